@@ -1,0 +1,95 @@
+"""heatproof: which heatmaps hold up.
+
+results = heatproof.run(heatproof.Study(models=[...], datasets=[...], methods=[...], metrics=[...]), "runs/first")
+results.ranking("srg")
+heatproof.report(results, "report.html")
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from heatproof._version import __version__
+
+if TYPE_CHECKING:
+    from heatproof.errors import HeatproofError
+    from heatproof.registry import find, names
+    from heatproof.report import report
+    from heatproof.results import Results
+    from heatproof.run import run
+    from heatproof.study import Study
+    from heatproof.types import (
+        Attribution,
+        Batch,
+        Cost,
+        Curve,
+        Dataset,
+        Imputer,
+        Method,
+        Metric,
+        Model,
+        Scored,
+        Segmenter,
+        View,
+        attribute,
+    )
+
+# Loaded when first used, so that `heatproof --help` and drawing a report do not wait for torch.
+_HOMES = {
+    "errors": ["HeatproofError"],
+    "registry": ["find", "names"],
+    "report": ["report"],
+    "results": ["Results"],
+    "run": ["run"],
+    "study": ["Study"],
+    "types": [
+        *["Attribution", "Batch", "Cost", "Curve", "Dataset", "Imputer", "Method", "Metric", "Model"],
+        *["Scored", "Segmenter", "View", "attribute"],
+    ],
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "Attribution",
+    "Batch",
+    "Cost",
+    "Curve",
+    "Dataset",
+    "HeatproofError",
+    "Imputer",
+    "Method",
+    "Metric",
+    "Model",
+    "Results",
+    "Scored",
+    "Segmenter",
+    "Study",
+    "View",
+    "__version__",
+    "attribute",
+    "find",
+    "names",
+    "report",
+    "run",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME_OF:
+        return getattr(importlib.import_module(f"heatproof.{_HOME_OF[name]}"), name)
+    raise AttributeError(f"module 'heatproof' has no attribute {name!r}")
+
+
+class _Package(ModuleType):
+    """`heatproof.run` and `heatproof.report` are the functions, also once the modules of these names are loaded."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in ("run", "report") and isinstance(value, ModuleType):
+            value = getattr(value, name)
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

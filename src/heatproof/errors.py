@@ -1,0 +1,46 @@
+"""What can go wrong, in a sentence a person can act on: what, wanted, got, what to do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class HeatproofError(Exception):
+    """Every error heatproof raises on purpose."""
+
+
+class BadInput(HeatproofError, ValueError):
+    """A value, file or table that cannot be used."""
+
+
+class BadShape(BadInput):
+    """A tensor of another shape, type or range than asked for."""
+
+
+class BadModel(HeatproofError):
+    """A network that cannot be loaded, or that does not answer with logits."""
+
+
+class UnknownName(HeatproofError, LookupError):
+    """A name nobody registered."""
+
+    @classmethod
+    def among(cls, kind: str, name: str, known: Iterable[str]) -> UnknownName:
+        """`No method is called 'saliancy'. Did you mean 'saliency'?`"""
+        known = sorted(known)
+        close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+        hint = f"Did you mean {close[0]!r}?" if close else f"There are: {', '.join(known) or 'none'}."
+        return cls(f"No {kind} is called {name!r}. {hint}")
+
+
+class NotApplicable(HeatproofError):
+    """A question that has no answer here (a CAM of a network without convolutions); the run notes it and goes on."""
+
+
+class Missing(HeatproofError, ImportError):
+    """An optional package that is not installed."""
+
+    @classmethod
+    def package(cls, package: str, extra: str, purpose: str) -> Missing:
+        return cls(f"{purpose} needs the package {package!r}, which is not installed: pip install 'heatproof[{extra}]'.")

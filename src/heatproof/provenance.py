@@ -1,0 +1,57 @@
+"""What was run: enough to run it again, and for the report to speak of each component."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from heatproof import recipe
+from heatproof._version import __version__
+from heatproof.models import engine
+from heatproof.registry import Entry, name_of
+from heatproof.store import Store
+from heatproof.study import Study
+
+
+def describe(studies: Sequence[Study], began: float, store: Store) -> dict[str, Any]:
+    """What was run: enough to run it again, and for the report to speak of each component."""
+    methods = {recipe.label(m): m for one in studies for m in one.methods}
+    metrics = {recipe.label(m): m for one in studies for m in one.metrics}
+    return {
+        "studies": [one.plain() for one in studies],
+        "protocols": sorted({one.protocol for one in studies if one.protocol}),
+        "methods": {
+            label: {
+                **_about(m),
+                "signed": bool(getattr(m, "signed", True)),
+                "control": bool(getattr(m, "control", False)),
+            }
+            for label, m in methods.items()
+        },
+        "metrics": {
+            label: {**_about(m), "higher_is_better": bool(m.higher_is_better)}  # type: ignore[union-attr]
+            for label, m in metrics.items()
+        },
+        "versions": {
+            "heatproof": __version__,
+            "python": platform.python_version(),
+            **{name: importlib.metadata.version(name) for name in ("torch", "numpy", "scipy", "captum", "zennit")},
+        },
+        "machine": {"system": platform.system(), "processor": platform.machine(), "threads": torch.get_num_threads()},
+        "started": time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(began)),
+        "seconds": time.time() - began,
+        "engine": engine.choices(),
+        "damaged": list(store.damaged),
+    }
+
+
+def _about(component: Any) -> dict[str, Any]:
+    known = name_of(component)
+    made = type(component) if not hasattr(component, "__qualname__") else component
+    about = Entry("method", "", made)
+    return {"name": known[1] if known else recipe.label(component), "summary": about.summary, "paper": about.paper}

@@ -1,0 +1,178 @@
+"""Names for components: `@method`, `@metric`, … put one in, `find` gets it out, plug-ins come by entry point.
+
+    @method                      # named after the class: IntegratedGradients -> integrated_gradients
+    @dataclass(frozen=True)
+    class IntegratedGradients: ...
+
+    @method("ig_smoothgrad")     # or named outright; a function that returns a component serves as well
+    def ig_smoothgrad() -> Smoothed: ...
+
+A package of one's own adds components by an entry point in the group `heatproof.plugins` that names a module to import.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import pkgutil
+import re
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Any, Literal, TypeVar, get_args, overload
+
+from heatproof.errors import BadInput, UnknownName
+
+Kind = Literal["method", "metric", "imputer", "segmenter", "dataset", "model", "protocol"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+_HOMES = ("data", "models", "occlusion", "methods", "metrics", "audit", "protocols")
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One registered name."""
+
+    kind: Kind
+    name: str
+    make: Callable[..., Any]
+
+    @property
+    def summary(self) -> str:
+        """The first sentence of the docstring."""
+        text = inspect.getdoc(self.make) or ""
+        return re.split(r"(?<=[.!?])\s|\n\n", text.strip(), maxsplit=1)[0].replace("\n", " ").strip()
+
+    @property
+    def paper(self) -> str:
+        """The docstring's line that starts with `Paper:`."""
+        found = re.search(r"^Paper:\s*(.+?)(?:\n\s*\n|\Z)", inspect.getdoc(self.make) or "", re.M | re.S)
+        return " ".join(found.group(1).split()) if found else ""
+
+    def fields(self) -> dict[str, Any]:
+        """What can be set, with its default."""
+        if dataclasses.is_dataclass(self.make):
+            return {f.name: _default(f) for f in dataclasses.fields(self.make) if f.init}
+        parameters = inspect.signature(self.make).parameters.values()
+        return {p.name: None if p.default is p.empty else p.default for p in parameters}
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for `heatproof list --json`."""
+        from heatproof.recipe import plain  # recipes look names up here
+
+        row: dict[str, Any] = {
+            "name": self.name,
+            "summary": self.summary,
+            "paper": self.paper,
+            "fields": {name: plain(value) for name, value in self.fields().items()},
+        }
+        if self.kind == "method":
+            cost = getattr(self.make(), "cost", None)
+            row["cost"] = None if cost is None else cost()._asdict()
+        return row
+
+
+def _default(spec: dataclasses.Field[Any]) -> Any:
+    if spec.default is not dataclasses.MISSING:
+        return spec.default
+    return spec.default_factory() if spec.default_factory is not dataclasses.MISSING else None
+
+
+_entries: dict[tuple[Kind, str], Entry] = {}
+
+
+def snake(name: str) -> str:
+    """GradCam -> grad_cam, LRP -> lrp."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+
+
+def register(kind: Kind, make: Callable[..., Any], name: str | None = None) -> None:
+    name = name or snake(make.__name__)
+    known = _entries.get((kind, name))
+    if known is not None and _origin(known.make) != _origin(make):
+        raise BadInput(
+            f"two {kind}s are called {name!r}: {_origin(known.make)} and {_origin(make)}; rename one of them"
+        )
+    _entries[kind, name] = Entry(kind, name, make)
+
+
+def _origin(make: Callable[..., Any]) -> str:
+    return f"{make.__module__}.{make.__qualname__}"
+
+
+class _Decorator:
+    def __init__(self, kind: Kind) -> None:
+        self.kind: Kind = kind
+
+    @overload
+    def __call__(self, target: F, /) -> F: ...
+    @overload
+    def __call__(self, target: str, /) -> Callable[[F], F]: ...
+    def __call__(self, target: F | str, /) -> F | Callable[[F], F]:
+        if isinstance(target, str):
+
+            def named(make: F) -> F:
+                register(self.kind, make, target)
+                return make
+
+            return named
+        register(self.kind, target)
+        return target
+
+
+method = _Decorator("method")
+metric = _Decorator("metric")
+imputer = _Decorator("imputer")
+segmenter = _Decorator("segmenter")
+dataset = _Decorator("dataset")
+model = _Decorator("model")
+protocol = _Decorator("protocol")
+
+
+@cache
+def _load_all() -> None:
+    """Import every module that registers something, ours first, then plug-ins; a broken plug-in is only a warning."""
+    for home in _HOMES:
+        package = importlib.import_module(f"heatproof.{home}")
+        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            importlib.import_module(found.name)
+    for point in entry_points(group="heatproof.plugins"):
+        try:
+            point.load()
+        except Exception as error:
+            warnings.warn(f"plug-in {point.name!r} could not be loaded and is left out: {error}", stacklevel=2)
+
+
+def entry(kind: Kind, name: str) -> Entry:
+    """The registered entry, or `UnknownName` with the nearest name."""
+    _load_all()
+    if (kind, name) not in _entries:
+        raise UnknownName.among(kind, name, names(kind))
+    return _entries[kind, name]
+
+
+def find(kind: Kind, name: str, /, **fields: Any) -> Any:
+    """A component by name, its fields set: `find("method", "integrated_gradients", steps=32)`."""
+    found = entry(kind, name)
+    unknown = set(fields) - set(found.fields())
+    if unknown:
+        first = sorted(unknown)[0]
+        raise UnknownName.among(f"field of {kind} {name!r}", first, found.fields())
+    return found.make(**fields)
+
+
+def names(kind: Kind) -> list[str]:
+    _load_all()
+    return sorted(name for known, name in _entries if known == kind)
+
+
+def name_of(component: object) -> tuple[Kind, str] | None:
+    """Under which name the component's class was registered, if it was."""
+    for (kind, name), known in _entries.items():
+        if known.make is type(component):
+            return kind, name
+    return None

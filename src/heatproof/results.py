@@ -1,0 +1,165 @@
+"""The table: scores of a run, and what they add up to. Numbers only; no model is needed from here on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from heatproof.errors import BadInput, UnknownName
+from heatproof.stats import bootstrap, ranks
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """One picture of the gallery and the maps of it, by method."""
+
+    dataset: str
+    model: str
+    image: str
+    picture: np.ndarray[Any, Any]  # (H, W, 3) uint8
+    region: np.ndarray[Any, Any] | None  # (H, W) bool
+    target: str
+    maps: dict[str, np.ndarray[Any, Any]]  # (H, W) float
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """Methods from best to worst under one metric, with bootstrap intervals of the means and of the ranks."""
+
+    metric: str
+    higher_is_better: bool
+    table: pd.DataFrame  # method, n, mean, low, high, rank, rank_low, rank_high
+
+    def __str__(self) -> str:
+        arrow = "higher" if self.higher_is_better else "lower"
+        return f"{self.metric} ({arrow} is better)\n{self.table.to_string(index=False, float_format='{:.4f}'.format)}"
+
+    __repr__ = __str__
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.table["method"])
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """All rows of a run."""
+
+    scores: pd.DataFrame
+    curves: pd.DataFrame
+    root: Path | None = None
+    info: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Results:
+        """The results a run left in its directory."""
+        root = Path(path)
+        if not (root / "scores.parquet").is_file():
+            raise BadInput(f"{root} must be a directory that a finished run wrote; it has no scores.parquet")
+        curves = root / "curves.parquet"
+        info = root / "info.json"
+        return cls(
+            pd.read_parquet(root / "scores.parquet"),
+            pd.read_parquet(curves) if curves.is_file() else pd.DataFrame(),
+            root,
+            json.loads(info.read_text()) if info.is_file() else {},
+        )
+
+    @property
+    def complete(self) -> bool:
+        """No row failed and every picture could be read. (A method that does not apply is an answer, not a failure.)"""
+        return not self.scores["status"].isin(["failed", "unreadable"]).any()
+
+    @property
+    def metrics(self) -> list[str]:
+        return list(dict.fromkeys(self.scores["metric"]))
+
+    @property
+    def settings(self) -> list[tuple[str, str]]:
+        """The (dataset, model) pairs there are."""
+        return [(str(d), str(m)) for d, m in self.scores[["dataset", "model"]].drop_duplicates().itertuples(index=False)]
+
+    def higher_is_better(self, metric: str) -> bool:
+        return bool(self.info.get("metrics", {}).get(metric, {}).get("higher_is_better", True))
+
+    def rows(self, metric: str, *, model: str | None = None, dataset: str | None = None) -> pd.DataFrame:
+        """The rows of one metric, of one model and data set where named."""
+        if metric not in set(self.scores["metric"]):
+            raise UnknownName.among("metric in these results", metric, self.metrics)
+        rows = self.scores[self.scores["metric"] == metric]
+        for column, wanted in (("model", model), ("dataset", dataset)):
+            if wanted is not None:
+                if wanted not in set(rows[column]):
+                    raise UnknownName.among(f"{column} in these results", wanted, rows[column].unique())
+                rows = rows[rows[column] == wanted]
+        return rows
+
+    def table(self, metric: str, *, model: str | None = None, dataset: str | None = None) -> pd.DataFrame:
+        """Images (of each data set and model) × methods; NaN where there is no score."""
+        rows = self.rows(metric, model=model, dataset=dataset)
+        wide = rows.pivot_table(
+            index=["dataset", "model", "image"], columns="method", values="value", dropna=False, sort=False, observed=True
+        )
+        return wide.dropna(axis=0, how="all").dropna(axis=1, how="all")
+
+    def ranking(self, metric: str, *, model: str | None = None, dataset: str | None = None) -> Ranking:
+        """Methods from best to worst, compared on the pictures that all of them have a score for."""
+        higher = self.higher_is_better(metric)
+        wide = self.table(metric, model=model, dataset=dataset)
+        if wide.empty:
+            raise BadInput(f"metric {metric!r} has no scores to rank; results.rows({metric!r}) says why")
+        ranked = ranks.rank_methods(wide, higher_is_better=higher)
+        shared = ranks.complete(wide).table
+        spans = [bootstrap.interval(shared[method].to_numpy()) for method in ranked.methods]
+        table = pd.DataFrame(
+            {
+                "method": ranked.methods,
+                "n": ranked.n,
+                "mean": ranked.scores,
+                "low": [span.low for span in spans],
+                "high": [span.high for span in spans],
+                "rank": ranked.ranks,
+                "rank_low": ranked.low,
+                "rank_high": ranked.high,
+            }
+        )
+        return Ranking(metric, higher, table)
+
+    @cached_property
+    def gallery(self) -> list[Picture]:
+        """The pictures kept for looking at."""
+        if self.root is None:
+            return []
+        return [picture for about in sorted(self.root.glob("gallery/*/about.json")) for picture in _pictures(about)]
+
+
+def _pictures(about: Path) -> Iterator[Picture]:
+    told = json.loads(about.read_text())
+    with np.load(about.parent / "pictures.npz") as arrays:
+        images, targets = arrays["images"], arrays["targets"]
+        regions = arrays["regions"] if "regions" in arrays else None
+    maps: dict[str, dict[str, np.ndarray[Any, Any]]] = {identity: {} for identity in told["ids"]}
+    for file in sorted(about.parent.glob("*.npz")):
+        if file.name == "pictures.npz":
+            continue
+        with np.load(file) as arrays:
+            for identity, values in zip(arrays["ids"].tolist(), arrays["maps"], strict=True):
+                maps[identity][str(arrays["method"])] = values.astype(np.float32)
+    classes = told.get("classes", [])
+    for i, identity in enumerate(told["ids"]):
+        target = int(targets[i])
+        yield Picture(
+            told["dataset"],
+            told["model"],
+            identity,
+            np.moveaxis(images[i], 0, -1).repeat(3 if images.shape[1] == 1 else 1, -1),
+            None if regions is None else regions[i],
+            classes[target] if target < len(classes) else str(target),
+            maps[identity],
+        )

@@ -1,0 +1,196 @@
+"""The loop: for each shard × model, explain with each method, score with each metric, put rows in the store.
+
+Everything that was finished is found again by its key, so an interrupted run goes on where it stopped, and one with
+one more method pays only for that method.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from heatproof import recipe, study
+from heatproof.errors import BadInput
+from heatproof.gallery import keep_pictures
+from heatproof.models import engine
+from heatproof.provenance import describe
+from heatproof.results import Results
+from heatproof.store import Store, StoreFull, Unit
+from heatproof.study import Study
+from heatproof.types import Batch, Dataset, Model
+from heatproof.unit import explain, judge
+
+Watch = Callable[[int, int, str], None]  # (units done, units in all, what was done)
+
+
+def run(
+    studies: Study | Sequence[Study], out: str | Path, *, device: str = "auto", watch: Watch | None = None
+) -> Results:
+    """Judge; write `out`; give the results. The same call again goes on where the last one stopped."""
+    asked = [studies] if isinstance(studies, Study) else list(studies)
+    if not asked:
+        raise BadInput("run needs at least one study, got none")
+    store = Store(Path(out))
+    _resume_engine(store)
+    store.put_json("study.json", study.dump(asked))
+    began = time.time()
+    work = [shard for one in asked for shard in shards(one, engine.pick(device))]
+    total = sum(len(shard.units) for shard in work)
+    done = 0
+    for shard in work:
+        for label in finish(shard, store):
+            done += 1
+            if watch:
+                watch(done, total, label)
+    scores, curves = store.compact(_places(work, store))
+    info = describe(asked, began, store)
+    store.put_json("info.json", info)
+    return Results(scores, curves, store.root, info)
+
+
+@dataclass(frozen=True, eq=False)
+class Shard:
+    """Some pictures of one data set under one model, and the units of work on them by (method, metric)."""
+
+    study: Study
+    model: Model
+    dataset: Dataset
+    indices: tuple[int, ...]
+    ids: tuple[str, ...]
+    gallery: bool
+    units: Mapping[tuple[str, str], str]  # (method label, metric label) -> key
+
+    @property
+    def place(self) -> dict[str, str]:
+        return {"dataset": recipe.label(self.dataset), "model": self.model.name}
+
+
+def shards(study: Study, device: torch.device) -> Iterator[Shard]:
+    """Cut each data set into shards and key their units: images, weights, recipes, seed; never batch size or machine."""
+    for given in study.datasets:
+        for model in study.models:
+            assert isinstance(model, Model)
+            model.to(device)
+            dataset = fitted(given, model)  # type: ignore[arg-type]
+            ids = dataset.ids()
+            count = len(ids) if study.limit is None else min(study.limit, len(ids))
+            if count == 0:
+                raise BadInput(f"data set {recipe.label(dataset)!r} has no pictures")
+            for start in range(0, count, study.shard):
+                indices = tuple(range(start, min(start + study.shard, count)))
+                common = [
+                    dataset.digest(indices),
+                    model.revision,
+                    study.seed,
+                    getattr(dataset, "target", study.target),
+                    recipe.plain(getattr(dataset, "view", None)),
+                ]
+                units = {
+                    (recipe.label(method), recipe.label(metric)): recipe.key(
+                        [*common, recipe.plain(method), recipe.plain(metric)]
+                    )
+                    for method in study.methods
+                    for metric in study.metrics
+                }
+                names = tuple(ids[i] for i in indices)
+                yield Shard(study, model, dataset, indices, names, start == 0, units)
+
+
+def fitted(dataset: Dataset, model: Model) -> Dataset:
+    """The data set as this model wants to see it: pictures from disk are cut the way the model's source declares."""
+    if getattr(dataset, "view", ...) is None:
+        if model.view is None:
+            raise BadInput(
+                f"model {model.name!r} does not say which input size it wants and data set {recipe.label(dataset)!r} "
+                "has none: give the data set a view, e.g. view=heatproof.View(size=224, resize=256)"
+            )
+        return dataclasses.replace(dataset, view=model.view)  # type: ignore[type-var]
+    return dataset
+
+
+def finish(shard: Shard, store: Store) -> Iterator[str]:
+    """Do what is not done of a shard; yield a word for every unit, old or new."""
+    known = {names: store.get(key) for names, key in shard.units.items()}
+    todo = {names for names, unit in known.items() if unit is None or unit.failed}
+    batch = aimed(shard) if todo else None
+    for method in shard.study.methods:
+        title = recipe.label(method)
+        metrics = [metric for metric in shard.study.metrics if (title, recipe.label(metric)) in todo]
+        for metric in shard.study.metrics:
+            if metric not in metrics:
+                yield f"{title} · {recipe.label(metric)}"
+        if not metrics or batch is None:
+            continue
+        explained = explain(shard.model, batch, method)  # type: ignore[arg-type]
+        if shard.gallery:
+            keep_pictures(store, shard.place, shard.model.classes, batch, title, explained.attribution)
+        for metric in metrics:
+            unit = judge(explained, batch, shard.ids, metric)  # type: ignore[arg-type]
+            _remember_engine(store)
+            if unit.failed:
+                _log(store, shard, title, recipe.label(metric), unit)
+            store.put(shard.units[title, recipe.label(metric)], unit)
+            yield f"{title} · {recipe.label(metric)}"
+
+
+def aimed(shard: Shard) -> Batch:
+    """The shard's pictures with the class to be explained set, and the study's seed."""
+    batch = dataclasses.replace(shard.dataset.batch(shard.indices), seed=shard.study.seed).to(shard.model.device)
+    target = getattr(shard.dataset, "target", shard.study.target)  # mosaics know their own
+    if target == "given" or not len(batch):
+        return batch
+    classes = engine.forward(shard.model, batch.images)
+    if target == "predicted":
+        return batch.aimed(classes.argmax(1))
+    labels = batch.labels.get(shard.model.task)
+    count = classes.shape[1]
+    if labels is None or bool(((labels < 0) | (labels >= count)).any()):
+        raise BadInput(
+            f"target='label' needs a label from 0 to {count - 1} ({shard.model.task}) for every picture of "
+            f"{recipe.label(shard.dataset)!r}: use target='predicted', or name the sub-folders index_name"
+        )
+    return batch.aimed(labels)
+
+
+def _places(work: Sequence[Shard], store: Store) -> Iterator[tuple[dict[str, str], Unit]]:
+    def order(item: tuple[Shard, tuple[str, str], str]) -> tuple[str, str, str, str, int]:
+        shard, (method, metric), _ = item
+        return (shard.place["dataset"], shard.place["model"], method, metric, shard.indices[0])
+
+    seen: set[str] = set()
+    every = ((shard, names, key) for shard in work for names, key in shard.units.items())
+    for shard, (method, metric), key in sorted(every, key=order):
+        unit = store.get(key)
+        if unit is not None and key not in seen:  # two studies may ask for the same unit
+            yield {**shard.place, "method": method, "metric": metric}, unit
+        seen.add(key)
+
+
+def _log(store: Store, shard: Shard, method: str, metric: str, unit: Unit) -> None:
+    lines = [
+        f"{shard.place['dataset']} · {shard.place['model']} · {method} · {metric} · {image}: {note}\n"
+        for image, status, note in zip(unit.images, unit.statuses, unit.notes, strict=True)
+        if status == "failed"
+    ]
+    try:
+        with (store.root / "failures.log").open("a") as file:
+            file.writelines(lines)
+    except OSError as error:
+        raise StoreFull(f"{store.root} cannot be written: {error}") from error
+
+
+def _resume_engine(store: Store) -> None:
+    """A resumed run computes with the choices it began with: another micro-batch could move the last bit."""
+    chosen = store.get_json("engine.json")
+    if chosen:
+        engine.use(chosen)
+
+
+def _remember_engine(store: Store) -> None:
+    if store.get_json("engine.json") != engine.choices():
+        store.put_json("engine.json", engine.choices())

@@ -1,0 +1,320 @@
+"""The nouns. Everything in heatproof takes and gives these, and a stranger's component needs only these."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
+
+import torch
+from torch import Tensor, nn
+
+from heatproof.errors import BadModel, BadShape
+
+Images: TypeAlias = Tensor  # (B, C, H, W) float32 in [0, 1]; the model normalises
+Maps: TypeAlias = Tensor  # (B, H, W) float32; larger = more evidence for the target; signed unless the method is not
+Keep: TypeAlias = Tensor  # (B, H, W) bool; True = the pixel stays visible. One polarity in the whole package
+Segments: TypeAlias = Tensor  # (B, H, W) int64; labels 0 … n-1 per image
+Scores: TypeAlias = Tensor  # (B,) one number per image
+Logits: TypeAlias = Tensor  # (B, classes)
+
+Readout: TypeAlias = Literal["probability", "logit", "log_probability"]
+
+
+def read(logits: Logits, targets: Tensor, readout: Readout) -> Tensor:
+    """What the model says about each image's target: one number per row, differentiable."""
+    if readout == "probability":
+        logits = logits.softmax(-1)
+    elif readout == "log_probability":
+        logits = logits.log_softmax(-1)
+    return logits.gather(-1, targets[..., None]).squeeze(-1)
+
+
+class View(NamedTuple):
+    """How a picture of any size becomes the model's input: shorter side to `resize`, then the central `size` square.
+
+    `resize=None` squeezes the picture to the square without keeping its aspect ratio.
+    """
+
+    size: int
+    resize: int | None = None
+    interpolation: Literal["bilinear", "bicubic"] = "bilinear"
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Some pictures and all that is known about them."""
+
+    images: Images
+    targets: Tensor  # (B,) int64: the class to be explained
+    ids: tuple[str, ...]
+    regions: Keep | None = None  # where the answer is
+    twins: Images | None = None  # the same pictures without that content
+    labels: Mapping[str, Tensor] = field(default_factory=dict)  # true classes by task, and cluster ids
+    missing: Mapping[str, str] = field(default_factory=dict)  # pictures asked for and not readable: id -> reason
+    seed: int = 0  # the study's; randomness is keyed by (seed, image id, component)
+
+    def __post_init__(self) -> None:
+        check_images(self.images)
+        count = len(self.images)
+        if self.targets.shape != (count,) or self.targets.dtype != torch.int64:
+            raise BadShape(
+                f"targets must be {count} int64 class indices, got {tuple(self.targets.shape)} {self.targets.dtype}"
+            )
+        if len(self.ids) != count:
+            raise BadShape(f"ids must name each of the {count} images, got {len(self.ids)}")
+        if self.regions is not None:
+            shape = (count, *self.images.shape[2:])
+            if self.regions.shape != shape or self.regions.dtype != torch.bool:
+                raise BadShape(
+                    f"regions must have shape {shape} and dtype bool, "
+                    f"got {tuple(self.regions.shape)} {self.regions.dtype}"
+                )
+        if self.twins is not None and self.twins.shape != self.images.shape:
+            raise BadShape(f"twins must have shape {tuple(self.images.shape)}, got {tuple(self.twins.shape)}")
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def showing(self, images: Images) -> Batch:
+        """The same questions asked of other pictures (occluded, perturbed, without the object)."""
+        return replace(self, images=images)
+
+    def aimed(self, targets: Tensor) -> Batch:
+        """The same pictures, another class to be explained."""
+        return replace(self, targets=targets.to(self.images.device, torch.int64))
+
+    def select(self, rows: Sequence[int] | Tensor) -> Batch:
+        """A smaller batch of the given rows, in their order."""
+        index = torch.as_tensor(rows, dtype=torch.int64, device=self.images.device)
+        return replace(
+            self,
+            images=self.images[index],
+            targets=self.targets[index],
+            ids=tuple(self.ids[i] for i in index.tolist()),
+            regions=None if self.regions is None else self.regions[index],
+            twins=None if self.twins is None else self.twins[index],
+            labels={name: values[index] for name, values in self.labels.items()},
+        )
+
+    def to(self, device: torch.device | str) -> Batch:
+        return replace(
+            self,
+            images=self.images.to(device),
+            targets=self.targets.to(device),
+            regions=None if self.regions is None else self.regions.to(device),
+            twins=None if self.twins is None else self.twins.to(device),
+            labels={name: values.to(device) for name, values in self.labels.items()},
+        )
+
+    def seeds(self, component: str) -> list[int]:
+        """One seed per image for a random component: the same whatever the batch mates, order or device."""
+        return [keyed_seed(self.seed, identity, component) for identity in self.ids]
+
+    def generators(self, component: str) -> list[torch.Generator]:
+        """One CPU generator per image (draw on the CPU, then move: the numbers are then the same on every device)."""
+        return [torch.Generator().manual_seed(seed) for seed in self.seeds(component)]
+
+
+def keyed_seed(*parts: object) -> int:
+    """A 63-bit seed from the work itself, never from the clock or the order."""
+    text = "\x1f".join(str(part) for part in parts)
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
+
+
+def check_images(images: Tensor) -> None:
+    """Raise `BadShape` unless these are (B, C, H, W) float pictures in [0, 1]."""
+    if images.ndim != 4:
+        raise BadShape(f"images must have shape (batch, channels, height, width), got {tuple(images.shape)}")
+    if not images.is_floating_point():
+        raise BadShape(f"images must be floating point in [0, 1], got {images.dtype}: divide by 255")
+    if images.numel():
+        low, high = (float(v) for v in torch.aminmax(images.detach()))
+        if not (low >= 0.0 and high <= 1.0):  # also catches NaN
+            raise BadShape(
+                f"images must lie in [0, 1], got [{low:g}, {high:g}]: pass pictures as they are, "
+                "the model normalises (Model.mean, Model.std)"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """Who is explained: a classifier that takes images in [0, 1] and answers with logits."""
+
+    name: str
+    network: nn.Module
+    mean: tuple[float, ...] = (0.0,)
+    std: tuple[float, ...] = (1.0,)
+    cam_layer: str | None = None  # dotted name of the layer activation maps are read from
+    view: View | None = None  # how the source says its inputs are cut
+    task: str = "label"  # which of Batch.labels are this model's classes
+    classes: tuple[str, ...] = ()  # class names, where known
+    fixed_size: bool = False  # True for networks that take one input size only (plain ViTs)
+
+    def __post_init__(self) -> None:
+        # One place, once: dropout and batch-norm statistics must not move while a model is being explained.
+        self.network.eval()
+
+    @cached_property
+    def revision(self) -> str:
+        """A hash of the weights and of the preprocessing: what the answers depend on."""
+        digest = hashlib.sha256(repr((self.network, self.mean, self.std)).encode())
+        for name, tensor in sorted(self.network.state_dict().items()):
+            if isinstance(tensor, Tensor):
+                digest.update(name.encode())
+                digest.update(str(tensor.dtype).encode() + str(tuple(tensor.shape)).encode())
+                digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes())
+        return digest.hexdigest()[:16]
+
+    @property
+    def device(self) -> torch.device:
+        return next((p.device for p in self.network.parameters()), torch.device("cpu"))
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return next((p.dtype for p in self.network.parameters() if p.is_floating_point()), torch.float32)
+
+    def to(self, device: torch.device | str) -> Model:
+        self.network.to(device)
+        return self
+
+    def normalised(self, images: Images) -> Tensor:
+        shape = (1, -1, 1, 1)
+        mean = torch.tensor(self.mean, dtype=images.dtype, device=images.device).view(shape)
+        std = torch.tensor(self.std, dtype=images.dtype, device=images.device).view(shape)
+        return (images - mean) / std
+
+    def __call__(self, images: Images) -> Logits:
+        """Logits of images in [0, 1], differentiable; see `heatproof.models.engine` for the fast way."""
+        return check_logits(self.network(self.normalised(images).to(self.dtype)), len(images), self.name)
+
+
+def check_logits(answer: Any, count: int, name: str) -> Logits:
+    """The network's answer as float (B, classes), or `BadModel` with what to do."""
+    if not isinstance(answer, Tensor):
+        logits = getattr(answer, "logits", None)
+        if not isinstance(logits, Tensor):
+            raise BadModel(
+                f"model {name!r} must return a tensor of logits (batch, classes), got {type(answer).__name__}: "
+                "wrap it in a module that returns the logits alone"
+            )
+        answer = logits
+    if answer.ndim != 2 or len(answer) != count:
+        raise BadModel(
+            f"model {name!r} must return logits of shape ({count}, classes), got {tuple(answer.shape)}"
+        )
+    return answer if answer.dtype in (torch.float32, torch.float64) else answer.float()
+
+
+@runtime_checkable
+class Method(Protocol):
+    """Who explains."""
+
+    def __call__(self, model: Model, batch: Batch, /) -> Maps: ...
+
+
+@runtime_checkable
+class Segmenter(Protocol):
+    """How a picture is cut into the parts that come and go together."""
+
+    def __call__(self, images: Images, /) -> Segments: ...
+
+
+@runtime_checkable
+class Imputer(Protocol):
+    """What is put where evidence is taken away. Kept pixels come back bit-identical.
+
+    `seeds` holds one integer per row for imputers that draw; the same seed must give the same draw.
+    """
+
+    def __call__(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Images: ...
+
+
+class Curve(NamedTuple):
+    """What a score was read from, for the report: (B, K) each, or (K,) where all images share it."""
+
+    x: Tensor
+    y: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """Scores with what a person should know about them: a note per image, and the curve they summarise.
+
+    A NaN with a note is an undefined score (a row with a reason); a NaN without one is a defect of the metric.
+    """
+
+    values: Scores
+    notes: tuple[str, ...] = ()
+    curve: Curve | None = None
+
+
+@runtime_checkable
+class Metric(Protocol):
+    """How a heatmap is judged: one number per image."""
+
+    @property
+    def higher_is_better(self) -> bool: ...
+
+    def __call__(self, attribution: Attribution, /) -> Scores | Scored: ...
+
+
+@runtime_checkable
+class Dataset(Protocol):
+    """Where pictures come from. Any picture can be had alone, in any order."""
+
+    @property
+    def name(self) -> str: ...
+
+    def __len__(self) -> int: ...
+
+    def ids(self) -> tuple[str, ...]: ...
+
+    def batch(self, indices: Sequence[int], /) -> Batch: ...
+
+    def digest(self, indices: Sequence[int], /) -> str:
+        """A hash of the content of these pictures: changes when a file does."""
+        ...
+
+
+class Cost(NamedTuple):
+    """Passes of one image through the network."""
+
+    forward: float
+    backward: float
+
+
+@dataclass(frozen=True, eq=False)
+class Attribution:
+    """An answer, kept with what it was an answer to."""
+
+    model: Model
+    batch: Batch
+    method: Method
+    maps: Maps
+
+
+AnyMethod: TypeAlias = Method | Callable[[Model, Batch], Maps]
+
+
+def attribute(model: Model, batch: Batch, method: AnyMethod) -> Attribution:
+    """Explain a batch; shape, type and finiteness are checked here, once."""
+    maps = method(model, batch)
+    name = getattr(method, "__name__", type(method).__name__)
+    if not isinstance(maps, Tensor):
+        raise BadShape(f"method {name} must return a tensor of maps, got {type(maps).__name__}")
+    wanted = (len(batch), *batch.images.shape[2:])
+    if maps.shape != wanted:
+        hint = ": sum or pool the channels" if maps.ndim == 4 else ""
+        raise BadShape(f"maps of {name} must have shape {wanted}, got {tuple(maps.shape)}{hint}")
+    maps = maps.detach().to(batch.images.device, torch.float32)
+    finite = maps.flatten(1).isfinite().all(1)
+    if not bool(finite.all()):
+        first = batch.ids[int((~finite).nonzero()[0])]
+        raise BadShape(
+            f"maps of {name} must be finite, got NaN or infinity on {int((~finite).sum())} of {len(batch)} images, "
+            f"first on {first!r}"
+        )
+    return Attribution(model, batch, method, maps)  # type: ignore[arg-type]

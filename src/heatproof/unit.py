@@ -1,0 +1,118 @@
+"""One unit of work: explain some pictures, judge the maps. What goes wrong becomes a row with a reason."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from heatproof.errors import BadInput, HeatproofError, NotApplicable
+from heatproof.store import Unit
+from heatproof.types import AnyMethod, Attribution, Batch, Metric, Model, Scored, attribute
+
+
+@dataclass(frozen=True, eq=False)
+class Explained:
+    """Maps of the pictures that could be explained, and why the others could not."""
+
+    attribution: Attribution | None
+    rows: tuple[int, ...]
+    reasons: Mapping[int, tuple[str, str]]  # row -> (status, note)
+    seconds: float  # per picture
+
+
+def explain(model: Model, batch: Batch, method: AnyMethod) -> Explained:
+    """Explain a batch; if that fails, picture by picture, so that one bad picture costs one row."""
+    began = time.perf_counter()
+    everyone = tuple(range(len(batch)))
+    reasons: dict[int, tuple[str, str]] = {}
+    attribution = None
+    rows = everyone
+    if everyone:
+        try:
+            attribution = attribute(model, batch, method)
+        except NotApplicable as error:
+            rows, reasons = (), dict.fromkeys(everyone, ("not_applicable", str(error)))
+        except Exception:
+            maps = []
+            for row in everyone:
+                try:
+                    maps.append(attribute(model, batch.select([row]), method).maps)
+                except Exception as error:
+                    reasons[row] = ("failed", _said(error))
+            rows = tuple(row for row in everyone if row not in reasons)
+            if rows:
+                attribution = Attribution(model, batch.select(rows), method, torch.cat(maps))  # type: ignore[arg-type]
+    return Explained(attribution, rows, reasons, (time.perf_counter() - began) / max(1, len(batch)))
+
+
+def judge(explained: Explained, batch: Batch, ids: Sequence[str], metric: Metric) -> Unit:
+    """One metric's rows for every picture that was asked for, readable or not."""
+    began = time.perf_counter()
+    found: dict[str, tuple[float | None, str, str]] = {}
+    curves: dict[str, tuple[list[float], list[float]]] = {}
+    attribution = explained.attribution
+    if attribution is not None:
+        for part, scored in _scored(attribution, metric):
+            for i, identity in enumerate(part):
+                if isinstance(scored, tuple):
+                    found[identity] = (None, *scored)
+                    continue
+                note = scored.notes[i] if scored.notes else ""
+                value = float(scored.values[i])
+                if value - value == 0:  # finite
+                    found[identity] = (value, "ok", note)
+                else:
+                    found[identity] = (None, "undefined" if note else "failed", note or f"the score is {value}")
+                if scored.curve is not None:
+                    x, y = (side if side.ndim == 1 else side[i] for side in scored.curve)
+                    curves[identity] = (x.double().tolist(), y.double().tolist())
+    for row, reason in explained.reasons.items():
+        found[batch.ids[row]] = (None, *reason)
+    for identity, reason in batch.missing.items():
+        found[identity] = (None, "unreadable", reason)
+    rows = [found[identity] for identity in ids]
+    lines = [curves.get(identity, ([], [])) for identity in ids]
+    return Unit(
+        images=list(ids),
+        values=[value for value, _, _ in rows],
+        statuses=[status for _, status, _ in rows],
+        notes=[note for _, _, note in rows],
+        seconds=explained.seconds + (time.perf_counter() - began) / max(1, len(ids)),
+        x=[x for x, _ in lines] if curves else None,
+        y=[y for _, y in lines] if curves else None,
+    )
+
+
+def _scored(
+    attribution: Attribution, metric: Metric
+) -> Iterator[tuple[tuple[str, ...], Scored | tuple[str, str]]]:
+    """Scores of all pictures at once, or one by one where that fails, or the reason why there are none."""
+    batch = attribution.batch
+    try:
+        yield batch.ids, _as_scored(metric(attribution), len(batch))
+    except NotApplicable as error:
+        yield batch.ids, ("not_applicable", str(error))
+    except Exception as error:
+        if len(batch) == 1:
+            yield batch.ids, ("failed", _said(error))
+            return
+        for row in range(len(batch)):
+            alone = dataclasses.replace(attribution, batch=batch.select([row]), maps=attribution.maps[[row]])
+            yield from _scored(alone, metric)
+
+
+def _as_scored(answer: Any, count: int) -> Scored:
+    scored = answer if isinstance(answer, Scored) else Scored(answer)
+    if not isinstance(scored.values, torch.Tensor) or scored.values.shape != (count,):
+        shape = tuple(getattr(scored.values, "shape", ()))
+        raise BadInput(f"a metric must return one score per picture, shape ({count},), got {shape}")
+    return scored
+
+
+def _said(error: Exception) -> str:
+    return str(error) if isinstance(error, HeatproofError) else f"{type(error).__name__}: {error}"
