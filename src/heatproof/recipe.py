@@ -177,12 +177,22 @@ def _component(kind: registry.Kind, node: ast.expr, text: str) -> Any:
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.args:
         raise BadInput(f"{text!r} must name its fields: name(field=value, …)")
     defaults = registry.entry(kind, node.func.id).fields()
-    fields = {}
-    for word in node.keywords:
-        known = registry.name_of(defaults.get(word.arg or ""))
-        part = isinstance(word.value, ast.Name | ast.Call) and known is not None
-        fields[word.arg or ""] = _component(known[0], word.value, text) if part and known else _value(word.value, text)
-    return registry.find(kind, node.func.id, **fields)
+    return registry.find(kind, node.func.id, **_fields(defaults, node, text))
+
+
+def _fields(defaults: Mapping[str, Any], call: ast.Call, text: str) -> dict[str, Any]:
+    return {word.arg or "": _field(defaults.get(word.arg or ""), word.value, text) for word in call.keywords}
+
+
+def _field(default: Any, node: ast.expr, text: str) -> Any:
+    """What stands where `default` stood: another component of its kind, the same class with other fields, or a value."""
+    known = registry.name_of(default)
+    if known is not None and isinstance(node, ast.Name | ast.Call):
+        return _component(known[0], node, text)
+    if dataclasses.is_dataclass(default) and not isinstance(default, type) and isinstance(node, ast.Call):
+        parts = {f.name: getattr(default, f.name) for f in dataclasses.fields(default)}
+        return dataclasses.replace(default, **_fields(parts, node, text))
+    return _value(node, text)
 
 
 def _value(node: ast.expr, text: str) -> Any:

@@ -1,0 +1,1 @@
+"""How far the judging itself can be trusted."""

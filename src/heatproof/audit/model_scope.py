@@ -1,0 +1,185 @@
+"""Whether an occlusion strategy leaves the model within what it knows: its answer as segments go at random.
+
+R-OMS is the area under the target's probability when segments go in random order, NR-OMS the same for
+whichever class is then the likeliest. Under a strategy with a low R-OMS the model is lost as soon as anything
+is hidden, and flipping curves say more about the paint than about the maps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import ClassVar, Literal
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from heatproof import recipe
+from heatproof.errors import BadInput
+from heatproof.occlusion.game import Occlusion, game_of
+from heatproof.occlusion.orders import Steps, area, on_grid, random_curves, removals
+from heatproof.registry import metric
+from heatproof.stats.bootstrap import interval, resampled_means
+from heatproof.types import Attribution, Batch, Curve, Imputer, Model, Scored, Segmenter
+
+Answer = Literal["target", "any"]
+_DRAWN = torch.linspace(0, 1, 41, dtype=torch.float64)
+
+
+@dataclass(frozen=True)
+class RandomOrders:
+    """How often and how finely segments are removed at random."""
+
+    orders: int = 5
+    steps: Steps = "linear"
+    points: int = 21
+
+    def __post_init__(self) -> None:
+        if self.orders < 1:
+            raise BadInput(f"orders must be at least 1, got {self.orders}")
+
+
+def scope(
+    model: Model,
+    batch: Batch,
+    occlusion: Occlusion,
+    answer: Answer = "target",
+    how: RandomOrders | None = None,
+) -> tuple[Tensor, Curve]:
+    """(B,) R-OMS (answer='target') or NR-OMS (answer='any') per image, and the mean curve behind it."""
+    how = how or RandomOrders()
+    game = game_of(model, batch, occlusion)
+    ask = game.confidence if answer == "any" else game.value
+    curves = random_curves(game, removals(game.counts, how.steps, how.points), how.orders, ask)
+    drawn = torch.stack([on_grid(curve, _DRAWN) for curve in curves]).mean(0)
+    return torch.stack([area(curve) for curve in curves]).mean(0), Curve(_DRAWN, drawn)
+
+
+@metric("r_oms")
+@dataclass(frozen=True)
+class ROMS:
+    """R-OMS: the area under the target's probability as segments go in random order, whatever the method.
+
+    Paper: Blücher et al. 2024, "Decoupling Pixel Flipping and Occlusion Strategy for Consistent XAI
+    Benchmarks"
+    """
+
+    occlusion: Occlusion = field(default_factory=Occlusion)
+    how: RandomOrders = field(default_factory=RandomOrders)
+    higher_is_better: ClassVar[bool] = True
+    measures: ClassVar[Literal["other"]] = "other"
+
+    def __call__(self, attribution: Attribution, /) -> Scored:
+        values, curve = scope(attribution.model, attribution.batch, self.occlusion, "target", self.how)
+        return Scored(values, curve=curve)
+
+
+@metric("nr_oms")
+@dataclass(frozen=True)
+class NROMS:
+    """NR-OMS: the area under the probability of the then likeliest class as segments go in random order.
+
+    Paper: Blücher et al. 2024, "Decoupling Pixel Flipping and Occlusion Strategy for Consistent XAI
+    Benchmarks"
+    """
+
+    occlusion: Occlusion = field(default_factory=Occlusion)
+    how: RandomOrders = field(default_factory=RandomOrders)
+    higher_is_better: ClassVar[bool] = True
+    measures: ClassVar[Literal["other"]] = "other"
+
+    def __call__(self, attribution: Attribution, /) -> Scored:
+        values, curve = scope(attribution.model, attribution.batch, self.occlusion, "any", self.how)
+        return Scored(values, curve=curve)
+
+
+CHOICES = ("model", "imputer", "shape", "number")
+
+
+def scopes(
+    models: Sequence[Model],
+    batches: Mapping[str, Batch] | Batch,
+    imputers: Sequence[Imputer],
+    segmenters: Sequence[Segmenter],
+    *,
+    draws: int = 5,
+    how: RandomOrders | None = None,
+) -> pd.DataFrame:
+    """One row per model × imputer × segmenter × image, with both scopes.
+
+    `batches` holds one batch per model name, targets set, or one for all. Columns: model, imputer, shape,
+    number (of segments, as asked for), image, segments (really made), r_oms, nr_oms.
+    """
+    tables = []
+    for model, imputer, segmenter in product(models, imputers, segmenters):
+        batch = batches if isinstance(batches, Batch) else batches[model.name]
+        occlusion = Occlusion(imputer, segmenter, draws)
+        counts = game_of(model, batch, occlusion).counts
+        setup = {
+            "model": model.name,
+            "imputer": recipe.label(imputer),
+            "shape": recipe.label(segmenter).partition("(")[0],
+            "number": int(getattr(segmenter, "expected", 0)) or round(sum(counts) / len(counts)),
+            "image": batch.ids,
+            "segments": counts,
+            "r_oms": scope(model, batch, occlusion, "target", how)[0].numpy(),
+            "nr_oms": scope(model, batch, occlusion, "any", how)[0].numpy(),
+        }
+        tables.append(pd.DataFrame(setup))
+    return pd.concat(tables, ignore_index=True)
+
+
+def summary(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+    """One row per setup of a table of scopes: the means with bootstrap intervals over images."""
+    rows = []
+    for setup, group in _checked(table).groupby(list(CHOICES), sort=False):
+        row: dict[str, object] = dict(zip(CHOICES, setup, strict=True))
+        row["segments"] = group["segments"].mean()
+        for name in ("r_oms", "nr_oms"):
+            found = interval(group[name].to_numpy(), level=level)
+            row |= {name: found.estimate, f"{name}_low": found.low, f"{name}_high": found.high}
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def spread(table: pd.DataFrame, value: str = "r_oms", *, level: float = 0.95) -> pd.DataFrame:
+    """How far each design choice alone moves the scope: max - min over it, all other choices held fixed.
+
+    Columns: choice, groups (settings of the other choices in which it varies), then the mean of those ranges
+    with its bootstrap interval over images, their max and their interquartile range. A choice that never
+    varies while the others stand still has no groups, and NaN.
+    """
+    wide = _checked(table).pivot_table(index="image", columns=list(CHOICES), values=value, sort=False)
+    if wide.isna().to_numpy().any():
+        raise BadInput(
+            "every setup of a table of scopes must have the same images: ranges would mix pictures"
+        )
+    setups = wide.columns.to_frame(index=False)
+    drawn = resampled_means(wide.to_numpy())
+    tail = (1 - level) / 2
+    rows = []
+    for choice in CHOICES:
+        others = [name for name in CHOICES if name != choice]
+        groups = [list(found.index) for _, found in setups.groupby(others) if found[choice].nunique() > 1]
+        ranges = np.array([np.ptp(wide.to_numpy().mean(0)[group]) for group in groups])
+        if not groups:
+            rows.append({"choice": choice, "groups": 0})
+            continue
+        again = np.mean([np.ptp(drawn[:, group], axis=1) for group in groups], 0)
+        low, high = np.quantile(again, [tail, 1 - tail])
+        iqr = float(np.subtract(*np.quantile(ranges, [0.75, 0.25])))
+        row = {"choice": choice, "groups": len(groups), "mean": ranges.mean(), "low": low, "high": high}
+        rows.append(row | {"max": ranges.max(), "iqr": iqr})
+    return pd.DataFrame(rows, columns=["choice", "groups", "mean", "low", "high", "max", "iqr"])
+
+
+def _checked(table: pd.DataFrame) -> pd.DataFrame:
+    missing = [
+        name for name in (*CHOICES, "image", "segments", "r_oms", "nr_oms") if name not in table.columns
+    ]
+    if missing:
+        raise BadInput(f"a table of scopes must have the columns that scopes() gives, got none of {missing}")
+    return table

@@ -1,0 +1,81 @@
+"""Where pictures come from: `load(spec)` makes a data set of a folder, a table or a built-in name.
+
+two_factor, two_factor(seed=3)      a registered data set, its fields set as in Python
+path/to/pictures                    a folder, flat or one sub-folder per class
+path/to/both                        a folder with `images` and `masks` in it, or HAM10000 as published
+path/to/table.csv                   path,label[,mask]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from torch import Tensor
+
+from heatproof.errors import BadInput, UnknownName
+from heatproof.types import Dataset, View
+
+
+def load(spec: str, masks: str = "", view: View | None = None, classes: Sequence[str] = ()) -> Dataset:
+    """The data set a spec names.
+
+    `masks` is a folder of masks named like the pictures; `view` and `classes` (the model's) apply to files
+    only.
+    """
+    if not isinstance(spec, str) or not spec.strip():
+        raise BadInput(f"a data set must be a folder, a .csv file or a registered name, got {spec!r}")
+    spec = spec.strip()
+    path = Path(spec).expanduser()
+    if path.suffix.lower() == ".csv":
+        from heatproof.data.table import Table
+
+        return _alone(Table(spec, view, tuple(classes)), masks)
+    if path.is_dir():
+        return _of_folder(spec, path, masks, view, tuple(classes))
+    return _alone(_registered(spec), masks)
+
+
+def _of_folder(spec: str, path: Path, masks: str, view: View | None, classes: tuple[str, ...]) -> Dataset:
+    from heatproof.data.folder import Folder
+    from heatproof.data.ham10000 import HAM10000, METADATA
+    from heatproof.data.masked_folder import MaskedFolder
+
+    if masks or ((path / "images").is_dir() and (path / "masks").is_dir()):
+        return MaskedFolder(spec, masks, view, classes)
+    if (path / METADATA).is_file():
+        return HAM10000(spec, view)
+    return Folder(spec, view, classes)
+
+
+def _alone(found: Dataset, masks: str) -> Dataset:
+    if masks:
+        raise BadInput(f"masks belong to a folder of pictures; {found.name!r} brings its own or has none")
+    return found
+
+
+def _registered(spec: str) -> Dataset:
+    from heatproof import recipe
+
+    if not spec.partition("(")[0].replace("_", "").isalnum():  # a path, then
+        raise BadInput(
+            f"there is no folder {spec}: name a folder of pictures, a .csv file or a registered data set"
+        )
+    try:
+        found = recipe.parse("dataset", spec)
+    except UnknownName as error:
+        raise UnknownName(f"{error} Nor is there a folder of that name.") from error
+    if not isinstance(found, Dataset):
+        raise BadInput(f"{spec!r} must make a data set, got {type(found).__name__}")
+    return found
+
+
+def check_labels(labels: Tensor, classes: int, ids: Sequence[str]) -> None:
+    """`BadInput` if a true class is none of the model's; -1 means it is not known."""
+    outside = ((labels < -1) | (labels >= classes)).nonzero().flatten().tolist()
+    if outside:
+        first = outside[0]
+        raise BadInput(
+            f"labels must lie in 0 … {classes - 1}, the classes of the model, got {int(labels[first])} for "
+            f"{ids[first]!r}: number the classes as the model does, or name the folders index_name"
+        )

@@ -1,0 +1,162 @@
+"""From files to a batch: what every data set that lives on disk shares."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from heatproof.data.masks import read_region
+from heatproof.data.pictures import SUFFIXES, apply_view, read_picture
+from heatproof.errors import BadInput
+from heatproof.types import Batch, View
+
+UNKNOWN = -1  # the label of a picture whose class nobody told
+
+
+class PictureFile(NamedTuple):
+    """One picture and what belongs to it."""
+
+    id: str
+    path: Path
+    label: int = UNKNOWN
+    mask: Path | None = None
+    cluster: int = UNKNOWN  # pictures of the same thing (patient, lesion, video) share a number
+
+
+def as_view(view: Any) -> View | None:
+    """A view, also from the plain list a recipe holds."""
+    return view if view is None or isinstance(view, View) else View(*view)
+
+
+def root(path: str, kind: str) -> Path:
+    """The folder a data set was given, or `BadInput`."""
+    if not path:
+        raise BadInput(f"the data set {kind!r} needs a path: {kind}(path='…')")
+    folder = Path(path).expanduser()
+    if not folder.is_dir():
+        raise BadInput(f"there is no folder {folder}")
+    return folder
+
+
+def pictures_under(folder: Path) -> list[Path]:
+    """All picture files at any depth, sorted; links are followed, hidden files and folders passed over."""
+    try:
+        found = list(_walk(folder, ()))
+    except OSError as error:
+        raise BadInput(f"{folder} cannot be listed ({error.strerror}): check its permissions") from error
+    return sorted(found, key=lambda path: path.relative_to(folder).parts)
+
+
+def _walk(folder: Path, above: tuple[Path, ...]) -> Iterator[Path]:
+    real = folder.resolve()
+    if real in above:  # a link that leads back up
+        return
+    for path in folder.iterdir():
+        if path.name.startswith("."):
+            continue
+        if path.is_dir():
+            yield from _walk(path, (*above, real))
+        elif path.suffix.lower() in SUFFIXES:
+            yield path
+
+
+def identity(path: Path, folder: Path) -> str:
+    """A picture's id: its path below the folder, '/'-separated; bytes that are no text are spelt out."""
+    text = path.relative_to(folder).as_posix()
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def read_batch(files: Sequence[PictureFile], view: View | None, masked: bool = False) -> Batch:
+    """The readable pictures as a batch; the others are named in `missing` with the reason."""
+    images: list[Tensor] = []
+    regions: list[Tensor] = []
+    kept: list[PictureFile] = []
+    missing: dict[str, str] = {}
+    for file in files:
+        try:
+            picture = read_picture(file.path)
+            image = apply_view(picture, view)
+            if masked:
+                regions.append(_region(file, picture.size, view))
+        except BadInput as error:
+            missing[file.id] = str(error)
+            continue
+        images.append(image)
+        kept.append(file)
+    _check_sizes(images, kept)
+    side = 1 if view is None else view.size
+    labels = torch.tensor([file.label for file in kept], dtype=torch.int64)
+    known = {"label": labels}
+    if any(file.cluster != UNKNOWN for file in files):
+        known["cluster"] = torch.tensor([file.cluster for file in kept], dtype=torch.int64)
+    return Batch(
+        images=torch.stack(images) if images else torch.zeros(0, 3, side, side),
+        targets=labels.clamp(min=0),
+        ids=tuple(file.id for file in kept),
+        regions=_stacked(regions, side) if masked else None,
+        labels=known,
+        missing=missing,
+    )
+
+
+def _region(file: PictureFile, size: tuple[int, int], view: View | None) -> Tensor:
+    if file.mask is None:
+        raise BadInput("there is no mask for this picture")
+    try:
+        return read_region(file.mask, size, view)
+    except BadInput as error:
+        raise BadInput(f"mask {file.mask.name}: {error}") from error
+
+
+def _stacked(regions: list[Tensor], side: int) -> Tensor:
+    return torch.stack(regions) if regions else torch.zeros(0, side, side, dtype=torch.bool)
+
+
+def _check_sizes(images: list[Tensor], files: list[PictureFile]) -> None:
+    """Without a view pictures come at their own size, which must then be one."""
+    for image, file in zip(images, files, strict=True):
+        if image.shape != images[0].shape:
+            first, other = (f"{i.shape[2]}x{i.shape[1]}" for i in (images[0], image))
+            raise BadInput(
+                f"pictures must have one size unless a view cuts them: {files[0].id} is {first}, {file.id} "
+                f"is {other}; "
+                "set the data set's view (a model usually brings one)"
+            )
+
+
+def digest(files: Sequence[PictureFile]) -> str:
+    """A hash of names, labels and the bytes of pictures and masks."""
+    total = hashlib.sha256()
+    for file in files:
+        total.update(f"{file.id}\x1f{file.label}\x1f{file.cluster}\x1f".encode())
+        for path in (file.path, file.mask):
+            total.update(_bytes_digest(path))
+    return total.hexdigest()[:32]
+
+
+def _bytes_digest(path: Path | None) -> bytes:
+    if path is None:
+        return b"no file"
+    try:
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").digest()
+    except (OSError, ValueError):  # its absence is part of what was seen
+        return b"unreadable"
+
+
+def numbered(names: Sequence[str]) -> dict[str, int]:
+    """Names in alphabetical order -> 0 … k-1."""
+    return {name: index for index, name in enumerate(sorted(set(names)))}
+
+
+def pick(files: Sequence[PictureFile], indices: Sequence[int]) -> list[PictureFile]:
+    """The files at these places, or `BadInput` for a place that does not exist."""
+    for index in indices:
+        if not 0 <= index < len(files):
+            raise BadInput(f"picture indices must lie in 0 … {len(files) - 1}, got {index}")
+    return [files[index] for index in indices]

@@ -1,0 +1,109 @@
+"""HAM10000: dermatoscopic pictures of skin lesions, with the lesion's outline, as they are downloaded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from heatproof.data.files import (
+    UNKNOWN,
+    PictureFile,
+    as_view,
+    digest,
+    identity,
+    numbered,
+    pick,
+    read_batch,
+    root,
+)
+from heatproof.data.table import read_rows
+from heatproof.errors import BadInput
+from heatproof.registry import dataset
+from heatproof.types import Batch, View
+
+DIAGNOSES = (
+    "akiec",
+    "bcc",
+    "bkl",
+    "df",
+    "mel",
+    "nv",
+    "vasc",
+)  # alphabetical, as the classes are usually numbered
+METADATA = "HAM10000_metadata.csv"
+
+
+def list_ham10000(folder: Path) -> tuple[PictureFile, ...]:
+    """Every picture with its mask, diagnosis and lesion (several pictures may show the same one)."""
+    rows = {row["image_id"]: row for row in read_rows(folder / METADATA, ["image_id", "dx"])}
+    lesions = numbered([row.get("lesion_id", "") for row in rows.values() if row.get("lesion_id")])
+    masks = {
+        p.stem.removesuffix("_segmentation"): p for p in folder.glob("HAM10000_segmentations*/**/ISIC_*.png")
+    }
+    pictures = sorted(folder.glob("HAM10000_images*/**/ISIC_*.jpg"))
+    if not pictures:
+        raise BadInput(f"{folder} must hold HAM10000_images*/ISIC_*.jpg, got none: unpack the archives there")
+    if not masks:
+        raise BadInput(
+            f"{folder} must hold HAM10000_segmentations*/ISIC_*_segmentation.png: unpack the masks there"
+        )
+    files = []
+    for path in pictures:
+        row = rows.get(path.stem, {})
+        diagnosis = row.get("dx", "")
+        if diagnosis and diagnosis not in DIAGNOSES:
+            raise BadInput(
+                f"{METADATA}: dx of {path.stem} must be one of {', '.join(DIAGNOSES)}, got {diagnosis!r}"
+            )
+        files.append(
+            PictureFile(
+                id=identity(path, folder),
+                path=path,
+                label=DIAGNOSES.index(diagnosis) if diagnosis else UNKNOWN,
+                mask=masks.get(path.stem),
+                cluster=lesions.get(row.get("lesion_id", ""), UNKNOWN),
+            )
+        )
+    return tuple(files)
+
+
+@dataset("ham10000")
+@dataclass(frozen=True)
+class HAM10000:
+    """Skin lesions with diagnosis and outline, in the folders HAM10000 is published in.
+
+    `path` holds HAM10000_images*/ISIC_*.jpg, HAM10000_segmentations*/ISIC_*_segmentation.png and
+    HAM10000_metadata.csv. Labels are the seven diagnoses in alphabetical order; pictures of one lesion share
+    a cluster.
+
+    Paper: Tschandl et al. 2018, "The HAM10000 dataset, a large collection of multi-source dermatoscopic
+    images of common pigmented skin lesions"
+    """
+
+    path: str = ""
+    view: View | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "view", as_view(self.view))
+
+    @property
+    def name(self) -> str:
+        return "ham10000"
+
+    @cached_property
+    def files(self) -> tuple[PictureFile, ...]:
+        return list_ham10000(root(self.path, "ham10000"))
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def ids(self) -> tuple[str, ...]:
+        return tuple(file.id for file in self.files)
+
+    def batch(self, indices: Sequence[int], /) -> Batch:
+        return read_batch(pick(self.files, indices), self.view, masked=True)
+
+    def digest(self, indices: Sequence[int], /) -> str:
+        return digest(pick(self.files, indices))

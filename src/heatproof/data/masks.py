@@ -1,0 +1,67 @@
+"""Reading the region that belongs to a picture from a mask file: white where the answer is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+
+from heatproof.data.pictures import Box, cut, deep_grey, open_picture
+from heatproof.errors import BadInput
+from heatproof.types import View
+
+
+def read_region(path: Path, picture_size: tuple[int, int], view: View | None) -> Tensor:
+    """The (H, W) bool region of a picture of this (width, height), cut as the view cuts the picture.
+
+    Binarised above half of full scale first, resized by nearest neighbour after.
+    """
+    binary = binarise(open_picture(path))
+    check_same_picture(binary.size, picture_size)
+    size = picture_size if view is None else (view.size, view.size)
+    box: Box = (0.0, 0.0, float(binary.width), float(binary.height))
+    if view is not None:
+        across, down = binary.width / picture_size[0], binary.height / picture_size[1]
+        left, top, right, bottom = cut(*picture_size, view)
+        box = (left * across, top * down, min(right * across, box[2]), min(bottom * down, box[3]))
+    shown = binary.resize(size, Image.Resampling.NEAREST, box=box)
+    return torch.from_numpy(np.array(shown) > 0)
+
+
+def binarise(mask: Image.Image) -> Image.Image:
+    """255 above half of full scale, 0 below; transparent is black."""
+    if mask.mode.startswith(("I", "F")):
+        grey = deep_grey(mask)
+    elif mask.has_transparency_data:
+        mask = mask.convert("RGBA")
+        grey = Image.alpha_composite(Image.new("RGBA", mask.size, (0, 0, 0, 255)), mask).convert("L")
+    else:
+        grey = mask.convert("L")
+    values = np.asarray(grey)
+    inside = values > 127
+    if values.size and values.max() > 0 and not inside.any():
+        # Class indices, or a mask saved as 0 and 1, would otherwise pass for an empty region.
+        raise BadInput(
+            f"the mask's brightest pixel is {int(values.max())} of 255, so nothing is above half: save the "
+            f"region as 255"
+        )
+    return Image.fromarray(np.where(inside, np.uint8(255), np.uint8(0)))
+
+
+def check_same_picture(mask: tuple[int, int], picture: tuple[int, int]) -> None:
+    """`BadInput` unless the sizes agree, or their aspect ratios do to the nearest pixel."""
+    wide, high = mask
+    if mask == picture:
+        return
+    # The mask's width (or height) must be what shrinking the picture to its other side would give, rounded
+    # any way.
+    fits = abs(picture[0] * high / picture[1] - wide) < 1 or abs(picture[1] * wide / picture[0] - high) < 1
+    if not fits:
+        raise BadInput(
+            f"the mask is {wide}x{high} pixels and the picture {picture[0]}x{picture[1]}: they must have "
+            f"the same size "
+            "or at least the same aspect ratio"
+        )

@@ -1,0 +1,118 @@
+"""Reading one picture file, whatever is in it, and cutting it to the model's input.
+
+Grey, palette, CMYK, 16-bit and transparent pictures become RGB; the orientation in EXIF is applied. What
+cannot be read whole is refused with the reason: half a picture would give half a heatmap.
+"""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image, ImageOps
+from torch import Tensor
+
+from heatproof.errors import BadInput
+from heatproof.types import View
+
+SUFFIXES = frozenset((".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm"))
+SMALLEST_SIDE = 8  # pixels; below it a picture is an icon or an accident
+BACKDROP = (
+    255,
+    255,
+    255,
+)  # what transparent pixels are laid on: most such pictures were made for white pages
+_FILTERS = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
+
+Box = tuple[float, float, float, float]  # left, top, right, bottom, in pixels of the picture
+
+
+def open_picture(path: Path) -> Image.Image:
+    """The picture as stored (first frame), upright and wholly decoded, or `BadInput` with the reason."""
+    try:
+        if not path.is_file():
+            raise BadInput(f"there is no file {path}")
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore"
+            )  # Pillow warns of oddities it copes with; what it cannot, it raises
+            with Image.open(path) as picture:
+                picture.load()
+                return _upright(picture)
+    except BadInput:
+        raise
+    except (
+        Exception
+    ) as error:  # decoders meet broken files in many ways (OSError, SyntaxError, struct.error, …)
+        raise BadInput(f"not a readable picture ({type(error).__name__}: {str(error)[:120]})") from error
+
+
+def read_picture(path: Path) -> Image.Image:
+    """The picture as 8-bit RGB, upright, or `BadInput` with the reason."""
+    picture = to_rgb(open_picture(path))
+    if min(picture.size) < SMALLEST_SIDE:
+        raise BadInput(f"{picture.width}x{picture.height} pixels, fewer than {SMALLEST_SIDE} on a side")
+    return picture
+
+
+def _upright(picture: Image.Image) -> Image.Image:
+    try:
+        return ImageOps.exif_transpose(picture)
+    except Exception:  # broken EXIF: no viewer would turn the picture either
+        return picture.copy()
+
+
+def to_rgb(picture: Image.Image) -> Image.Image:
+    """8-bit RGB from any mode Pillow reads."""
+    if picture.mode == "RGB" and "transparency" not in picture.info:
+        return picture
+    if picture.mode.startswith(("I", "F")):
+        return deep_grey(picture).convert("RGB")
+    if picture.has_transparency_data:
+        picture = picture.convert("RGBA")
+        ground = Image.new("RGBA", picture.size, (*BACKDROP, 255))
+        return Image.alpha_composite(ground, picture).convert("RGB")
+    return picture.convert("RGB")
+
+
+def deep_grey(picture: Image.Image) -> Image.Image:
+    """8-bit grey from 16-bit integers (full scale 65535) or floats in [0, 1]; Pillow's own conversion clips
+    them."""
+    values = np.asarray(picture, dtype=np.float64)
+    full = 1.0 if picture.mode == "F" else 65535.0
+    low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 0.0)
+    if not (low >= 0 and high <= full):
+        raise BadInput(
+            f"grey values must lie in [0, {full:g}], got [{low:g}, {high:g}]: save it as 8 or 16 bits"
+        )
+    return Image.fromarray(np.round(values * (255.0 / full)).astype(np.uint8))
+
+
+def cut(width: int, height: int, view: View) -> Box:
+    """Which part of a picture of this size the view shows."""
+    if view.resize is None:
+        return 0.0, 0.0, float(width), float(height)
+    if view.resize < view.size:
+        raise BadInput(
+            f"a view must resize to at least its size, got resize {view.resize} and size {view.size}"
+        )
+    # As torchvision and timm do it: sides of the resized picture and the offset of the crop are whole pixels.
+    short, long = view.resize, int(view.resize * max(width, height) / min(width, height))
+    wide, high = (long, short) if width > height else (short, long)
+    left, top = round((wide - view.size) / 2), round((high - view.size) / 2)
+    across, down = width / wide, height / high
+    right, bottom = (left + view.size) * across, (top + view.size) * down
+    return left * across, top * down, min(right, float(width)), min(bottom, float(height))
+
+
+def apply_view(picture: Image.Image, view: View | None) -> Tensor:
+    """An RGB picture as (3, H, W) float32 in [0, 1]; without a view at its own size."""
+    if view is not None:
+        # Only the visible part is resized: a long, thin picture would otherwise need a gigabyte for its
+        # margins.
+        box = cut(picture.width, picture.height, view)
+        picture = picture.resize((view.size, view.size), _FILTERS[view.interpolation], box=box)
+    values = np.array(picture, dtype=np.float32)
+    return torch.from_numpy(values).permute(2, 0, 1).contiguous() / 255.0

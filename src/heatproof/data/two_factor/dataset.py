@@ -1,0 +1,132 @@
+"""The embedded data set: drawn when first asked for, then read from the cache directory."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from heatproof.cache import cache_directory
+from heatproof.data.two_factor.compose import PAIRS, SCALE, VERSION, draw_many
+from heatproof.data.two_factor.objects import OBJECTS
+from heatproof.data.two_factor.scenes import SCENES
+from heatproof.errors import BadInput
+from heatproof.recipe import spelt
+from heatproof.registry import dataset
+from heatproof.types import Batch
+
+Shows = Literal["composite", "scene", "grey"]
+Block = dict[str, NDArray[Any]]
+
+FIRST_INSTANCE = {"train": 0, "held_out": 1000, "test": 2000}  # no object or scene instance is in two splits
+_STRIDE = 37  # coprime with the 100 class pairs: a few pictures already show many objects and scenes
+
+
+@dataset
+@dataclass(frozen=True)
+class TwoFactor:
+    """Ten objects on ten scenes, drawn by code, with exact regions and twins; needs no download.
+
+    Paper: Yang & Kim 2019, "Benchmarking Attribution Methods with Relative Feature Importance" (the design)
+    """
+
+    split: Literal["train", "held_out", "test"] = "test"
+    count: int = 200
+    shows: Shows = "composite"  # the object on its scene, the scene alone, or the object alone on grey
+    size: int = 64
+    scale: tuple[float, float] = SCALE  # the object's longer side as a share of the picture's
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", tuple(self.scale))
+        if self.split not in FIRST_INSTANCE:
+            raise BadInput(f"split must be one of {', '.join(FIRST_INSTANCE)}, got {self.split!r}")
+        if not 1 <= self.count <= 1000 * PAIRS:
+            raise BadInput(f"count must be from 1 to {1000 * PAIRS} pictures, got {self.count}")
+
+    @property
+    def name(self) -> str:
+        return spelt(self)
+
+    def __len__(self) -> int:
+        return self.count
+
+    def sample(self, position: int) -> int:
+        """Which drawn sample stands at this position: the class pairs take turns, well mixed."""
+        block, place = divmod(position, PAIRS)
+        return (FIRST_INSTANCE[self.split] + block) * PAIRS + place * _STRIDE % PAIRS
+
+    def ids(self) -> tuple[str, ...]:
+        samples = [self.sample(i) for i in range(self.count)]
+        return tuple(f"{s:06d}-{OBJECTS[s % PAIRS // 10]}-{SCENES[s % 10]}" for s in samples)
+
+    def digest(self, indices: Sequence[int], /) -> str:
+        told = (VERSION, self.shows, self.size, self.scale, self.seed, [self.sample(i) for i in indices])
+        return hashlib.sha256(repr(told).encode()).hexdigest()
+
+    def batch(self, indices: Sequence[int], /) -> Batch:
+        arrays = self.arrays(indices)
+        shown = {"composite": "image", "scene": "twin", "grey": "on_grey"}[self.shows]
+        ids = self.ids()
+        columns = {"object": "object_label", "scene": "scene_label", "object_id": "object_id", "scene_id": "scene_id"}
+        labels = {name: torch.from_numpy(arrays[column]) for name, column in columns.items()}
+        return Batch(
+            images=_pixels(arrays[shown]),
+            targets=labels["object"],
+            ids=tuple(ids[i] for i in indices),
+            regions=torch.from_numpy(arrays["region"]),
+            twins=_pixels(arrays["twin"]),
+            labels=labels,
+        )
+
+    def arrays(self, indices: Sequence[int]) -> Block:
+        """The drawn samples as arrays, whole blocks of a hundred drawn or read at a time."""
+        blocks = {i // PAIRS for i in indices}
+        drawn = {
+            b: _block(self.seed, FIRST_INSTANCE[self.split] + b, self.size, self.scale)
+            for b in sorted(blocks)
+        }
+        rows = [(drawn[i // PAIRS], self.sample(i) % PAIRS) for i in indices]
+        if not rows:
+            return {name: values[:0] for name, values in _block(self.seed, 0, self.size, self.scale).items()}
+        return {name: np.stack([block[name][row] for block, row in rows]) for name in rows[0][0]}
+
+
+def _pixels(pictures: NDArray[np.uint8]) -> torch.Tensor:
+    return torch.from_numpy(pictures).permute(0, 3, 1, 2).contiguous().float() / 255
+
+
+@lru_cache(maxsize=64)
+def _block(seed: int, instance: int, size: int, scale: tuple[float, float]) -> Block:
+    """The hundred class pairs of one instance: from the cache directory, else drawn and put there."""
+    name = f"{seed}-{instance}-{size}-{scale[0]:g}-{scale[1]:g}.npz"
+    path = cache_directory() / f"two_factor-{VERSION}" / name
+    try:
+        with np.load(path) as stored:
+            return dict(stored)
+    except Exception:  # not there, or damaged: draw it again
+        samples = draw_many(seed, range(instance * PAIRS, (instance + 1) * PAIRS), size=size, scale=scale)
+        block = dict(vars(samples))
+        _try_to_keep(path, block)
+        return block
+
+
+def _try_to_keep(path: Path, block: Block) -> None:
+    """A cache that cannot be written costs time, not the run."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, beside = tempfile.mkstemp(dir=path.parent, suffix=".npz")
+        with os.fdopen(handle, "wb") as file:
+            np.savez_compressed(file, **block)
+        Path(beside).replace(path)
+    except OSError:
+        return

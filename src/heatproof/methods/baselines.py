@@ -1,0 +1,114 @@
+"""What "nothing to see" looks like: the picture a path starts from."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias, cast, get_args
+
+import cv2
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from heatproof import registry
+from heatproof.errors import BadInput, NotApplicable
+from heatproof.methods.paths import Points
+from heatproof.types import Batch, Dataset, Images, Model, keyed_seed
+
+Plain: TypeAlias = Literal["black", "mean", "blur", "uniform", "gaussian"]
+# A named picture, the name of a registered data set, or a data set: its (training) images.
+Baseline: TypeAlias = str | Dataset
+
+CROWD = 100  # background images read from a data set: enough for a stable mean, few enough to hold
+
+
+def is_random(baseline: Baseline) -> bool:
+    """Whether two draws differ, so that averaging over several makes sense."""
+    return baseline not in ("black", "mean", "blur")
+
+
+def origins(baseline: Baseline, model: Model, batch: Batch) -> Points:
+    """Where paths start: a function of (image indices, draws), random starts keyed by image and draw."""
+    images = batch.images
+    if baseline in ("black", "mean", "blur"):
+        fixed = _fixed(cast(Plain, baseline), model, images)
+        return lambda image, draw: fixed[image]
+    if baseline in ("uniform", "gaussian"):
+        centre, spread = _mean_colour(model, images[:1]), images.new_tensor(model.std).view(1, -1, 1, 1)
+
+        def noise(image: Tensor, draw: Tensor) -> Images:
+            dice = torch.rand if baseline == "uniform" else torch.randn
+            rows = [dice(images.shape[1:], generator=g) for g in _generators(batch, image, draw)]
+            values = torch.stack(rows).to(images)
+            return values if baseline == "uniform" else (centre + spread * values).clamp(0, 1)
+
+        return noise
+    crowd, names = background(baseline, images)
+
+    def picked(image: Tensor, draw: Tensor) -> Images:
+        rows = zip(image.tolist(), _generators(batch, image, draw), strict=True)
+        return crowd[[_other(batch.ids[i], names, generator) for i, generator in rows]]
+
+    return picked
+
+
+def start(baseline: Baseline, model: Model, batch: Batch, draw: int = 0) -> Images:
+    """The picture each image's path starts from."""
+    rows = torch.arange(len(batch), device=batch.images.device)
+    return origins(baseline, model, batch)(rows, torch.full_like(rows, draw))
+
+
+def _generators(batch: Batch, image: Tensor, draw: Tensor) -> list[torch.Generator]:
+    keys = zip(image.tolist(), draw.tolist(), strict=True)
+    return [
+        torch.Generator().manual_seed(keyed_seed(batch.seed, batch.ids[i], "baseline", k)) for i, k in keys
+    ]
+
+
+def _other(identity: str, names: tuple[str, ...], generator: torch.Generator) -> int:
+    # An image must not be its own background: its path would have no length.
+    others = [i for i, name in enumerate(names) if name != identity]
+    if not others:
+        raise NotApplicable(
+            f"the background data set holds no image other than {identity!r}: give a larger one"
+        )
+    return others[int(torch.randint(len(others), (1,), generator=generator))]
+
+
+def _fixed(baseline: Plain, model: Model, images: Images) -> Images:
+    if baseline == "mean":
+        return _mean_colour(model, images)
+    return blurred(images) if baseline == "blur" else torch.zeros_like(images)
+
+
+def _mean_colour(model: Model, images: Images) -> Images:
+    return images.new_tensor(model.mean).view(1, -1, 1, 1).expand_as(images).clamp(0, 1)
+
+
+def blurred(images: Images, share: float = 0.1) -> Images:
+    """A Gaussian blur with a standard deviation of `share` of the shorter side: colours stay, shapes go."""
+    sigma = share * min(images.shape[2:])
+    rows = [
+        cv2.GaussianBlur(row.permute(1, 2, 0).cpu().numpy(), (0, 0), sigma, borderType=cv2.BORDER_REFLECT_101)
+        for row in images
+    ]
+    stacked = np.stack([row.reshape(*images.shape[2:], images.shape[1]) for row in rows])
+    return torch.from_numpy(stacked).permute(0, 3, 1, 2).to(images).clamp(0, 1)
+
+
+def background(baseline: Baseline, images: Images) -> tuple[Images, tuple[str, ...]]:
+    """Up to `CROWD` pictures spread evenly over a data set, at the images' size, with their ids."""
+    source = baseline
+    if isinstance(source, str):
+        if source not in registry.names("dataset"):
+            raise BadInput(
+                f"a baseline must be one of {', '.join(get_args(Plain))}, "
+                f"a data set or a data set's name, got {source!r}"
+            )
+        source = cast(Dataset, registry.find("dataset", source))
+    count = min(len(source), CROWD)
+    chosen = source.batch(torch.linspace(0, len(source) - 1, count).round().long().tolist())
+    pictures = chosen.images.to(images)
+    if pictures.shape[2:] != images.shape[2:]:
+        pictures = F.interpolate(pictures, images.shape[2:], mode="bilinear", antialias=True).clamp(0, 1)
+    return pictures, chosen.ids

@@ -1,0 +1,211 @@
+"""Class activation maps: what a late layer saw, weighted by what it meant for the target."""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from heatproof.errors import NotApplicable
+from heatproof.methods.pooling import Pooling, keeps_sign, pool
+from heatproof.methods.rectifiers import GuidedBackprop
+from heatproof.methods.taps import Tap, tap
+from heatproof.methods.transformers import token_layer, token_pictures, upsample
+from heatproof.models import engine
+from heatproof.models.cam_layer import find_cam_layer
+from heatproof.registry import method
+from heatproof.types import Batch, Cost, Maps, Model, Readout, read
+
+_layers: weakref.WeakKeyDictionary[nn.Module, dict[tuple[int, ...], str]] = weakref.WeakKeyDictionary()
+
+
+def cam_layer(model: Model, batch: Batch) -> str:
+    """The model's declared layer; else the last convolutional one; else a transformer's last tokens."""
+    if model.cam_layer is not None:
+        return model.cam_layer
+    known = _layers.setdefault(model.network, {})
+    shape = tuple(batch.images.shape[1:])
+    if shape not in known:
+        found = find_cam_layer(model.network, min(shape[1:]), shape[0]) or token_layer(model, batch.images)
+        if not found:
+            raise NotApplicable(
+                f"an activation map needs a convolution or tokens, and model {model.name!r} has neither: name "
+                "a layer with a spatial output as cam_layer if there is one"
+            )
+        known[shape] = found
+    return known[shape]
+
+
+def pictured(model: Model, batch: Batch, layer: str, readout: Readout) -> Tap:
+    """The layer's activations and gradients as (B, K, h, w) pictures, tokens laid out."""
+    caught = tap(model, batch, layer or cam_layer(model, batch), readout)
+    if caught.activations.ndim == 3:
+        return Tap(*(token_pictures(part, batch.images) for part in caught))
+    if caught.activations.ndim != 4:
+        raise NotApplicable(
+            f"an activation map needs a layer of (batch, channels, height, width) or tokens, got "
+            f"{tuple(caught.activations.shape)}: name another as cam_layer"
+        )
+    return caught
+
+
+def weigh(activations: Tensor, weights: Tensor, relu: bool) -> Tensor:
+    """Σ_k weights · activations, (B, h, w); weights are (B, K, 1, 1) or (B, K, h, w)."""
+    maps = (weights * activations).sum(1)
+    return maps.clamp(min=0) if relu else maps
+
+
+def plus_plus_weights(caught: Tap) -> Tensor:
+    """Grad-CAM++'s weights (B, K, 1, 1): positive gradients, each by its share of its channel.
+
+    The paper's g² / (2 g² + g³ ΣA) is written as 1 / (2 + g ΣA): the same number, without an epsilon that
+    small gradients would drown in.
+    """
+    gradients = caught.gradients
+    share = 2 + gradients * caught.activations.sum((2, 3), keepdim=True)
+    alpha = torch.where(share.abs() > 1e-6, 1 / share.where(share != 0, 1.0), 0.0)
+    return (alpha * gradients.clamp(min=0)).sum((2, 3), keepdim=True)
+
+
+@method
+@dataclass(frozen=True)
+class GradCam:
+    """The last convolutional maps weighted by their mean gradients, or a transformer's tokens likewise.
+
+    `layer` overrides the model's own `cam_layer`. An all-negative map becomes zero everywhere; nothing is
+    divided.
+
+    Paper: Selvaraju et al. 2017, "Grad-CAM: Visual Explanations from Deep Networks via Gradient-based
+    Localization"
+    """
+
+    layer: str = ""
+    relu: bool = True
+    readout: Readout = "logit"
+
+    @property
+    def signed(self) -> bool:
+        return not self.relu
+
+    def __call__(self, model: Model, batch: Batch, /) -> Maps:
+        caught = pictured(model, batch, self.layer, self.readout)
+        weights = caught.gradients.mean((2, 3), keepdim=True)
+        return upsample(weigh(caught.activations, weights, self.relu), batch.images)
+
+    def cost(self) -> Cost:
+        return Cost(1, 1)
+
+
+@method("grad_cam_pp")
+@dataclass(frozen=True)
+class GradCamPP:
+    """Grad-CAM whose weights count every place where a class appears, not only the largest.
+
+    Paper: Chattopadhyay et al. 2018, "Grad-CAM++: Generalized Gradient-based Visual Explanations for Deep
+    Convolutional Networks"
+    """
+
+    signed: ClassVar[bool] = False
+    layer: str = ""
+    readout: Readout = "logit"
+
+    def __call__(self, model: Model, batch: Batch, /) -> Maps:
+        caught = pictured(model, batch, self.layer, self.readout)
+        return upsample(weigh(caught.activations, plus_plus_weights(caught), relu=True), batch.images)
+
+    def cost(self) -> Cost:
+        return Cost(1, 1)
+
+
+@method
+@dataclass(frozen=True)
+class LayerCam:
+    """Activations weighted place by place by their positive gradients.
+
+    Paper: Jiang et al. 2021, "LayerCAM: Exploring Hierarchical Class Activation Maps for Localization"
+    """
+
+    signed: ClassVar[bool] = False
+    layer: str = ""
+    readout: Readout = "logit"
+
+    def __call__(self, model: Model, batch: Batch, /) -> Maps:
+        caught = pictured(model, batch, self.layer, self.readout)
+        return upsample(weigh(caught.activations, caught.gradients.clamp(min=0), relu=True), batch.images)
+
+    def cost(self) -> Cost:
+        return Cost(1, 1)
+
+
+@method
+@dataclass(frozen=True)
+class ScoreCam:
+    """Activations weighted by what the model says when only they let the picture through; without gradients.
+
+    What they hide takes the model's mean colour. The weights are a softmax over channels, as published.
+    `limit` keeps the channels that vary most; the cost is stated for a layer of 512 channels if there is no
+    limit.
+
+    Paper: Wang et al. 2020, "Score-CAM: Score-Weighted Visual Explanations for Convolutional Neural Networks"
+    """
+
+    signed: ClassVar[bool] = False
+    layer: str = ""
+    limit: int | None = None
+    readout: Readout = "logit"
+
+    def __call__(self, model: Model, batch: Batch, /) -> Maps:
+        activations = pictured(model, batch, self.layer, self.readout).activations
+        if self.limit is not None and self.limit < activations.shape[1]:
+            kept = activations.var((2, 3)).topk(self.limit, 1).indices
+            activations = activations.take_along_dim(kept[:, :, None, None], 1)
+        weights = self._scores(model, batch, activations).softmax(1)[:, :, None, None]
+        return upsample(weigh(activations, weights, relu=True), batch.images)
+
+    def _scores(self, model: Model, batch: Batch, activations: Tensor) -> Tensor:
+        count = activations.shape[1]
+        mean = batch.images.new_tensor(model.mean).view(1, -1, 1, 1)
+        chunk = engine.batch_size(model, batch.images, "forward")
+        scores = []
+        for rows in torch.arange(len(batch) * count, device=batch.images.device).split(chunk):
+            image, channel = rows // count, rows % count
+            veil = upsample(activations[image, channel], batch.images)
+            low, high = (edge.view(-1, 1, 1) for edge in veil.flatten(1).aminmax(dim=1))
+            veil = ((veil - low) / (high - low).clamp(min=1e-8))[:, None]
+            shown = mean + veil * (batch.images[image] - mean)
+            scores.append(read(engine.forward(model, shown), batch.targets[image], self.readout))
+        return torch.cat(scores).view(len(batch), count)
+
+    def cost(self) -> Cost:
+        return Cost(1 + (self.limit or 512), 1)
+
+
+@method
+@dataclass(frozen=True)
+class GuidedGradCam:
+    """Guided backpropagation's detail, only where Grad-CAM sees the class.
+
+    Paper: Selvaraju et al. 2017, "Grad-CAM: Visual Explanations from Deep Networks via Gradient-based
+    Localization"
+    """
+
+    layer: str = ""
+    pooling: Pooling = "sum"
+    readout: Readout = "logit"
+
+    @property
+    def signed(self) -> bool:
+        return keeps_sign(self.pooling)
+
+    def channels(self, model: Model, batch: Batch, /) -> Tensor:
+        detail = GuidedBackprop(readout=self.readout).channels(model, batch)
+        return detail * GradCam(self.layer, readout=self.readout)(model, batch)[:, None]
+
+    def __call__(self, model: Model, batch: Batch, /) -> Maps:
+        return pool(self.channels(model, batch), self.pooling)
+
+    def cost(self) -> Cost:
+        return Cost(2, 2)

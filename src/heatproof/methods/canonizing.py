@@ -1,0 +1,165 @@
+"""A network in the form relevance propagation assumes: norms merged, sums and means that share in proportion."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from heatproof.errors import NotApplicable
+from heatproof.types import Images, Model
+
+STABILISER = 1e-6  # zennit's own
+Merges = list[tuple[list[str], str]]  # (names of layers, name of the batch norm that follows them)
+
+_LINEAR = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
+_NORM = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
+_ADD: tuple[Any, ...] = (torch.add, Tensor.add, Tensor.__add__, Tensor.__radd__, Tensor.__iadd__)
+_MEAN: tuple[Any, ...] = (torch.mean, Tensor.mean)
+_POOL: tuple[Any, ...] = (F.adaptive_avg_pool2d, F.avg_pool2d)
+
+
+def _stable(total: Tensor) -> Tensor:
+    return total + torch.where(total < 0, -STABILISER, STABILISER)
+
+
+class ProportionalSum(torch.autograd.Function):
+    """a + b, whose relevance goes to each in proportion to what it added."""
+
+    @staticmethod
+    def forward(ctx: Any, first: Tensor, second: Tensor) -> Tensor:
+        ctx.save_for_backward(first, second)
+        return first + second
+
+    @staticmethod
+    def backward(ctx: Any, *relevances: Tensor) -> tuple[Tensor, Tensor]:
+        first, second = ctx.saved_tensors
+        share = relevances[0] / _stable(first + second)
+        return first * share, second * share
+
+
+class ProportionalMean(torch.autograd.Function):
+    """A mean of values, whose relevance goes to each in proportion to what it added."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, averaged: Callable[[Tensor], Tensor]) -> Tensor:
+        ctx.averaged = averaged
+        ctx.save_for_backward(values)
+        return averaged(values)
+
+    @staticmethod
+    def backward(ctx: Any, *relevances: Tensor) -> tuple[Tensor, None]:
+        (values,) = ctx.saved_tensors
+        with torch.enable_grad():
+            leaf = values.detach().requires_grad_()
+            total = ctx.averaged(leaf)
+            (spread,) = torch.autograd.grad(total, leaf, relevances[0] / _stable(total.detach()))
+        return values * spread, None
+
+
+def proportional() -> Mapping[Any, Callable[..., Any]]:
+    """Replacements for sums of branches and for spatial means that are not modules, where no hook sits."""
+
+    def added(plain: Callable[..., Any]) -> Callable[..., Any]:
+        def add(first: Any, second: Any, *rest: Any, **named: Any) -> Any:
+            if _branch(first) and _branch(second) and first.shape == second.shape and not rest and not named:
+                return ProportionalSum.apply(first, second)  # type: ignore[no-untyped-call]
+            return plain(first, second, *rest, **named)
+
+        return add
+
+    def averaged(plain: Callable[..., Any], spatial: bool) -> Callable[..., Any]:
+        def mean(values: Any, *rest: Any, **named: Any) -> Any:
+            if _branch(values) and values.ndim == 4 and (spatial or _over_places(*rest, **named)):
+                averaging = lambda inner: plain(inner, *rest, **named)  # noqa: E731
+                return ProportionalMean.apply(values, averaging)  # type: ignore[no-untyped-call]
+            return plain(values, *rest, **named)
+
+        return mean
+
+    return (
+        {plain: added(plain) for plain in _ADD}
+        | {plain: averaged(plain, False) for plain in _MEAN}
+        | {plain: averaged(plain, True) for plain in _POOL}
+    )
+
+
+def _branch(value: Any) -> bool:
+    """Something that depends on the picture, not a parameter."""
+    return isinstance(value, Tensor) and value.requires_grad and not isinstance(value, nn.Parameter)
+
+
+def _over_places(*rest: Any, **named: Any) -> bool:
+    dims = named.get("dim", rest[0] if rest else ())
+    return {d % 4 for d in dims} == {2, 3} if isinstance(dims, list | tuple) else False
+
+
+_known: weakref.WeakKeyDictionary[nn.Module, Merges] = weakref.WeakKeyDictionary()
+
+
+def merges(model: Model, images: Images) -> Merges:
+    """Which batch norm directly follows which linear layer, as seen in a forward pass.
+
+    Registration order would guess wrongly where blocks start with a norm or use functional activations; here
+    a norm counts only if its input is the layer's output itself, unchanged in place, and each of the two runs
+    once.
+    """
+    if model.network in _known:
+        return _known[model.network]
+    names = {module: name for name, module in model.network.named_modules()}
+    outputs: list[tuple[nn.Module, Tensor, int]] = []
+    pairs: list[tuple[nn.Module, nn.Module]] = []
+
+    def note(module: nn.Module, _: Any, output: Any) -> None:
+        outputs.append((module, output, output._version))
+
+    def look(module: nn.Module, inputs: tuple[Any, ...]) -> None:
+        for linear, output, version in outputs:
+            if inputs and inputs[0] is output and output._version == version:
+                pairs.append((linear, module))
+
+    handles = []
+    for module in names:
+        if isinstance(module, _LINEAR):
+            handles.append(module.register_forward_hook(note))
+        elif isinstance(module, _NORM) and module.affine and module.track_running_stats:
+            handles.append(module.register_forward_pre_hook(look))
+    try:
+        with torch.no_grad():
+            model(images[:1].to(model.device))
+    finally:
+        for handle in handles:
+            handle.remove()
+    runs = [linear for linear, _, _ in outputs]
+    norms = [norm for _, norm in pairs]
+    found = [
+        ([names[linear]], names[norm])
+        for linear, norm in pairs
+        if runs.count(linear) == 1 and norms.count(norm) == 1
+    ]
+    _check(model, images, found)
+    _known[model.network] = found
+    return found
+
+
+def _check(model: Model, images: Images, found: Merges) -> None:
+    """A merge must not change an answer; where a layer's output is also used elsewhere, it would."""
+    from zennit.canonizers import NamedMergeBatchNorm
+
+    row = images[:1].to(model.device)
+    with torch.no_grad():
+        before = model(row)
+        merged = NamedMergeBatchNorm(found).apply(model.network)
+        try:
+            after = model(row)
+        finally:
+            for merge in merged:
+                merge.remove()
+    if not torch.allclose(before, after, rtol=1e-3, atol=1e-3 * float(before.abs().max())):
+        raise NotApplicable(
+            f"merging the batch norms of model {model.name!r} changes its answers: use lrp(canonizer='none')"
+        )

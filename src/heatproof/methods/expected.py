@@ -1,0 +1,127 @@
+"""Gradients in expectation over baselines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from heatproof.methods.baselines import Baseline, origins
+from heatproof.methods.paths import check_count, sum_contributions
+from heatproof.methods.pooling import Pooling, keeps_sign, pool
+from heatproof.registry import method
+from heatproof.types import Batch, Cost, Images, Maps, Model, Readout, keyed_seed
+
+
+@dataclass(frozen=True)
+class Dice:
+    """The random part of a draw: where on the path, and the noise on the picture; keyed by image and draw."""
+
+    batch: Batch
+    draws: int
+    stratified: bool
+    noise: float
+
+    def __call__(self, image: int, draw: int) -> tuple[float, Tensor | float]:
+        seed = keyed_seed(self.batch.seed, self.batch.ids[image], "expected", draw)
+        generator = torch.Generator().manual_seed(seed)
+        place = float(torch.rand((), generator=generator))
+        if self.stratified:
+            place = (draw + place) / self.draws
+        if not self.noise:
+            return place, 0.0
+        return place, self.noise * torch.randn(self.batch.images.shape[1:], generator=generator)
+
+
+def expected(model: Model, batch: Batch, background: Baseline, dice: Dice, readout: Readout) -> Tensor:
+    """E (x - x') · gradient(x' + a (x - x')) over backgrounds x' and places a, per channel."""
+    begin = origins(background, model, batch)
+
+    def ends(image: Tensor, draw: Tensor) -> tuple[Images, Images, Tensor]:
+        thrown = [dice(i, k) for i, k in zip(image.tolist(), draw.tolist(), strict=True)]
+        places = batch.images.new_tensor([place for place, _ in thrown]).view(-1, 1, 1, 1)
+        finish = batch.images[image]
+        if dice.noise:
+            finish = finish + torch.stack([torch.as_tensor(noise) for _, noise in thrown]).to(finish)
+        return begin(image, draw), finish, places
+
+    def points(image: Tensor, draw: Tensor) -> Images:
+        origin, finish, places = ends(image, draw)
+        return origin + places * (finish - origin)
+
+    def steps(image: Tensor, draw: Tensor) -> Images:
+        origin, finish, _ = ends(image, draw)
+        return finish - origin
+
+    return sum_contributions(model, batch, points, steps, dice.draws, readout) / dice.draws
+
+
+@method
+@dataclass(frozen=True)
+class ExpectedGradients:
+    """Integrated gradients averaged over many baselines, one random point of one path per draw.
+
+    The points are stratified over the path. With `background` a data set of training images (or its
+    registered name) this is the paper's method; the default background needs no data: noise with the model's
+    mean and spread. An image is never its own background.
+
+    Paper: Erion et al. 2021, "Improving performance of deep learning models with axiomatic attribution priors
+    and expected gradients"
+    """
+
+    background: Baseline = "gaussian"
+    draws: int = 50
+    pooling: Pooling = "sum"
+    readout: Readout = "logit"
+
+    def __post_init__(self) -> None:
+        check_count("draws", self.draws)
+
+    @property
+    def signed(self) -> bool:
+        return keeps_sign(self.pooling)
+
+    def channels(self, model: Model, batch: Batch, /) -> Tensor:
+        dice = Dice(batch, self.draws, stratified=True, noise=0.0)
+        return expected(model, batch, self.background, dice, self.readout)
+
+    def __call__(self, model: Model, batch: Batch, /) -> Maps:
+        return pool(self.channels(model, batch), self.pooling)
+
+    def cost(self) -> Cost:
+        return Cost(self.draws, self.draws)
+
+
+@method
+@dataclass(frozen=True)
+class GradientShap:
+    """Expected gradients with noise on the picture and unstratified points: an estimate of SHAP values.
+
+    `background` as in expected_gradients; `noise` is the standard deviation in pixel units.
+
+    Paper: Lundberg & Lee 2017, "A Unified Approach to Interpreting Model Predictions"
+    """
+
+    background: Baseline = "gaussian"
+    draws: int = 50
+    noise: float = 0.02
+    pooling: Pooling = "sum"
+    readout: Readout = "logit"
+
+    def __post_init__(self) -> None:
+        check_count("draws", self.draws)
+
+    @property
+    def signed(self) -> bool:
+        return keeps_sign(self.pooling)
+
+    def channels(self, model: Model, batch: Batch, /) -> Tensor:
+        dice = Dice(batch, self.draws, stratified=False, noise=self.noise)
+        return expected(model, batch, self.background, dice, self.readout)
+
+    def __call__(self, model: Model, batch: Batch, /) -> Maps:
+        return pool(self.channels(model, batch), self.pooling)
+
+    def cost(self) -> Cost:
+        return Cost(self.draws, self.draws)

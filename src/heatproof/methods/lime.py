@@ -1,0 +1,105 @@
+"""LIME: a linear model of the answer, by which superpixels are visible."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from heatproof.models import engine
+from heatproof.occlusion.game import impute
+from heatproof.occlusion.imputers.constant import Constant
+from heatproof.occlusion.segmenters.quickshift import Quickshift
+from heatproof.occlusion.segments import segments_of
+from heatproof.registry import method
+from heatproof.types import Batch, Cost, Imputer, Maps, Model, Segmenter, Segments, read
+
+
+def proximity(coalitions: Tensor, kernel_width: float) -> Tensor:
+    """How much each sample (M, n) counts: an exponential kernel of its cosine distance from the whole
+    picture.
+    """
+    distance = 1 - coalitions.double().mean(1).sqrt()
+    return torch.exp(-((distance / kernel_width) ** 2) / 2)
+
+
+def ridge(coalitions: Tensor, values: Tensor, weights: Tensor, alpha: float) -> Tensor:
+    """The slopes (n,) of a weighted ridge regression with an intercept that is not shrunk."""
+    design, values = coalitions.double(), values.double()
+    share = weights / weights.sum()
+    centred = design - share @ design
+    weighted = centred * weights[:, None]
+    normal = weighted.T @ centred + alpha * torch.eye(design.shape[1], dtype=torch.float64)
+    slopes: Tensor = torch.linalg.solve(normal, weighted.T @ (values - share @ values))
+    return slopes
+
+
+@method
+@dataclass(frozen=True)
+class LIME:
+    """The weights of a linear model that predicts the answer from which superpixels are visible.
+
+    Paper: Ribeiro et al. 2016, "“Why Should I Trust You?”: Explaining the Predictions of Any Classifier"
+
+    `top=5` gives the map that papers often judge instead: 1 on the five superpixels with the largest positive
+    weights. `temperature` divides the logits before the softmax.
+    """
+
+    samples: int = 1000  # the first is the picture itself
+    kernel_width: float = 0.25
+    alpha: float = 1.0
+    top: int | None = None
+    temperature: float = 1.0
+    segmenter: Segmenter = field(default_factory=Quickshift)
+    imputer: Imputer = field(default_factory=Constant)
+
+    @property
+    def signed(self) -> bool:
+        return self.top is None
+
+    def cost(self) -> Cost:
+        return Cost(self.samples, 0)
+
+    def __call__(self, model: Model, batch: Batch, /) -> Maps:
+        segments = segments_of(batch, self.segmenter)
+        counts = (segments.flatten(1).amax(1) + 1).tolist()
+        coalitions = [self._sample(n, g) for n, g in zip(counts, batch.generators("lime"), strict=True)]
+        values = self._values(model, batch, segments, coalitions)
+        maps = []
+        for labels, chosen, value in zip(segments, coalitions, values, strict=True):
+            weights = ridge(chosen, value, proximity(chosen, self.kernel_width), self.alpha)
+            maps.append(self._kept(weights).to(labels.device)[labels])
+        return torch.stack(maps).to(batch.images)
+
+    def _sample(self, count: int, generator: torch.Generator) -> Tensor:
+        """(samples, count) bool, True = visible."""
+        coalitions = torch.randint(2, (self.samples, count), generator=generator).bool()
+        coalitions[0] = True
+        return coalitions
+
+    def _values(self, model: Model, batch: Batch, segments: Segments, coalitions: list[Tensor]) -> Tensor:
+        """(B, samples) the target's probability, in chunks of whole micro-batches."""
+        images = batch.images
+        which = torch.arange(len(batch)).repeat_interleave(self.samples)
+        visible = [c.to(images.device) for c in coalitions]
+        seeds = batch.seeds("lime")
+        parts = []
+        for rows in torch.arange(len(which)).split(engine.batch_size(model, images, "forward") * 4):
+            owner = which[rows]
+            keep = [
+                visible[i][r % self.samples][segments[i]]
+                for i, r in zip(owner.tolist(), rows.tolist(), strict=True)
+            ]
+            index = owner.to(images.device)
+            shown = impute(self.imputer, images[index], torch.stack(keep), [seeds[i] for i in owner.tolist()])
+            logits = engine.forward(model, shown).double() / self.temperature
+            parts.append(read(logits, batch.targets[index], "probability").cpu())
+        return torch.cat(parts).view(len(batch), self.samples)
+
+    def _kept(self, weights: Tensor) -> Tensor:
+        """The weights themselves, or 1 for the `top` largest positive ones."""
+        if self.top is None:
+            return weights
+        rank = weights.argsort(descending=True).argsort()
+        return ((rank < self.top) & (weights > 0)).double()

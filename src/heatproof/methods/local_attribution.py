@@ -1,0 +1,78 @@
+"""Local attribution: walks towards other classes and away from the target, within a box that scales with the
+pixel.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from heatproof.methods.passes import class_count, other_classes, reading, slopes
+from heatproof.methods.pooling import Pooling, keeps_sign, pool
+from heatproof.models import engine
+from heatproof.registry import method
+from heatproof.types import Batch, Cost, Images, Maps, Model, Readout
+
+
+@method
+@dataclass(frozen=True)
+class LocalAttribution:
+    """What the target loses in steps towards other classes and away from itself, in a box proportional to
+    each pixel.
+
+    Paper: Zhu et al. 2024, "Enhancing Model Interpretability with Local Attribution over Global Exploration"
+    """
+
+    classes: int = 20  # walks: one away from the target, the others towards drawn classes
+    steps: int = 20
+    scale: float = 20.0  # a pixel moves by its value divided by this
+    readout: Readout = "logit"
+    pooling: Pooling = "sum"
+
+    @property
+    def signed(self) -> bool:
+        return keeps_sign(self.pooling)
+
+    def cost(self) -> Cost:
+        targeted = (self.classes - 1) * self.steps
+        return Cost(targeted + self.steps, 2 * targeted + self.steps)
+
+    def channels(self, model: Model, batch: Batch, /) -> Tensor:
+        count = class_count(model, batch.images)
+        others = other_classes(batch.generators("local_attribution"), batch.targets, count, self.classes - 1)
+        size = engine.batch_size(model, batch.images, "gradient")
+        parts = list(
+            zip(batch.images.split(size), batch.targets.split(size), others.split(size), strict=True)
+        )
+        towards = torch.cat([self._towards(model, *part) for part in parts])
+        away = torch.cat([self._away(model, images, targets) for images, targets, _ in parts])
+        return towards + away
+
+    def __call__(self, model: Model, batch: Batch, /) -> Maps:
+        return pool(self.channels(model, batch), self.pooling)
+
+    def _towards(self, model: Model, images: Images, targets: Tensor, others: Tensor) -> Tensor:
+        """The targeted walks of some images side by side, one row per image and class."""
+        total = torch.zeros_like(images)
+        owner = torch.arange(len(images), device=images.device).repeat_interleave(others.shape[1])
+        if not len(owner):
+            return total
+        aims = torch.stack([others.flatten(), targets[owner]], 1)
+        start = images[owner]
+        here = start
+        for _ in range(self.steps):
+            (gain, loss), _ = slopes(model, here, aims, reading(self.readout))
+            here = (start + start / self.scale * gain.sign()).clamp(0, 1)
+            total.index_add_(0, owner, -loss * (here - start))
+        return total
+
+    def _away(self, model: Model, images: Images, targets: Tensor) -> Tensor:
+        total = torch.zeros_like(images)
+        here = images
+        for _ in range(self.steps):
+            loss, _ = engine.gradient(model, here, targets, self.readout)
+            here = (images - images / self.scale * loss.sign()).clamp(0, 1)
+            total -= loss * (here - images)
+        return total

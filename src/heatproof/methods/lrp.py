@@ -1,0 +1,113 @@
+"""Layer-wise relevance propagation, by zennit's rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from heatproof.errors import NotApplicable
+from heatproof.methods.canonizing import merges, proportional
+from heatproof.methods.intercept import forward_only
+from heatproof.methods.pooling import Pooling, keeps_sign, pool
+from heatproof.methods.transformers import attends
+from heatproof.models import engine
+from heatproof.models.torchvision_repair import import_torchvision
+from heatproof.registry import method
+from heatproof.types import Batch, Cost, Images, Maps, Model
+
+Rules = Literal[
+    "epsilon_plus_flat",
+    "epsilon_plus",
+    "epsilon_alpha2_beta1",
+    "epsilon_alpha2_beta1_flat",
+    "epsilon_gamma_box",
+    "epsilon",
+]
+Canonizer = Literal["auto", "none"]
+Start = Literal["one_hot", "logit", "abs_logit"]
+Composite = Any  # zennit.core.Composite; zennit is imported when first used, since it imports torchvision
+
+
+def build(rule: Rules, model: Model, images: Images, epsilon: float, gamma: float, biases: bool) -> Composite:
+    """zennit's composite of that name; `epsilon` alone is the epsilon rule on every linear layer."""
+    import_torchvision("lrp (by way of zennit)")
+    from zennit import composites, rules, types
+
+    zero = None if biases else ["bias"]
+    if rule == "epsilon":
+        linear = (types.Linear, rules.Epsilon(epsilon=epsilon, zero_params=zero))
+        return composites.LayerMapComposite(layer_map=[*composites.layer_map_base(), linear])
+    make = composites.COMPOSITES[rule]
+    if rule == "epsilon_gamma_box":
+        ends = [model.normalised(torch.full_like(images[:1], value)).to(model.device) for value in (0.0, 1.0)]
+        return make(low=ends[0], high=ends[1], epsilon=epsilon, gamma=gamma, zero_params=zero)
+    return make(epsilon=epsilon, zero_params=zero)
+
+
+@contextmanager
+def propagating(model: Model, images: Images, composite: Composite, canonizer: Canonizer) -> Iterator[None]:
+    """The network with its rules in place; whatever happens, without them afterwards."""
+    if canonizer == "auto":
+        from zennit.canonizers import NamedMergeBatchNorm
+
+        composite.canonizers = [NamedMergeBatchNorm(merges(model, images))]
+    with forward_only(model.network, proportional() if canonizer == "auto" else {}):
+        try:
+            composite.register(model.network)
+            yield
+        finally:
+            composite.remove()
+
+
+@method("lrp")
+@dataclass(frozen=True)
+class LRP:
+    """Relevance handed back layer by layer, by zennit's rules; `epsilon_plus_flat` by default.
+
+    `canonizer="auto"` first merges batch norms into the layers before them and shares relevance at residual
+    sums in proportion to what each branch added; `"none"` is the variant of the pixel-flipping paper (batch
+    norms passed over, plain gradients at sums). `start` is the relevance of the target: one, its logit, or
+    the logit's magnitude. Starting from the logit turns the whole map's sign round where the logit is
+    negative, so it is not the default. `biases=False` keeps biases from absorbing relevance.
+
+    Paper: Bach et al. 2015, "On Pixel-Wise Explanations for Non-Linear Classifier Decisions by Layer-Wise
+    Relevance Propagation"
+    """
+
+    composite: Rules = "epsilon_plus_flat"
+    canonizer: Canonizer = "auto"
+    start: Start = "one_hot"
+    epsilon: float = 1e-6
+    gamma: float = 0.25
+    biases: bool = True
+    pooling: Pooling = "sum"
+
+    @property
+    def signed(self) -> bool:
+        return keeps_sign(self.pooling)
+
+    def channels(self, model: Model, batch: Batch, /) -> Tensor:
+        if attends(model, batch.images):
+            raise NotApplicable(
+                "lrp's rules do not cover attention, in this network: take attention_rollout or grad_cam"
+            )
+        composite = build(self.composite, model, batch.images, self.epsilon, self.gamma, self.biases)
+        with propagating(model, batch.images, composite, self.canonizer):
+            slopes, logits = engine.gradient(model, batch.images, batch.targets, "logit")
+        # Relevance belongs to the network's own input; the engine's chain rule divided it by the model's std.
+        relevance = slopes * slopes.new_tensor(model.std).view(1, -1, 1, 1)
+        if self.start == "one_hot":
+            return relevance
+        scale = logits if self.start == "logit" else logits.abs()
+        return relevance * scale.to(relevance).view(-1, 1, 1, 1)
+
+    def __call__(self, model: Model, batch: Batch, /) -> Maps:
+        return pool(self.channels(model, batch), self.pooling)
+
+    def cost(self) -> Cost:
+        return Cost(1, 1)

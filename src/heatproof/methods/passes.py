@@ -1,0 +1,82 @@
+"""Passes of which more than one number is wanted: the logits as well, or the slopes of several questions at
+once.
+
+`heatproof.models.engine.gradient` answers one question per pass. Walks toward another class need two slopes
+of one forward, and walks that stop at the decision boundary read the prediction off the same forward instead
+of paying twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from heatproof.errors import NotApplicable
+from heatproof.models import engine
+from heatproof.models.engine.running import evaluating
+from heatproof.types import Images, Logits, Model, Readout, read
+
+Questions = Callable[
+    [Logits, Tensor], Sequence[Tensor]
+]  # logits, aims (rows, k) -> numbers per row to differentiate
+
+
+def slopes(model: Model, images: Images, aims: Tensor, questions: Questions) -> tuple[list[Tensor], Logits]:
+    """Input gradients of every question, each (B, C, H, W), and the logits (B, classes), from one forward per
+    row.
+
+    `aims` (B, k) are the class indices the questions are about. Every micro-batch has one size, the last one
+    padded: walks follow the sign of a gradient, which must not turn with the number of batch mates.
+    """
+    size = engine.batch_size(model, images, "gradient")
+    found: list[list[Tensor]] = []
+    logits: list[Tensor] = []
+    for part, aim in zip(images.split(size), aims.split(size), strict=True):
+        count = len(part)
+        rows = torch.arange(size, device=part.device).clamp(max=count - 1)
+        with torch.inference_mode(False), torch.enable_grad(), evaluating(model.network):
+            inputs = part[rows].detach().clone().to(model.device).requires_grad_()
+            answer = model(inputs)
+            asked = questions(answer, aim[rows].to(model.device))
+            last = len(asked) - 1
+            parts = [
+                torch.autograd.grad(q.sum(), inputs, retain_graph=i < last)[0] for i, q in enumerate(asked)
+            ]
+        found.append([slope[:count].to(images.device) for slope in parts])
+        logits.append(answer[:count].detach().to(images.device))
+    return [torch.cat(column) for column in zip(*found, strict=True)], torch.cat(logits)
+
+
+def reading(readout: Readout) -> Questions:
+    """What the model says about each of the aims."""
+
+    def questions(logits: Logits, aims: Tensor) -> list[Tensor]:
+        return [read(logits, aim, readout) for aim in aims.unbind(1)]
+
+    return questions
+
+
+def doubly_softmaxed(logits: Logits, aims: Tensor) -> list[Tensor]:
+    """The log-probability of a softmax of a softmax, as published code for several methods computes it."""
+    return [read(logits.softmax(-1), aim, "log_probability") for aim in aims.unbind(1)]
+
+
+def class_count(model: Model, images: Images) -> int:
+    """How many classes the model tells apart; at least two, or there is no other class to walk to."""
+    count = engine.forward(model, images[:1]).shape[1]
+    if count < 2:
+        raise NotApplicable(
+            f"model {model.name!r} has one class only: there is no other class to walk towards"
+        )
+    return count
+
+
+def other_classes(generators: Sequence[torch.Generator], targets: Tensor, classes: int, count: int) -> Tensor:
+    """For each image, up to `count` different classes other than its target, drawn from its own generator:
+    (B, k).
+    """
+    drawn = [torch.randperm(classes - 1, generator=generator)[:count] for generator in generators]
+    others = torch.stack(drawn).to(targets.device)
+    return others + (others >= targets[:, None]).long()  # leave a gap at the target

@@ -1,0 +1,207 @@
+"""What vision transformers show: their attention, and where their tokens lie in the picture.
+
+No naming convention is asked of a network. Attention is seen as it is computed: PyTorch's fused kernel, a
+softmax over tokens written out, or `nn.MultiheadAttention`; so timm's, torchvision's, Hugging Face's and
+one's own networks all do.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import isqrt
+from typing import Any, ClassVar, Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from heatproof.errors import NotApplicable
+from heatproof.methods.intercept import Intercept
+from heatproof.models import engine
+from heatproof.registry import method
+from heatproof.types import Batch, Cost, Images, Maps, Model
+
+Seen = Callable[[Tensor], None]  # told the attention (rows, tokens, tokens) of every layer, in order
+
+
+def watching(seen: Seen) -> Intercept:
+    """A context in which `seen` is told every self-attention."""
+
+    def fused(query: Tensor, key: Tensor, value: Tensor, *rest: Any, **named: Any) -> Tensor:
+        # Image encoders use no masks; attention under one is another thing and is not shown.
+        if not rest and named.get("attn_mask") is None and not named.get("is_causal", False):
+            scale = named.get("scale") or query.shape[-1] ** -0.5
+            _tell(seen, (query @ key.transpose(-2, -1) * scale).softmax(-1))
+        return F.scaled_dot_product_attention(query, key, value, *rest, **named)
+
+    def written_out(plain: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        def softmax(scores: Tensor, *rest: Any, **named: Any) -> Tensor:
+            result = plain(scores, *rest, **named)
+            _tell(seen, result)
+            return result
+
+        return softmax
+
+    def multi_head(*rest: Any, **named: Any) -> tuple[Tensor, Tensor | None]:
+        wanted, averaged = named.get("need_weights", True), named.get("average_attn_weights", True)
+        named |= {"need_weights": True, "average_attn_weights": False}
+        answer, weights = F.multi_head_attention_forward(*rest, **named)
+        if weights is None:
+            return answer, None
+        _tell(seen, weights)
+        return answer, (weights.mean(1) if averaged and weights.ndim == 4 else weights) if wanted else None
+
+    softmaxes: tuple[Any, ...] = (F.softmax, torch.softmax, Tensor.softmax)
+    return Intercept(
+        {F.scaled_dot_product_attention: fused, F.multi_head_attention_forward: multi_head}
+        | {plain: written_out(plain) for plain in softmaxes}
+    )
+
+
+def _tell(seen: Seen, attention: Tensor) -> None:
+    if attention.ndim >= 3 and attention.shape[-1] == attention.shape[-2] > 1:
+        seen(attention)
+
+
+_tokens: weakref.WeakKeyDictionary[nn.Module, dict[tuple[int, ...], str | None]] = weakref.WeakKeyDictionary()
+
+
+def token_layer(model: Model, images: Images) -> str | None:
+    """The last layer norm before the last attention: after it, only the class token's row still matters.
+
+    None for a network without attention over tokens.
+    """
+    known = _tokens.setdefault(model.network, {})
+    shape = tuple(images.shape[1:])
+    if shape in known:
+        return known[shape]
+    norms: list[tuple[str, int]] = []
+    last: list[str] = []
+
+    def note(name: str) -> Callable[..., None]:
+        def hook(module: nn.Module, inputs: Any, output: Any) -> None:
+            if isinstance(output, Tensor) and output.ndim == 3:
+                norms.append((name, output.shape[1]))
+
+        return hook
+
+    def seen(attention: Tensor) -> None:
+        found = [name for name, tokens in norms if tokens == attention.shape[-1]]
+        last[:] = [found[-1] if found else ""]
+
+    handles = [
+        module.register_forward_hook(note(name))
+        for name, module in model.network.named_modules()
+        if isinstance(module, nn.LayerNorm)
+    ]
+    try:
+        with torch.no_grad(), watching(seen):
+            model(images[:1].to(model.device))
+    finally:
+        for handle in handles:
+            handle.remove()
+    known[shape] = last[0] if last else None
+    return known[shape]
+
+
+def attends(model: Model, images: Images) -> bool:
+    """Whether the network uses attention over tokens."""
+    return token_layer(model, images) is not None
+
+
+def grid(tokens: int, images: Images) -> tuple[int, int, int]:
+    """How many tokens come before the patches, and the patches' rows and columns.
+
+    Patches are square, so rows : columns = height : width; what is left over (class token, distillation,
+    registers) comes first.
+    """
+    height, width = images.shape[2:]
+    for rows in range(isqrt(tokens * height // width) + 1, 0, -1):
+        columns = rows * width // height
+        if rows * width == columns * height and 0 < rows * columns <= tokens:
+            return tokens - rows * columns, rows, columns
+    raise NotApplicable(f"{tokens} tokens do not lay out as square patches of a {height}×{width} picture")
+
+
+def token_pictures(tokens: Tensor, images: Images) -> Tensor:
+    """(B, tokens, width) to (B, width, rows, columns), the leading tokens left out."""
+    first, rows, columns = grid(tokens.shape[1], images)
+    return tokens[:, first:].transpose(1, 2).reshape(len(tokens), -1, rows, columns)
+
+
+def upsample(maps: Tensor, images: Images) -> Maps:
+    """Coarse (B, h, w) maps at the pictures' size."""
+    return F.interpolate(maps[:, None], images.shape[2:], mode="bilinear", align_corners=False)[:, 0]
+
+
+Heads = Literal["mean", "max", "min"]
+
+
+def fuse(attention: Tensor, heads: Heads) -> Tensor:
+    """(B, heads, T, T) to (B, T, T)."""
+    if heads == "mean":
+        return attention.mean(1)
+    return attention.amax(1) if heads == "max" else attention.amin(1)
+
+
+def rollout(layers: list[Tensor], residual: float) -> Tensor:
+    """Attention multiplied up through the layers, each mixed with the identity for its skip: (B, T, T)."""
+    identity = torch.eye(layers[0].shape[-1], device=layers[0].device, dtype=layers[0].dtype)
+    flow = identity.expand_as(layers[0])
+    for layer in layers:
+        mixed = (1 - residual) * layer + residual * identity
+        flow = mixed / mixed.sum(-1, keepdim=True) @ flow
+    return flow
+
+
+@method
+@dataclass(frozen=True)
+class AttentionRollout:
+    """Where a transformer's class token looked, followed through all layers.
+
+    The same for every class: it says what was looked at, not what for. Networks without a class token are
+    read as the mean over their tokens.
+
+    Paper: Abnar & Zuidema 2020, "Quantifying Attention Flow in Transformers"
+    """
+
+    signed: ClassVar[bool] = False
+    heads: Heads = "mean"
+    residual: float = 0.5
+
+    def __call__(self, model: Model, batch: Batch, /) -> Maps:
+        if not attends(model, batch.images):
+            raise NotApplicable(
+                "attention_rollout needs a transformer, and this network has no attention over tokens"
+            )
+        size = engine.batch_size(model, batch.images, "forward")
+        parts = [self._maps(model, part, size) for part in batch.images.split(size)]
+        return torch.cat(parts)
+
+    def _maps(self, model: Model, images: Images, size: int) -> Maps:
+        layers: list[Tensor] = []
+        rows = torch.arange(size, device=images.device).clamp(max=len(images) - 1)
+
+        def seen(attention: Tensor) -> None:
+            if len(attention.flatten(0, -3)) % size:
+                raise NotApplicable(
+                    "attention_rollout needs attention over all tokens, and this network's is windowed"
+                )
+            layers.append(fuse(attention.reshape(size, -1, *attention.shape[-2:]), self.heads))
+
+        with torch.no_grad(), watching(seen):
+            model(images[rows].to(model.device))
+        tokens = {layer.shape[-1] for layer in layers}
+        if len(tokens) != 1:
+            raise NotApplicable(
+                f"attention_rollout needs the same tokens in every layer, got {sorted(tokens)}"
+            )
+        first, height, width = grid(tokens.pop(), images)
+        flow = rollout(layers, self.residual)[: len(images)]
+        looked = flow[:, 0, first:] if first else flow.mean(1)
+        return upsample(looked.unflatten(1, (height, width)).to(images), images)
+
+    def cost(self) -> Cost:
+        return Cost(1, 0)

@@ -1,0 +1,67 @@
+"""XRAI: regions ranked by the integrated gradients they hold."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from heatproof.methods.integrated import integrate
+from heatproof.methods.regions import Picture, dilated_regions, felzenszwalb_labels, rank_regions
+from heatproof.registry import method
+from heatproof.types import Batch, Cost, Maps, Model, Readout
+
+
+@method
+@dataclass(frozen=True)
+class XRAI:
+    """Regions of the picture ranked by how densely integrated gradients fill them.
+
+    Paper: Kapishnikov et al. 2019, "XRAI: Better Attributions Through Regions"
+
+    Integrated gradients from the picture's own darkest and brightest value are averaged. Sizes are meant for
+    pictures of side `reference_side` and shrink with smaller ones.
+    """
+
+    steps: int = 100  # from each of the two baselines
+    scales: tuple[float, ...] = (50, 100, 150, 250, 500, 1200)
+    sigma: float = 0.8
+    min_size: int = 150
+    dilation: int = 5
+    min_pixels: int = 50  # regions that add fewer are left out
+    reference_side: int = 224
+    channel_pooling: Literal["max", "sum"] = "max"
+    readout: Readout = "logit"
+    signed: ClassVar[bool] = True
+
+    def cost(self) -> Cost:
+        return Cost(2 * self.steps, 2 * self.steps)
+
+    def __call__(self, model: Model, batch: Batch, /) -> Maps:
+        # The regions need no model: they are cut while the network works.
+        with ThreadPoolExecutor(1) as background:
+            pictures = batch.images.permute(0, 2, 3, 1).cpu().numpy()
+            regions = background.map(self._regions, pictures)
+            values = self._attribution(model, batch).double().cpu().numpy()
+        ratio = min(1.0, min(batch.images.shape[2:]) / self.reference_side)
+        least = round(self.min_pixels * ratio**2)
+        maps = [rank_regions(v, r, least) for v, r in zip(values, regions, strict=True)]
+        return torch.from_numpy(np.stack(maps)).to(batch.images)
+
+    def _attribution(self, model: Model, batch: Batch) -> Tensor:
+        """Integrated gradients averaged over both baselines, one number per pixel."""
+        ends = (batch.images.amin((1, 2, 3), keepdim=True), batch.images.amax((1, 2, 3), keepdim=True))
+        parts = [
+            integrate(model, batch, end.expand_as(batch.images), self.steps, self.readout) for end in ends
+        ]
+        mean = (parts[0] + parts[1]) / 2
+        return mean.amax(1) if self.channel_pooling == "max" else mean.sum(1)
+
+    def _regions(self, picture: Picture) -> list[np.ndarray]:
+        ratio = min(1.0, min(picture.shape[:2]) / self.reference_side)
+        cuts = felzenszwalb_labels(picture, self.scales, self.sigma, self.min_size, self.reference_side)
+        return [region for cut in cuts for region in dilated_regions(cut, round(self.dilation * ratio))]

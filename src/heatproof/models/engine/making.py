@@ -1,0 +1,81 @@
+"""The thing that runs forward passes, made from a network and checked against it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
+
+import torch
+from torch import nn
+
+from heatproof.models.engine import onnx, vetting
+from heatproof.models.engine.choice import Choice, Way
+from heatproof.models.engine.folding import folded
+from heatproof.models.engine.running import Runner, compiled, eager, twin, untouched
+from heatproof.models.engine.setting import Precision
+from heatproof.types import Images, Model
+
+log = logging.getLogger("heatproof")
+
+
+def copied(network: nn.Module) -> tuple[Literal["folded", "eager"], nn.Module] | None:
+    """A copy to run: with batch norms folded where that can be proven; None where there can be no copy."""
+    try:
+        shorter = folded(network)
+        return ("folded", shorter) if shorter is not None else ("eager", twin(network))
+    except Exception as error:
+        log.info("the network cannot be copied, it is run as it is (%s)", brief(error))
+        return None
+
+
+def checked_runner(
+    model: Model, shape: Sequence[int], choice: Choice, precision: Precision
+) -> tuple[Way, Runner]:
+    """The chosen back-end, or the next simpler one whose logits are the network's own, with a note."""
+    probe = vetting.pictures(shape, choice.size)
+    with torch.inference_mode():
+        wanted = vetting.answers(model, untouched(model.network), probe)
+    for backend, fresh in _attempts(choice.backend):
+        try:
+            run = _make(model, replace(choice, backend=backend), precision, probe, fresh)
+            with torch.inference_mode():
+                logits = vetting.answers(model, run, probe)
+            if precision != "full" or vetting.close(logits, wanted):
+                return backend, run
+            reason = "its logits differ from the network's"
+        except (
+            Exception
+        ) as error:  # exporters and compilers meet a stranger's network: anything may be raised
+            reason = brief(error)
+        log.warning("%s: %s is not used: %s", model.name, backend, reason)
+    return "untouched", untouched(model.network)
+
+
+def _attempts(backend: Way) -> list[tuple[Way, bool]]:
+    """What is tried, in order; an export found in the cache that disagrees is made anew, once."""
+    attempts: list[tuple[Way, bool]] = [(backend, False)]
+    if backend == "onnx":
+        attempts.append((backend, True))
+    if backend in ("onnx", "compile"):
+        attempts.append(("folded", False))
+    if backend != "eager":
+        attempts.append(("eager", False))
+    return [] if backend == "untouched" else attempts
+
+
+def _make(model: Model, choice: Choice, precision: Precision, probe: Images, fresh: bool) -> Runner:
+    network = model.network
+    copy = ("eager", twin(network)) if choice.backend == "eager" else copied(network)
+    if copy is None or (choice.backend == "folded" and copy[0] != "folded"):
+        raise ValueError("there is nothing to fold")
+    if choice.backend == "onnx":
+        return onnx.runner(copy[1], vetting.presented(model, probe[:2]), fresh)
+    return (compiled if choice.backend == "compile" else eager)(copy[1], choice.layout, precision)
+
+
+def brief(error: BaseException) -> str:
+    """An error in one line."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0][:200]}" if lines else type(error).__name__

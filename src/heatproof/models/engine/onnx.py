@@ -1,0 +1,139 @@
+"""Forward passes by ONNX Runtime: the network exported once per weights, kept in the cache directory."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib.metadata
+import importlib.util
+import logging
+import os
+import tempfile
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torch.jit._trace import TracerWarning
+
+from heatproof.cache import cache_directory
+from heatproof.models.engine.identity import weights
+from heatproof.models.engine.running import Runner
+
+log = logging.getLogger("heatproof")
+KEPT = 16  # exported networks in the cache; the least recently used go
+
+
+@functools.cache
+def installed() -> bool:
+    return all(importlib.util.find_spec(name) for name in ("onnx", "onnxruntime"))
+
+
+@functools.cache
+def version() -> str:
+    """For the question a choice answers: another runtime, another measurement."""
+    return importlib.metadata.version("onnxruntime") if installed() else "none"
+
+
+def runner(network: nn.Module, example: Tensor, fresh: bool = False) -> Runner:
+    """Normalised images in, logits out, any batch size; raises whatever export or loading raises.
+
+    `fresh` exports anew even where the cache holds this network.
+    """
+    folder = cache_directory() / "onnx"
+    shape = "x".join(str(n) for n in example.shape[1:])
+    path = folder / f"{weights(network)}-{shape}-torch{torch.__version__}.onnx"
+    if not fresh and path.is_file():
+        with contextlib.suppress(OSError):
+            os.utime(path)
+        return _session(path.read_bytes())
+    content = _exported(network, example)
+    _keep(path, content)
+    return _session(content)
+
+
+def _exported(network: nn.Module, example: Tensor) -> bytes:
+    """The network as ONNX, by the older exporter, which is much quicker; where it doubts, by the newer."""
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(), _quiet():
+        file = Path(folder) / "network.onnx"
+        warnings.simplefilter("ignore")
+        try:
+            warnings.simplefilter("error", TracerWarning)  # it took a value for a constant
+            _export_by_tracing(network, example, file)
+        except Exception:
+            file.unlink(missing_ok=True)
+            warnings.simplefilter("ignore")
+            _export_by_capture(network, example, file)
+        return file.read_bytes()
+
+
+def _export_by_tracing(network: nn.Module, example: Tensor, file: Path) -> None:
+    torch.onnx.export(
+        network,
+        (example,),
+        str(file),
+        dynamo=False,
+        input_names=["images"],
+        output_names=["logits"],
+        dynamic_axes={"images": {0: "batch"}, "logits": {0: "batch"}},
+    )
+
+
+def _export_by_capture(network: nn.Module, example: Tensor, file: Path) -> None:
+    torch.onnx.export(
+        network,
+        (example,),
+        str(file),
+        dynamo=True,
+        external_data=False,
+        verbose=False,
+        input_names=["images"],
+        output_names=["logits"],
+        dynamic_shapes=({0: torch.export.Dim("batch", min=1, max=4096)},),
+    )
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """The exporters talk to people who export; ours asked for logits."""
+    voices = [logging.getLogger(name) for name in ("torch.onnx", "onnxscript", "onnx_ir")]
+    levels = [voice.level for voice in voices]
+    for voice in voices:
+        voice.setLevel(logging.ERROR)
+    try:
+        with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
+            yield
+    finally:
+        for voice, level in zip(voices, levels, strict=True):
+            voice.setLevel(level)
+
+
+def _keep(path: Path, content: bytes) -> None:
+    """Into the cache, whole or not at all; a cache that cannot be written to costs an export, no more."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as file:
+            file.write(content)
+        Path(file.name).replace(path)
+        for old in sorted(path.parent.glob("*.onnx"), key=lambda p: p.stat().st_mtime)[:-KEPT]:
+            old.unlink(missing_ok=True)
+    except OSError as error:
+        log.info("the exported network was not kept: %s", error)
+
+
+def _session(content: bytes) -> Runner:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = torch.get_num_threads()
+    options.log_severity_level = 3
+    # Threads that spin while waiting take the cores from torch and from the other processes of a run.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+
+    def run(normalised: Tensor) -> Tensor:
+        (logits,) = session.run(["logits"], {"images": normalised.contiguous().numpy()})
+        return torch.from_numpy(logits)
+
+    return run

@@ -1,0 +1,86 @@
+"""Is this a classifier that answers the same question the same way? Asked once, of made-up pictures.
+
+The pictures are always the same ones, so what is found out does not depend on which images came first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from heatproof.errors import BadModel, BadShape, HeatproofError
+from heatproof.models.engine.device import out_of_memory
+from heatproof.models.engine.running import Runner, unheard, untouched
+from heatproof.types import Images, Logits, Model, check_logits
+
+TOLERANCE = 1e-4  # relative to the largest logit
+
+
+def pictures(shape: Sequence[int], count: int) -> Images:
+    """`count` pictures of shape (C, H, W), from smooth to rough; the same on every machine."""
+    channels, height, width = shape
+    generator = torch.Generator().manual_seed(0)
+    rows = []
+    for number in range(count):
+        grain = (1, 4, 16)[number % 3]
+        coarse = torch.rand(1, channels, -(-height // grain), -(-width // grain), generator=generator)
+        rows.append(F.interpolate(coarse, size=(height, width), mode="bilinear"))
+    return torch.cat(rows).clamp_(0, 1)
+
+
+def presented(model: Model, images: Images) -> Tensor:
+    """Images as the network gets them."""
+    return model.normalised(images.to(model.device)).to(model.dtype)
+
+
+def close(one: Logits, other: Logits) -> bool:
+    """Equal but for float noise, row by row."""
+    scale = torch.maximum(one.abs(), other.abs()).amax(1, keepdim=True)
+    same = (one == other) | ((one - other).abs() <= TOLERANCE * scale)  # equal infinities are equal
+    return one.shape == other.shape and bool(same.all())
+
+
+def answers(model: Model, run: Runner, images: Images) -> Logits:
+    """What a runner says about images in [0, 1], checked to be logits."""
+    return check_logits(run(presented(model, images)), len(images), model.name)
+
+
+def vet(model: Model, shape: Sequence[int]) -> None:
+    """Raise `BadModel` unless the network gives finite logits that depend on the row alone."""
+    first = pictures(shape, 3)
+    second = torch.stack([first[2], 1 - first[1], first[0]])  # other places, another neighbour
+    run = untouched(model.network)
+    try:
+        with torch.inference_mode(), unheard(model.network):
+            one, other = (answers(model, run, images) for images in (first, second))
+    except Exception as error:
+        if isinstance(error, HeatproofError) or out_of_memory(error):
+            raise
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise BadModel(
+            f"model {model.name!r} could not take a batch of images of shape {tuple(shape)} ({reason}): "
+            f"check the image size and the number of channels it was made for"
+        ) from error
+    check_finite(model, one, first)
+    if not close(one[[0, 2]], other[[2, 0]]):
+        raise BadModel(
+            f"model {model.name!r} must answer the same for the same picture whatever the batch mates, "
+            "got other logits the second time: turn off dropout, noise and batch statistics in its forward"
+        )
+
+
+def check_finite(model: Model, logits: Logits, images: Images) -> None:
+    """Raise `BadModel` on NaN or +infinity, or `BadInput`'s kin where the images were to blame."""
+    fine = logits < float("inf")
+    if bool(fine.all()):
+        return
+    rows = int((~fine).any(-1).sum()) if fine.ndim > 1 else int((~fine).sum())
+    if not bool(images.isfinite().all()):
+        raise BadShape("images must lie in [0, 1], got NaN or infinity: mend the step that made them")
+    raise BadModel(
+        f"model {model.name!r} must answer with finite logits, got NaN or infinity on {rows} of "
+        f"{len(images)} images: check its weights, its mean and std, and its precision"
+    )

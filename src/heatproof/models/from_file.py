@@ -1,0 +1,127 @@
+"""A network of one's own: `path/to/file.py:factory`.
+
+    def factory():
+        network = MyNetwork()
+        network.load_state_dict(torch.load("weights.pth", weights_only=True))
+        return network
+
+    factory.mean, factory.std = (0.5, 0.5, 0.5), (0.25, 0.25, 0.25)   # if it wants normalised inputs
+    factory.size = 128                                              # and what else is known of it
+
+Instead of a network the factory may return a `heatproof.types.Model`, which says all that itself.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from heatproof.errors import BadModel, HeatproofError, UnknownName
+from heatproof.models.cam_layer import find_cam_layer, takes_one_size
+from heatproof.recipe import from_file
+from heatproof.registry import model
+from heatproof.types import Model, View
+
+_USUAL_SIZE = 224  # what the CAM layer is looked for with when the factory does not say its size
+
+
+@model("file")
+def load_from_file(path: str = "", factory: str = "factory") -> Model:
+    """A network made by a function in a Python file, as `path/to/file.py:factory`.
+
+    The function takes no arguments. It may carry the attributes `mean`, `std`, `size`, `resize`,
+    `interpolation`, `classes` and `cam_layer`; what is not given is: inputs as they are in [0, 1], pictures
+    squeezed to `size`, no class names, and the last layer that is still a picture.
+    """
+    if not path:
+        raise BadModel("a model from a file must be named path/to/file.py:factory, got no path")
+    make, answer = _call(Path(path).expanduser(), factory)
+    spec = f"{path}:{factory}"
+    if isinstance(answer, Model):
+        return Model(
+            name=spec,
+            network=answer.network,
+            mean=answer.mean,
+            std=answer.std,
+            cam_layer=answer.cam_layer,
+            view=answer.view,
+            task=answer.task,
+            classes=answer.classes,
+            fixed_size=answer.fixed_size,
+        )
+    if not isinstance(answer, nn.Module):
+        raise BadModel(
+            f"{spec} must return a torch.nn.Module or a heatproof Model, got {type(answer).__name__}"
+        )
+    return _wrap(spec, answer, make)
+
+
+def _call(path: Path, factory: str) -> tuple[Any, Any]:
+    if not path.is_file():
+        raise BadModel(f"there is no file {path}: a model from a file is named path/to/file.py:factory")
+    try:
+        module = from_file(path)
+    except HeatproofError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise BadModel(
+            f"{path} cannot be run ({type(error).__name__}: {error}): does python {path} work?"
+        ) from error
+    make = getattr(module, factory, None)
+    if not callable(make):
+        functions = [
+            name for name, value in vars(module).items() if callable(value) and not name.startswith("_")
+        ]
+        raise UnknownName.among(f"function in {path}", factory, functions)
+    try:
+        return make, make()
+    except HeatproofError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise BadModel(
+            f"{path}:{factory} must return a network when called without arguments, got "
+            f"{type(error).__name__}: {error}"
+        ) from error
+
+
+def _wrap(spec: str, network: nn.Module, make: Any) -> Model:
+    mean = _numbers(getattr(make, "mean", (0.0,)), f"{spec}: mean")
+    std = _numbers(getattr(make, "std", (1.0,)), f"{spec}: std")
+    if any(value <= 0 for value in std):
+        raise BadModel(f"{spec}: std must be positive, got {std}")
+    size = getattr(make, "size", None)
+    channels = _channels(network)
+    cam_layer = getattr(make, "cam_layer", None)
+    fixed = False
+    try:
+        cam_layer = cam_layer or find_cam_layer(network, size or _USUAL_SIZE, channels)
+        fixed = takes_one_size(network, size or _USUAL_SIZE, channels)
+    except BadModel:
+        if (
+            size is not None
+        ):  # then it should have worked; without a declared size the network may want another one
+            raise
+    if cam_layer is not None and cam_layer not in dict(network.named_modules()):
+        raise UnknownName.among(
+            f"layer of {spec}", cam_layer, [name for name, _ in network.named_modules() if name]
+        )
+    view = None
+    if size is not None:
+        view = View(int(size), getattr(make, "resize", None), getattr(make, "interpolation", "bilinear"))
+    classes = tuple(str(name) for name in getattr(make, "classes", ()))
+    return Model(spec, network, mean, std, cam_layer, view, classes=classes, fixed_size=fixed)
+
+
+def _numbers(value: Any, what: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(v) for v in value) if hasattr(value, "__iter__") else (float(value),)
+    except (TypeError, ValueError) as error:
+        raise BadModel(f"{what} must be a number or one number per channel, got {value!r}") from error
+
+
+def _channels(network: nn.Module) -> int:
+    """Channels the first convolution takes; three if there is none."""
+    first = next((module for module in network.modules() if isinstance(module, nn.Conv2d)), None)
+    return 3 if first is None else first.in_channels

@@ -1,0 +1,132 @@
+"""Image classifiers of the Hugging Face hub, or of a folder in its layout: `hf:REPO`, `hf:REPO@weights`."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from torch import Tensor, nn
+
+from heatproof.errors import BadModel, Missing
+from heatproof.models.cam_layer import find_cam_layer, takes_one_size
+from heatproof.models.weights import put_weights, read_weights
+from heatproof.registry import model
+from heatproof.types import Model, View
+
+_UNCROPPED = 384  # pixels, from which on ConvNeXt squeezes the picture and `crop_pct` means nothing
+
+
+class LogitsOnly(nn.Module):
+    """A transformers classifier that answers with its logits alone."""
+
+    def __init__(self, classifier: nn.Module) -> None:
+        super().__init__()
+        self.classifier = classifier
+
+    def forward(self, images: Tensor) -> Tensor:
+        logits: Tensor = self.classifier(pixel_values=images).logits
+        return logits
+
+
+@model("hf")
+def load_huggingface(
+    name: str = "microsoft/resnet-18", weights: str = "", trust_pickle: bool = False
+) -> Model:
+    """An image classifier for transformers, as `hf:REPO` or `hf:REPO@WEIGHTS`; a local folder serves as REPO.
+
+    `weights` is a file, `random`, or empty for those of the repository. Size, crop and normalisation are
+    read from its preprocessor configuration. Code in a repository is never run.
+    """
+    spec = f"hf:{name}" + (f"@{weights}" if weights else "")
+    try:
+        transformers = importlib.import_module("transformers")
+    except ImportError as error:
+        raise Missing.package("transformers", "huggingface", f"the model {spec!r}") from error
+    try:
+        classifier, declared = _fetched(transformers, name, weights)
+    except Exception as error:  # the hub, its cache and the repository can each fail in their own way
+        raise BadModel(
+            f"{spec!r} could not be had from the hub or read as an image classifier "
+            f"({str(error).strip()[:300]}): without "
+            "internet, pass a local folder with config.json, preprocessor_config.json and model.safetensors"
+        ) from error
+    if weights and weights != "random":
+        put_weights(classifier, read_weights(weights, trust_pickle), weights)
+    network = LogitsOnly(classifier)
+    view = read_view(declared, spec)
+    channels = int(getattr(classifier.config, "num_channels", 3))
+    names = getattr(classifier.config, "id2label", None) or {}
+    cam_layer = find_cam_layer(network, view.size, channels)
+    normalises = bool(declared.get("do_normalize", True))
+    return Model(
+        name=spec,
+        network=network,
+        mean=tuple(float(v) for v in declared["image_mean"]) if normalises else (0.0,),
+        std=tuple(float(v) for v in declared["image_std"]) if normalises else (1.0,),
+        cam_layer=cam_layer,
+        view=view,
+        classes=tuple(str(names[index]) for index in sorted(names)),
+        fixed_size=takes_one_size(network, view.size, channels),
+    )
+
+
+def _fetched(transformers: Any, name: str, weights: str) -> tuple[Any, dict[str, Any]]:
+    auto = transformers.AutoModelForImageClassification
+    if weights:
+        classifier = auto.from_config(transformers.AutoConfig.from_pretrained(name))
+    else:
+        classifier = auto.from_pretrained(name)
+    processing = importlib.import_module("transformers.image_processing_utils")
+    declared, _ = processing.BaseImageProcessor.get_image_processor_dict(name)
+    return classifier, declared
+
+
+def read_view(declared: Mapping[str, Any], spec: str) -> View:
+    """Size and crop from a preprocessor configuration, in any of the forms it is written in."""
+    if not declared.get("do_rescale", True) or abs(declared.get("rescale_factor", 1 / 255) * 255 - 1) > 1e-3:
+        raise BadModel(
+            f"{spec} must take pixels scaled to [0, 1] before normalisation, got another rescale_factor"
+        )
+    if declared.get("do_normalize", True) and not (declared.get("image_mean") and declared.get("image_std")):
+        raise BadModel(f"{spec} must declare image_mean and image_std in its preprocessor_config.json")
+    interpolation = _interpolation(declared.get("resample", 2), spec)
+    resized, square = _side(declared.get("size"))
+    if resized is None:
+        raise BadModel(
+            f"{spec} must declare a square input size in its preprocessor_config.json, got "
+            f"{declared.get('size')}"
+        )
+    if declared.get("crop_pct"):  # as ConvNeXt says it: the final size, and its share of the resized picture
+        whole = resized >= _UNCROPPED
+        return View(resized, None if whole else int(resized / float(declared["crop_pct"])), interpolation)
+    if declared.get("do_center_crop"):
+        cropped, _ = _side(declared.get("crop_size", resized))
+        if cropped is not None and cropped < resized and square:
+            raise BadModel(f"{spec} squeezes pictures before cropping them, which heatproof does not offer")
+        if cropped is not None and not square:
+            return View(cropped, resized, interpolation)
+    return View(resized, None if square else resized, interpolation)
+
+
+def _side(size: Any) -> tuple[int | None, bool]:
+    """The side in pixels, and whether both sides are set (the picture is squeezed) or only the shorter
+    one."""
+    if isinstance(size, int):
+        return size, True
+    if isinstance(size, Mapping):
+        if "shortest_edge" in size:
+            return int(size["shortest_edge"]), False
+        if size.get("height") is not None and size.get("height") == size.get("width"):
+            return int(size["height"]), True
+    return None, False
+
+
+def _interpolation(resample: int, spec: str) -> Literal["bilinear", "bicubic"]:
+    if resample == 2:
+        return "bilinear"
+    if resample == 3:
+        return "bicubic"
+    raise BadModel(
+        f"{spec} asks for resampling {resample} (PIL); heatproof offers bilinear (2) and bicubic (3)"
+    )

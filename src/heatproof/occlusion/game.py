@@ -1,0 +1,253 @@
+"""One game under everything: what does the model say when only these segments of this image are visible?
+
+Methods and metrics say which coalitions of segments they want. The game removes duplicates within a call and
+across calls, imputes and evaluates the rest in micro-batches, and remembers for as long as the batch lives:
+both ends of every curve, the random baseline and whatever two methods agree on are paid for once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Protocol, runtime_checkable
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from heatproof import recipe
+from heatproof.errors import BadInput, BadShape
+from heatproof.models import engine
+from heatproof.occlusion.imputers.mean import Mean
+from heatproof.occlusion.segmenters.grid import Grid
+from heatproof.occlusion.segments import segments_of, totals
+from heatproof.types import (
+    Batch,
+    Images,
+    Imputer,
+    Keep,
+    Logits,
+    Model,
+    Readout,
+    Segmenter,
+    Segments,
+    keyed_seed,
+)
+
+Bits = npt.NDArray[np.bool_]
+Index = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+# What is kept of every answer: enough for every readout and for the model's confidence whatever the class.
+_COLUMNS = {"probability": 0, "logit": 1, "log_probability": 2, "max_probability": 3}
+_CHUNK_BYTES = 64 * 2**20  # of occluded images in memory at once
+
+
+@runtime_checkable
+class Answerer(Protocol):
+    """An imputer that hides evidence inside the network instead of painting a picture."""
+
+    def answer(self, model: Model, images: Images, keep: Keep, /) -> Logits: ...
+
+
+@dataclass(frozen=True)
+class Occlusion:
+    """A way of taking evidence away: what comes and goes together, and what is put in its place."""
+
+    imputer: Imputer = field(default_factory=Mean)
+    segmenter: Segmenter = field(default_factory=Grid)
+    draws: int = 5  # imputations averaged per coalition; an imputer without randomness is asked once
+
+    def __post_init__(self) -> None:
+        if self.draws < 1:
+            raise BadInput(f"draws must be at least 1, got {self.draws}")
+
+    @property
+    def name(self) -> str:
+        """`mean/grid`, `train_set/slic(n=100) x3`."""
+        parts = f"{recipe.label(self.imputer)}/{recipe.label(self.segmenter)}"
+        changed = self.random and self.draws != Occlusion.draws
+        return f"{parts} x{self.draws}" if changed else parts
+
+    @property
+    def random(self) -> bool:
+        return bool(getattr(self.imputer, "random", False))
+
+
+def impute(imputer: Imputer, images: Images, keep: Keep, seeds: Sequence[int] | None = None) -> Images:
+    """The images with what is not kept replaced; kept pixels are bit-identical whatever the imputer does."""
+    return images.where(keep[:, None], imputer(images, keep, seeds=seeds))
+
+
+class _Memory:
+    """Every answer so far: per image its packed coalitions, and one growing table of answers for all."""
+
+    def __init__(self, images: int) -> None:
+        self.rows: list[dict[bytes, int]] = [{} for _ in range(images)]
+        self.table: Floats = np.empty((0, len(_COLUMNS)))
+        self.evaluated = 0  # images sent to the network so far
+
+
+_memories: WeakKeyDictionary[Batch, WeakKeyDictionary[Model, dict[str, _Memory]]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, eq=False)
+class Game:
+    """The value of every coalition of segments: the model's answer when only they are visible.
+
+    Values are float64 on the CPU. They do not depend on what was asked before, nor on the batch mates.
+    """
+
+    model: Model
+    batch: Batch
+    occlusion: Occlusion = field(default_factory=Occlusion)
+    readout: Readout = "probability"
+    _memory: _Memory = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_memory", _Memory(len(self.batch)))
+
+    @cached_property
+    def segments(self) -> Segments:
+        return segments_of(self.batch, self.occlusion.segmenter)
+
+    @cached_property
+    def counts(self) -> tuple[int, ...]:
+        """How many segments each image really has."""
+        return tuple((self.segments.flatten(1).amax(1) + 1).tolist()) if len(self.batch) else ()
+
+    @cached_property
+    def sizes(self) -> Tensor:
+        """(B, n) pixels per segment; zero where an image has fewer than n segments."""
+        return totals(self.segments, torch.ones_like(self.segments), max(self.counts, default=0))
+
+    @property
+    def evaluated(self) -> int:
+        """How many occluded images have reached the network for this batch, model and occlusion."""
+        return self._memory.evaluated
+
+    def value(self, coalitions: Tensor, /) -> Tensor:
+        """(B, M, n) bool, True = visible -> (B, M); columns beyond an image's own segments are ignored."""
+        return self._read(coalitions, self.readout)
+
+    def confidence(self, coalitions: Tensor, /) -> Tensor:
+        """Like `value`, but the probability of whichever class is then the likeliest."""
+        return self._read(coalitions, "max_probability")
+
+    def value_each(self, coalitions: Sequence[Tensor], /) -> list[Tensor]:
+        """Like `value` where images ask different numbers of questions: each (M_i, n_i) bool -> (M_i,)."""
+        asked = [rows.cpu().numpy() for rows in coalitions]
+        return [torch.from_numpy(a[:, _COLUMNS[self.readout]].copy()) for a in self._answers(asked)]
+
+    def _read(self, coalitions: Tensor, column: str) -> Tensor:
+        widest = max(self.counts, default=0)
+        if coalitions.ndim != 3 or len(coalitions) != len(self.batch) or coalitions.shape[2] < widest:
+            wanted = f"({len(self.batch)}, M, {widest})"
+            raise BadShape(
+                f"coalitions must have shape {wanted} and dtype bool, got {tuple(coalitions.shape)}"
+            )
+        if coalitions.dtype != torch.bool:
+            raise BadShape(f"coalitions must be bool, True = visible, got {coalitions.dtype}")
+        asked = [rows[:, :count] for rows, count in zip(coalitions.cpu().numpy(), self.counts, strict=True)]
+        answers = [a[:, _COLUMNS[column]] for a in self._answers(asked)]
+        return torch.from_numpy(np.stack(answers) if answers else np.empty((0, coalitions.shape[1])))
+
+    def _answers(self, asked: Sequence[Bits]) -> list[Floats]:
+        """Look up what is known, evaluate the rest once, remember it."""
+        memory = self._memory
+        keys = [_packed(bits) for bits in asked]
+        fresh = [
+            [key for key in dict.fromkeys(k) if key not in known]
+            for k, known in zip(keys, memory.rows, strict=True)
+        ]
+        if any(fresh):
+            start = len(memory.table)
+            memory.table = np.concatenate([memory.table, self._evaluate(fresh)])
+            # Only now, so that an interrupted call leaves no holes.
+            for known, new in zip(memory.rows, fresh, strict=True):
+                known.update(zip(new, range(start, start + len(new)), strict=True))
+                start += len(new)
+        return [memory.table[[known[key] for key in k]] for k, known in zip(keys, memory.rows, strict=True)]
+
+    def _evaluate(self, fresh: Sequence[Sequence[bytes]]) -> Floats:
+        """The answers to these coalitions, image after image, averaged over the draws."""
+        visible = [_unpacked(keys, n) for keys, n in zip(fresh, self.counts, strict=True)]
+        owners = np.repeat(np.arange(len(visible)), [len(rows) for rows in visible])
+        places = np.concatenate([np.arange(len(rows)) for rows in visible])
+        whole = np.concatenate([rows.all(1) for rows in visible])  # nothing hidden: nothing to draw twice
+        total = np.zeros((len(owners), len(_COLUMNS)))
+        for draw in range(self.occlusion.draws if self.occlusion.random else 1):
+            rows = np.arange(len(owners)) if draw == 0 else np.flatnonzero(~whole)
+            for part in self._chunks(rows):
+                total[part] += self._ask(visible, owners[part], places[part], draw)
+        if self.occlusion.random:
+            total[~whole] /= self.occlusion.draws
+        return total
+
+    def _chunks(self, rows: Index) -> Iterator[Index]:
+        """As many rows as memory allows, in whole micro-batches so that none is padded before the last."""
+        images = self.batch.images
+        paints = not isinstance(self.occlusion.imputer, Answerer)
+        micro = engine.batch_size(self.model, images, "forward") if paints else 1
+        fit = _CHUNK_BYTES // max(1, images[0].numel() * images.element_size())
+        size = max(1, fit // micro) * micro
+        for start in range(0, len(rows), size):
+            yield rows[start : start + size]
+
+    def _ask(self, visible: Sequence[Bits], owners: Index, places: Index, draw: int) -> Floats:
+        """Occlude, impute, forward: the answers to one chunk."""
+        device, images = self.batch.images.device, self.batch.images
+        keeps = []
+        for image in np.unique(owners):
+            rows = torch.from_numpy(visible[image][places[owners == image]]).to(device)
+            keeps.append(rows.index_select(1, self.segments[image].flatten()))
+        keep = torch.cat(keeps).view(-1, *images.shape[2:])
+        index = torch.from_numpy(owners).to(device)
+        shown = images.index_select(0, index)
+        imputer = self.occlusion.imputer
+        self._memory.evaluated += len(owners)
+        if isinstance(imputer, Answerer):
+            logits = imputer.answer(self.model, shown, keep)
+        else:
+            seeds = [self._seeds(draw)[image] for image in owners] if self.occlusion.random else None
+            logits = engine.forward(self.model, impute(imputer, shown, keep, seeds))
+        return _summary(logits.cpu().double(), self.batch.targets[index].cpu(), self.model.name)
+
+    def _seeds(self, draw: int) -> list[int]:
+        """One per image, shared by all its coalitions: what differs between them is then never luck."""
+        name = recipe.label(self.occlusion.imputer)
+        return [keyed_seed(self.batch.seed, identity, name, draw) for identity in self.batch.ids]
+
+
+def game_of(model: Model, batch: Batch, occlusion: Occlusion, readout: Readout = "probability") -> Game:
+    """The game that everyone who asks about this batch, model and occlusion shares, whatever the readout."""
+    known = _memories.setdefault(batch, WeakKeyDictionary()).setdefault(model, {})
+    game = Game(model, batch, occlusion, readout)
+    # Only the memory is kept: a kept game would hold its batch and so itself alive.
+    object.__setattr__(game, "_memory", known.setdefault(recipe.key(occlusion), game._memory))
+    return game
+
+
+def _packed(bits: Bits) -> list[bytes]:
+    """One key per row."""
+    packed = np.ascontiguousarray(np.packbits(bits, axis=1))
+    return packed.view(f"V{packed.shape[1]}").ravel().tolist()  # type: ignore[no-any-return]
+
+
+def _unpacked(keys: Sequence[bytes], count: int) -> Bits:
+    packed = np.frombuffer(b"".join(keys), np.uint8).reshape(len(keys), -(-count // 8))
+    return np.unpackbits(packed, axis=1, count=count).astype(bool)
+
+
+def _summary(logits: Tensor, targets: Tensor, name: str) -> Floats:
+    """(R, 4): what every readout needs of these logits."""
+    if len(targets) and int(targets.max()) >= logits.shape[1]:
+        last = logits.shape[1] - 1
+        raise BadInput(f"targets must be classes of model {name!r} (0 to {last}), got {int(targets.max())}")
+    logs = logits.log_softmax(1)
+    at = targets[:, None]
+    log = logs.gather(1, at)
+    return torch.cat([log.exp(), logits.gather(1, at), log, logs.amax(1, keepdim=True).exp()], 1).numpy()

@@ -1,0 +1,1 @@
+"""What is put where evidence is taken away, one imputer per file."""

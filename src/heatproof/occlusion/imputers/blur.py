@@ -1,0 +1,55 @@
+"""Hidden pixels take those of the blurred picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from heatproof.errors import BadInput
+from heatproof.registry import imputer
+from heatproof.types import Images, Keep
+
+
+def blurred(images: Images, sigma: float) -> Images:
+    """A Gaussian blur, sigma in pixels; the border is repeated outwards."""
+    radius = max(1, round(3 * sigma))
+    offsets = torch.arange(-radius, radius + 1, dtype=images.dtype, device=images.device)
+    weights = torch.exp(-0.5 * (offsets / sigma) ** 2)
+    weights = weights / weights.sum()
+    return _along(_along(images, weights, radius, 3), weights, radius, 2).clamp(0, 1)
+
+
+def _along(images: Images, weights: Tensor, radius: int, axis: int) -> Images:
+    channels = images.shape[1]
+    shape, pad = (
+        ((1, 1, 1, -1), (radius, radius, 0, 0)) if axis == 3 else ((1, 1, -1, 1), (0, 0, radius, radius))
+    )
+    kernel = weights.view(shape).expand(channels, -1, -1, -1)
+    # One row at a time: what a row becomes must not depend on how many others there are.
+    rows = [
+        functional.conv2d(functional.pad(row[None], pad, "replicate"), kernel, groups=channels)
+        for row in images
+    ]
+    return torch.cat(rows) if rows else images
+
+
+@imputer
+@dataclass(frozen=True)
+class Blur:
+    """Hidden pixels take the colours of the blurred original, so coarse evidence stays visible on purpose.
+
+    Paper: Fong and Vedaldi 2017, "Interpretable Explanations of Black Boxes by Meaningful Perturbation"
+    """
+
+    sigma: float = 10.0  # in pixels
+
+    def __post_init__(self) -> None:
+        if self.sigma <= 0:
+            raise BadInput(f"sigma must be positive, got {self.sigma}")
+
+    def __call__(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Images:
+        return images.where(keep[:, None], blurred(images, self.sigma))

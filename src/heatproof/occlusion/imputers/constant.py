@@ -1,0 +1,28 @@
+"""Hidden pixels take one colour of one's choice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from heatproof.errors import BadInput
+from heatproof.occlusion.imputers.mean import coloured
+from heatproof.registry import imputer
+from heatproof.types import Images, Keep
+
+
+@imputer
+@dataclass(frozen=True)
+class Constant:
+    """Hidden pixels take one given colour, black by default; one number stands for all channels."""
+
+    colour: tuple[float, ...] = (0.0,)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.colour, int | float):  # as one writes it on a command line
+            object.__setattr__(self, "colour", (float(self.colour),))
+        if not self.colour or not all(0 <= value <= 1 for value in self.colour):
+            raise BadInput(f"colour must hold numbers in [0, 1], got {self.colour}")
+
+    def __call__(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Images:
+        return images.where(keep[:, None], coloured(self.colour, images))

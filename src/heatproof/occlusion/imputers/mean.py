@@ -1,0 +1,38 @@
+"""Hidden pixels take the mean colour of natural photos."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from heatproof.errors import BadInput
+from heatproof.registry import imputer
+from heatproof.types import Images, Keep
+
+IMAGENET_MEAN = (0.485, 0.456, 0.406)
+IMAGENET_STD = (0.229, 0.224, 0.225)
+
+
+def coloured(colour: Sequence[float], images: Images) -> Tensor:
+    """The colour as (1, C, 1, 1), ready to fill these images; grey pictures take its mean."""
+    channels = images.shape[1]
+    if channels == 1 and len(colour) != 1:
+        colour = (sum(colour) / len(colour),)
+    if len(colour) == 1:
+        colour = tuple(colour) * channels
+    if len(colour) != channels:
+        raise BadInput(f"a colour for these images must have {channels} channels, got {tuple(colour)}")
+    return images.new_tensor(colour).view(1, -1, 1, 1)
+
+
+@imputer
+@dataclass(frozen=True)
+class Mean:
+    """Hidden pixels take one mean colour, by default ImageNet's (zero after the usual normalisation)."""
+
+    colour: tuple[float, ...] = IMAGENET_MEAN
+
+    def __call__(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Images:
+        return images.where(keep[:, None], coloured(self.colour, images))

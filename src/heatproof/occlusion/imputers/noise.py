@@ -1,0 +1,30 @@
+"""Hidden pixels take Gaussian noise around the mean colour."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+
+from heatproof.occlusion.imputers.drawn import drawn, per_row
+from heatproof.occlusion.imputers.mean import IMAGENET_MEAN, IMAGENET_STD, coloured
+from heatproof.registry import imputer
+from heatproof.types import Images, Keep
+
+
+@imputer
+@dataclass(frozen=True)
+class Noise:
+    """Every hidden pixel is drawn from a Gaussian with the mean and spread of photos, cut to [0, 1]."""
+
+    mean: tuple[float, ...] = IMAGENET_MEAN
+    std: tuple[float, ...] = IMAGENET_STD
+    random: ClassVar[bool] = True
+
+    def __call__(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Images:
+        shape = images.shape[1:]
+        noise = drawn(per_row(seeds, images, "noise"), images, lambda g: torch.randn(shape, generator=g))
+        filled = (coloured(self.mean, images) + coloured(self.std, images) * noise).clamp(0, 1)
+        return images.where(keep[:, None], filled)

@@ -1,0 +1,26 @@
+"""Hidden pixels take colours drawn from the whole cube."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+
+from heatproof.occlusion.imputers.drawn import drawn, per_row
+from heatproof.registry import imputer
+from heatproof.types import Images, Keep
+
+
+@imputer
+@dataclass(frozen=True)
+class Uniform:
+    """Every hidden pixel and channel is drawn uniformly from [0, 1]."""
+
+    random: ClassVar[bool] = True
+
+    def __call__(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Images:
+        shape = images.shape[1:]
+        noise = drawn(per_row(seeds, images, "uniform"), images, lambda g: torch.rand(shape, generator=g))
+        return images.where(keep[:, None], noise)

@@ -1,0 +1,97 @@
+"""In which order segments go, and the curve the model's answer then describes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from heatproof.errors import BadInput
+from heatproof.occlusion.game import Game
+from heatproof.occlusion.segments import totals
+from heatproof.types import Batch, Curve, Maps
+
+Steps: TypeAlias = Literal["linear", "paper"]
+
+# AUCs are rounded to a binary fraction far below float32 noise: their differences are then exact, and so is
+# SRG = LIF - MIF = MRG + LRG.
+_FRACTION = 2.0**40
+
+
+def pooled(game: Game, maps: Maps) -> Tensor:
+    """(B, n) float64: the mean of the map over each segment; NaN where an image has fewer than n segments."""
+    return totals(game.segments, maps.to(game.segments.device), game.sizes.shape[1]) / game.sizes
+
+
+def removal_ranks(values: Tensor, luck: Tensor) -> Tensor:
+    """(B, n): each segment's place when the largest value goes first; ties by `luck`, NaN last."""
+    keys = np.where(np.isnan(values.numpy()), np.inf, -values.numpy())
+    order = torch.from_numpy(np.lexsort((luck.numpy(), keys), axis=1))
+    return torch.empty_like(order).scatter_(1, order, torch.arange(order.shape[1]).expand_as(order))
+
+
+def tied(values: Tensor) -> Tensor:
+    """(B,): the share of segments whose value another segment has too."""
+    ordered = values.sort(1).values  # NaN last, and NaN equals nothing
+    same = ordered[:, 1:] == ordered[:, :-1]
+    edge = torch.zeros(len(values), 1, dtype=torch.bool)
+    either = torch.cat([edge, same], 1) | torch.cat([same, edge], 1)
+    return either.sum(1) / values.isfinite().sum(1)
+
+
+def lots(batch: Batch, counts: tuple[int, ...], purpose: str) -> Tensor:
+    """(B, n) int64: a uniform order of each image's own segments, whatever the method; padding follows."""
+    widest = max(counts, default=0)
+    rows = torch.arange(widest).repeat(len(counts), 1)
+    for row, count, generator in zip(rows, counts, batch.generators(purpose), strict=True):
+        row[:count] = torch.randperm(count, generator=generator)
+    return rows
+
+
+def removals(counts: tuple[int, ...], steps: Steps, points: int) -> Tensor:
+    """(B, K) int64: how many segments are gone at each step, from none to all; short grids repeat the end."""
+    if points < 2:
+        raise BadInput(f"a curve needs at least 2 points, got {points}")
+    grids = []
+    for count in counts:
+        if steps == "paper":
+            inner = np.geomspace(1, count, 15).astype(np.int64)
+            grids.append(np.unique(np.concatenate([[0], inner, [count]])))
+        else:
+            grids.append(np.unique(np.linspace(0, count, points).round().astype(np.int64)))
+    longest = max((len(grid) for grid in grids), default=0)
+    padded = [np.pad(grid, (0, longest - len(grid)), mode="edge") for grid in grids]
+    return torch.from_numpy(np.stack(padded) if padded else np.empty((0, 0), np.int64))
+
+
+def removal_curve(
+    game: Game, ranks: Tensor, removed: Tensor, ask: Callable[[Tensor], Tensor] | None = None
+) -> Curve:
+    """x = the share of the picture's area that is gone, from 0 to exactly 1; y = what the game then says."""
+    coalitions = ranks[:, None, :] >= removed[:, :, None]
+    by_rank = torch.zeros_like(game.sizes).scatter_(1, ranks, game.sizes)
+    gone = torch.cat([torch.zeros(len(ranks), 1, dtype=torch.float64), by_rank.cumsum(1)], 1)
+    x = gone.gather(1, removed) / game.sizes.sum(1, keepdim=True)
+    return Curve(x, (ask or game.value)(coalitions))
+
+
+def area(curve: Curve) -> Tensor:
+    """(B,): the area under each image's curve."""
+    return (torch.trapezoid(curve.y, curve.x) * _FRACTION).round() / _FRACTION
+
+
+def random_curves(
+    game: Game, removed: Tensor, orders: int, ask: Callable[[Tensor], Tensor] | None = None
+) -> list[Curve]:
+    """The curves of segments removed in uniform random orders: seeded by image, shared by all methods."""
+    draws = (lots(game.batch, game.counts, f"random order {draw}") for draw in range(orders))
+    return [removal_curve(game, ranks, removed, ask) for ranks in draws]
+
+
+def on_grid(curve: Curve, x: Tensor) -> Tensor:
+    """(B, len(x)): the curves read off at the same places, for drawing."""
+    rows = [np.interp(x.numpy(), cx, cy) for cx, cy in zip(curve.x.numpy(), curve.y.numpy(), strict=True)]
+    return torch.from_numpy(np.stack(rows) if rows else np.empty((0, len(x))))

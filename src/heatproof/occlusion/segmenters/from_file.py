@@ -1,0 +1,97 @@
+"""Segments made elsewhere: label maps on disk, Segment-Anything's among them.
+
+A folder holds one map per picture, `<image id>.npy` or `<image id>.png` (ids with slashes are sub-folders),
+or one `.npz` file holds them all, keyed by image id. Maps from Segment-Anything come in like this:
+
+    from heatproof.data import load
+    from heatproof.occlusion.segmenters.from_file import save_segments
+    from heatproof.occlusion.segmenters.segment_anything import SegmentAnything
+
+    pictures, segmenter = load("photos/"), SegmentAnything(checkpoint="sam_vit_b_01ec64.pth", network="vit_b")
+    for index in range(len(pictures)):
+        batch = pictures.batch([index])
+        save_segments("segments/", batch, segmenter(batch.images))
+
+and then `SRG(Occlusion(segmenter=FromFile("segments/")))`. Masks from any other tool become a label map with
+`labels_of(masks, shape)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from PIL import Image
+
+from heatproof.errors import BadInput, BadShape, NotApplicable
+from heatproof.occlusion.segments import relabelled
+from heatproof.registry import segmenter
+from heatproof.types import Batch, Images, Segments
+
+Labels = npt.NDArray[np.integer]
+
+
+def labels_of(masks: Sequence[npt.NDArray[np.bool_]], shape: tuple[int, int]) -> npt.NDArray[np.int64]:
+    """Overlapping masks as one label map: smaller masks lie on top, what none covers is one segment."""
+    labels = np.zeros(shape, np.int64)
+    for label, mask in enumerate(sorted(masks, key=lambda one: -int(one.sum())), start=1):
+        labels[mask] = label
+    return relabelled(labels).numpy()
+
+
+def save_segments(folder: str | Path, batch: Batch, segments: Segments) -> None:
+    """Write one `.npy` label map per picture, where `from_file` finds it."""
+    for identity, labels in zip(batch.ids, segments.cpu().numpy(), strict=True):
+        path = Path(folder) / f"{identity}.npy"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        np.save(path, labels.astype(np.int32))
+
+
+@segmenter
+@dataclass(frozen=True)
+class FromFile:
+    """Label maps read from a folder (`<image id>.npy` or `.png`) or from one `.npz` keyed by image id."""
+
+    path: str = ""
+
+    def for_batch(self, batch: Batch, /) -> Segments:
+        if not self.path:
+            raise NotApplicable(
+                "segmenter from_file needs path, a folder or .npz file of label maps, and got none"
+            )
+        shape = tuple(batch.images.shape[2:])
+        rows = []
+        for identity in batch.ids:
+            labels = self._labels(identity)
+            if labels.shape != shape or not np.issubdtype(labels.dtype, np.integer):
+                got = f"{labels.shape} {labels.dtype}"
+                raise BadShape(
+                    f"label map of {identity!r} in {self.path} must be integers of shape {shape}, got {got}"
+                )
+            rows.append(relabelled(labels))
+        return torch.stack(rows)
+
+    def _labels(self, identity: str) -> Labels:
+        place = Path(self.path)
+        if place.suffix == ".npz" and place.is_file():
+            with np.load(place, allow_pickle=False) as maps:
+                if identity in maps:
+                    return np.asarray(maps[identity])
+        else:
+            for path in (place / f"{identity}.npy", place / f"{identity}.png"):
+                if path.is_file():
+                    return np.asarray(
+                        np.load(path, allow_pickle=False) if path.suffix == ".npy" else Image.open(path)
+                    )
+        raise BadInput(
+            f"there is no label map of image {identity!r} in {place}: add {identity}.npy, or leave it out"
+        )
+
+    def __call__(self, images: Images, /) -> Segments:
+        raise NotApplicable(
+            "segmenter from_file looks label maps up by image id, which pictures alone do not have"
+        )

@@ -1,0 +1,56 @@
+"""Segments of a batch: cut once, counted, relabelled, summed over."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from heatproof import recipe
+from heatproof.errors import BadShape
+from heatproof.types import Batch, Segmenter, Segments
+
+_known: WeakKeyDictionary[Batch, dict[str, Segments]] = WeakKeyDictionary()
+
+
+@runtime_checkable
+class BatchSegmenter(Protocol):
+    """A segmenter that looks its segments up by image id."""
+
+    def for_batch(self, batch: Batch, /) -> Segments: ...
+
+
+def segments_of(batch: Batch, segmenter: Segmenter) -> Segments:
+    """The batch's segments, cut once per segmenter and kept as long as the batch."""
+    kept = _known.setdefault(batch, {})
+    key = recipe.key(segmenter)
+    if key not in kept:
+        by_id = isinstance(segmenter, BatchSegmenter)
+        kept[key] = _checked(segmenter.for_batch(batch) if by_id else segmenter(batch.images), batch)  # type: ignore[attr-defined]
+    return kept[key]
+
+
+def _checked(segments: Segments, batch: Batch) -> Segments:
+    wanted, got = (len(batch), *batch.images.shape[2:]), tuple(segments.shape)
+    if got != wanted or segments.dtype != torch.int64:
+        raise BadShape(f"segments must have shape {wanted} and dtype int64, got {got} {segments.dtype}")
+    if segments.numel() and int(segments.min()) < 0:
+        raise BadShape(f"segments must be labelled from 0, got {int(segments.min())}")
+    return segments.to(batch.images.device)
+
+
+def relabelled(labels: npt.NDArray[np.integer]) -> Tensor:
+    """Any integer labels of one picture as 0 … n-1, none left out."""
+    return torch.from_numpy(np.unique(labels, return_inverse=True)[1].reshape(labels.shape).astype(np.int64))
+
+
+def totals(segments: Segments, values: Tensor, count: int) -> Tensor:
+    """(B, count) float64: the sum of the values over each segment, on the CPU."""
+    offset = torch.arange(len(segments), device=segments.device).view(-1, 1, 1) * count
+    labels = (segments + offset).flatten().cpu().numpy()
+    summed = np.bincount(labels, values.flatten().cpu().numpy(), minlength=len(segments) * count)
+    return torch.from_numpy(summed.astype(np.float64, copy=False).reshape(len(segments), count))

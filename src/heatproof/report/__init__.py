@@ -1,0 +1,34 @@
+"""One self-contained HTML page, drawn from a finished run's numbers."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from heatproof.errors import BadInput
+from heatproof.report.page import page
+from heatproof.report.reading import FinishedRun, Reading
+
+__all__ = ["report"]
+
+
+def report(results: FinishedRun, path: str | Path) -> Path:
+    """Write the report of a finished run; the file is wholly there or not there. Returns its path."""
+    target = Path(path)
+    if target.is_dir():
+        target = target / "report.html"
+    if not len(results.scores):
+        raise BadInput("a report needs at least one row of scores, got an empty table: run the study first.")
+    text = page(Reading(results))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, beside = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(beside).chmod(0o644)
+        Path(beside).replace(target)
+    except BaseException:
+        Path(beside).unlink(missing_ok=True)
+        raise
+    return target

@@ -1,0 +1,93 @@
+"""Images × methods: what the heatmaps look like, all by the same colour rule."""
+
+from __future__ import annotations
+
+import math
+
+from heatproof.report.heat import PERCENTILE, data_uri, overlay, shown
+from heatproof.report.reading import Exhibit, Reading
+from heatproof.report.sections.blocks import fold, section
+from heatproof.report.typeset import breakable, counted, escape, number, shortened
+
+CELLS = 240  # pictures on a page
+BYTES = 1_900_000  # and their weight
+IMAGES = 6  # images per data set and model
+ABREAST = 8  # pictures side by side on a wide screen
+OPEN = 2  # data sets and models shown unfolded
+
+
+def gallery(reading: Reading) -> str | None:
+    """The kept images of every data set and model, each with the maps of all methods."""
+    if not reading.gallery:
+        return None
+    settings = list(dict.fromkeys((exhibit.dataset, exhibit.model) for exhibit in reading.gallery))
+    methods = len({method for exhibit in reading.gallery for method in exhibit.maps})
+    each = max(1, min(IMAGES, CELLS // max(1, (methods + 1) * len(settings))))
+    side = 144 if (methods + 1) * each * len(settings) <= 90 else 112
+    body, weight, left_out = "", 0, 0
+    for at, (dataset, model) in enumerate(settings):
+        here = [one for one in reading.gallery if (one.dataset, one.model) == (dataset, model)]
+        rows = ""
+        for exhibit in here[:each]:
+            row = _row(reading, exhibit, side) if weight < BYTES else ""
+            left_out += not row
+            weight += len(row)
+            rows += row
+        left_out += len(here) - len(here[:each])
+        name = f"{model} on {dataset}"
+        if len(settings) > 1 and rows:
+            rows = f"<h3>{escape(name)}</h3>{rows}" if at < OPEN else fold(name, rows)
+        body += rows
+    known = any(exhibit.region is not None for exhibit in reading.gallery)
+    lead = (
+        "<span class='ramp'></span> One rule for all maps: warm colours speak for the class, cold "
+        "ones against it, zero "
+        f"shows the picture. Each map is scaled by the {PERCENTILE:g}th percentile of its own "
+        "magnitudes, so compare places, "
+        "not depths of colour." + (" The outlined region is where the answer is." if known else "")
+    )
+    if reading.metrics:
+        lead += f" Numbers are each map’s {escape(reading.metrics[0])}."
+    if left_out:
+        body += f'<p class="note">{counted(left_out, "further image")} kept by the run, not shown here.</p>'
+    return section("gallery", "The heatmaps", lead, body)
+
+
+def _row(reading: Reading, exhibit: Exhibit, side: int) -> str:
+    name = escape(shortened(exhibit.image, 48))
+    original = data_uri(shown(exhibit.picture, exhibit.region, side))
+    cells = [
+        f'<figure class="original"><img src="{original}" alt="The image {escape(exhibit.image)}" '
+        f'width="{side}">'
+        f"<figcaption><b>{breakable(shortened(exhibit.target, 40))}</b><span "
+        f'title="{escape(exhibit.image)}">{name}</span>'
+        "</figcaption></figure>"
+    ]
+    scores = _scores(reading, exhibit)
+    ordered = [method for method in reading.methods if method in exhibit.maps]
+    ordered += [method for method in exhibit.maps if method not in ordered]
+    for method in ordered:
+        source = data_uri(overlay(exhibit.picture, exhibit.maps[method], exhibit.region, side), 96)
+        kind = ' class="control"' if reading.is_control(method) else ""
+        value = scores.get(method, math.nan)
+        score = f"<span>{number(value)}</span>" if math.isfinite(value) else ""
+        cells.append(
+            f'<figure{kind}><img src="{source}" alt="Heatmap of {escape(method)}" width="{side}">'
+            f'<figcaption title="{escape(method)}">'
+            f"<b>{breakable(shortened(method, 40))}</b>{score}</figcaption></figure>"
+        )
+    # Rows of equal length: eleven pictures stand as six and five, not as seven and four.
+    columns = math.ceil(len(cells) / math.ceil(len(cells) / ABREAST))
+    return f'<div class="exhibit" style="--columns:{columns}">{"".join(cells)}</div>'
+
+
+def _scores(reading: Reading, exhibit: Exhibit) -> dict[str, float]:
+    """The image's own scores under the first metric of its data set and model."""
+    for panel in reading.panels:
+        if (panel.dataset, panel.model) == (exhibit.dataset, exhibit.model):
+            table = reading.table(panel)
+            if exhibit.image not in table.index:
+                return {}
+            row = table.index.get_loc(exhibit.image)
+            return {str(name): float(table[name].to_numpy()[row]) for name in table.columns}
+    return {}

@@ -1,0 +1,238 @@
+"""What the report reads from a finished run, and what it derives once for all sections. Numbers only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from heatproof.errors import HeatproofError
+from heatproof.stats.ranks import rank_methods
+from heatproof.stats.significance import PairwiseTests, compare_pairs
+from heatproof.stats.verdict import verdict
+
+COLOURS = 8  # more colours than this nobody can tell apart; further methods are drawn in grey
+ALPHA = 0.05
+
+
+class Exhibit(Protocol):
+    """One image of the gallery with its maps by method label."""
+
+    @property
+    def dataset(self) -> str: ...
+    @property
+    def model(self) -> str: ...
+    @property
+    def image(self) -> str: ...
+    @property
+    def picture(self) -> NDArray[np.uint8]: ...
+    @property
+    def region(self) -> NDArray[np.bool_] | None: ...
+    @property
+    def target(self) -> str: ...
+    @property
+    def maps(self) -> Mapping[str, NDArray[Any]]: ...
+
+
+class Ranked(Protocol):
+    """Methods best first: method, n, mean, low, high, rank, rank_low, rank_high."""
+
+    @property
+    def table(self) -> pd.DataFrame: ...
+
+
+class FinishedRun(Protocol):
+    """The results of a run, as read back from its files."""
+
+    @property
+    def scores(self) -> pd.DataFrame: ...
+    @property
+    def curves(self) -> pd.DataFrame: ...
+    @property
+    def gallery(self) -> Sequence[Any]: ...
+    @property
+    def info(self) -> Mapping[str, Any]: ...
+    def ranking(self, metric: str, *, model: str | None = None, dataset: str | None = None) -> Ranked: ...
+
+
+@dataclass(frozen=True, order=True)
+class Panel:
+    """One comparison of methods: a metric on one data set and one model."""
+
+    metric: str
+    dataset: str
+    model: str
+
+
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """A panel's outcome: the ranking table, contenders' ranks with intervals, or why there is none."""
+
+    table: pd.DataFrame
+    ranks: Mapping[str, tuple[float, float, float]]
+    reason: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """A finished run with everything the sections share, each computed once and on demand."""
+
+    run: FinishedRun
+
+    @property
+    def scores(self) -> pd.DataFrame:
+        """One row per dataset × model × method × metric × image."""
+        return self.run.scores
+
+    @property
+    def curves(self) -> pd.DataFrame:
+        """One row per curve: x and y."""
+        return self.run.curves
+
+    @property
+    def gallery(self) -> Sequence[Exhibit]:
+        """The images kept for show, with their maps."""
+        return self.run.gallery
+
+    @property
+    def info(self) -> Mapping[str, Any]:
+        """Recipes, versions, times, summaries."""
+        return self.run.info
+
+    @cached_property
+    def panels(self) -> list[Panel]:
+        """Every comparison there is, in the order metrics, data sets and models were named."""
+        met = self.scores[["metric", "dataset", "model"]].drop_duplicates()
+        metrics = in_order(self.info.get("metrics", {}), met["metric"])
+        place = {name: at for at, name in enumerate(metrics)}
+        found = [Panel(str(m), str(d), str(k)) for m, d, k in met.itertuples(index=False)]
+        return sorted(found, key=lambda panel: place[panel.metric])
+
+    @cached_property
+    def metrics(self) -> list[str]:
+        """Metric labels in order."""
+        return list(dict.fromkeys(panel.metric for panel in self.panels))
+
+    @cached_property
+    def settings(self) -> list[tuple[str, str]]:
+        """The (dataset, model) pairs, in order."""
+        return list(dict.fromkeys((panel.dataset, panel.model) for panel in self.panels))
+
+    @cached_property
+    def methods(self) -> list[str]:
+        """Method labels in the order they were named, controls last."""
+        named = in_order(self.info.get("methods", {}), self.scores["method"].drop_duplicates())
+        return sorted(named, key=self.is_control)
+
+    def is_control(self, method: str) -> bool:
+        """Whether the method is a yardstick (random, oracle, edges) and not a contestant."""
+        return bool(self.info.get("methods", {}).get(method, {}).get("control", False))
+
+    def higher_is_better(self, metric: str) -> bool:
+        """The direction of a metric."""
+        return bool(self.info.get("metrics", {}).get(metric, {}).get("higher_is_better", True))
+
+    def about(self, kind: str, label: str) -> str:
+        """The one-sentence summary of a metric or method, empty if there is none."""
+        return str(self.info.get(kind, {}).get(label, {}).get("summary") or "")
+
+    def named(self, panel: Panel) -> str:
+        """What tells this panel from others of its metric: model and data set, where there are several."""
+        several_models = len({model for _, model in self.settings}) > 1
+        several_datasets = len({dataset for dataset, _ in self.settings}) > 1
+        parts = [panel.model] * several_models + [panel.dataset] * several_datasets
+        return " · ".join(parts)
+
+    @cached_property
+    def _tables(self) -> dict[Panel, pd.DataFrame]:
+        tables = {}
+        for (metric, dataset, model), part in self.scores.groupby(
+            ["metric", "dataset", "model"], observed=True
+        ):
+            valid = part.loc[part["status"] == "ok", ["image", "method", "value"]]
+            valid = valid.drop_duplicates(["image", "method"], keep="last")
+            table = valid.set_index(["image", "method"])["value"].astype(float).unstack("method")
+            table.columns = [str(column) for column in table.columns]
+            kept = [method for method in self.methods if method in table.columns]
+            tables[Panel(str(metric), str(dataset), str(model))] = table[kept]
+        return tables
+
+    def table(self, panel: Panel) -> pd.DataFrame:
+        """Images × methods of one panel, NaN where a score is missing, without methods that have none."""
+        return self._tables[panel]
+
+    def contenders(self, panel: Panel) -> pd.DataFrame:
+        """The panel's table without the controls."""
+        table = self.table(panel)
+        return table[[method for method in table.columns if not self.is_control(method)]]
+
+    @cached_property
+    def standings(self) -> dict[Panel, Standing]:
+        """The outcome of every panel."""
+        return {panel: self._standing(panel) for panel in self.panels}
+
+    def _standing(self, panel: Panel) -> Standing:
+        nothing = pd.DataFrame(
+            columns=["method", "n", "mean", "low", "high", "rank", "rank_low", "rank_high"]
+        )
+        try:
+            table = self.run.ranking(panel.metric, model=panel.model, dataset=panel.dataset).table
+        except HeatproofError as error:
+            return Standing(nothing, {}, str(error))
+        try:
+            # Ranks are among the contestants: an oracle in first place would only confuse.
+            order = rank_methods(self.contenders(panel), higher_is_better=self.higher_is_better(panel.metric))
+        except HeatproofError as error:
+            return Standing(table, {}, str(error))
+        places = zip(order.methods, order.ranks, order.low, order.high, strict=True)
+        return Standing(table, {method: (rank, low, high) for method, rank, low, high in places})
+
+    @cached_property
+    def _pairs(self) -> dict[Panel, PairwiseTests | None]:
+        return {}
+
+    def pairs(self, panel: Panel) -> PairwiseTests | None:
+        """Every pair of methods, controls included, tested; None where nothing can be compared."""
+        if panel not in self._pairs:
+            table = self.table(panel)
+            # The intervals of mean differences are only shown in tooltips, which large matrices do not have.
+            resamples = 500 if table.shape[1] <= 16 else 1
+            try:
+                self._pairs[panel] = compare_pairs(
+                    table,
+                    higher_is_better=self.higher_is_better(panel.metric),
+                    alpha=ALPHA,
+                    resamples=resamples,
+                )
+            except HeatproofError:
+                self._pairs[panel] = None
+        return self._pairs[panel]
+
+    def verdict(self, panel: Panel) -> list[str]:
+        """What the panel says about the contestants, in sentences."""
+        try:
+            return verdict(self.contenders(panel), self.higher_is_better(panel.metric), ALPHA)
+        except HeatproofError as error:
+            return [str(error)]
+
+    @cached_property
+    def colours(self) -> dict[str, int]:
+        """The colour of each of the best contestants by mean rank over all panels, for the whole page."""
+        ranks: dict[str, list[float]] = {}
+        for standing in self.standings.values():
+            for method, (rank, _, _) in standing.ranks.items():
+                ranks.setdefault(method, []).append(rank / max(1, len(standing.ranks)))
+        best = sorted(ranks, key=lambda method: (float(np.mean(ranks[method])), method))[:COLOURS]
+        # Among the chosen, colours follow the order of naming: adding a metric repaints nothing.
+        return {method: at for at, method in enumerate(sorted(best, key=self.methods.index))}
+
+
+def in_order(named: Mapping[str, Any], met: pd.Series[Any]) -> list[str]:
+    """The labels met, in the order they were named; those never named come last."""
+    seen = [str(label) for label in met]
+    return [label for label in dict.fromkeys([*named, *seen]) if label in set(seen)]

@@ -1,0 +1,13 @@
+"""The report's sections. Each is a function of a `Reading` that gives HTML, or None where it does not apply.
+
+`SECTIONS` holds the sections of single protocols by protocol name; they stand between the curves and the
+gallery when the run's info names the protocol.
+"""
+
+from collections.abc import Callable
+
+from heatproof.report.reading import Reading
+
+Section = Callable[[Reading], str | None]
+
+SECTIONS: dict[str, Section] = {}

@@ -1,0 +1,138 @@
+"""The ranking: every method at a glance, then each metric with intervals."""
+
+from __future__ import annotations
+
+import math
+
+from heatproof.report.charts import Estimate, interval_ranking, small_multiples
+from heatproof.report.reading import Panel, Reading
+from heatproof.report.sections.blocks import metric_heading, section, unfolding
+from heatproof.report.typeset import MISSING, breakable, counted, escape, number
+
+NARROW = 4  # so many columns let two scoreboards stand side by side
+SHOWN = 6  # metrics in full; further ones are behind a fold
+
+
+def ranking(reading: Reading) -> str | None:
+    """A scoreboard per data set and model, and a dot-and-interval chart per metric."""
+    if not reading.panels:
+        return None
+    lead = (
+        "Mean over images; bars are 95&nbsp;% bootstrap intervals over images. The number before a "
+        "name is its rank "
+        "among the methods, with the ranks it takes when the images are drawn again. Controls are "
+        "yardsticks: they are "
+        "grey, in <em>italics</em>, and have no rank."
+    )
+    several = len(reading.metrics) > 1
+    boards = [
+        (f"{model} on {dataset}", scoreboard(reading, dataset, model)) for dataset, model in reading.settings
+    ]
+    body = unfolding(boards, 2) if several else ""
+    if several and len(reading.metrics) <= NARROW:
+        body = f'<div class="multiples boards">{"".join(board for _, board in boards)}</div>'
+    pieces = [
+        (metric, f'<div class="metric">{metric_heading(reading, metric)}{_charts(reading, metric)}</div>')
+        for metric in reading.metrics
+    ]
+    return section("ranking", "Ranking", lead, body + unfolding(pieces, SHOWN))
+
+
+def _charts(reading: Reading, metric: str) -> str:
+    panels = [panel for panel in reading.panels if panel.metric == metric]
+    return small_multiples([(_caption(reading, panel), _chart(reading, panel)) for panel in panels])
+
+
+def _caption(reading: Reading, panel: Panel) -> str:
+    table = reading.standings[panel].table
+    images = int(table["n"].max()) if len(table) else 0
+    where = reading.named(panel)
+    return f"{where + ' · ' if where else ''}{counted(images, 'image')}"
+
+
+def _chart(reading: Reading, panel: Panel) -> str:
+    standing = reading.standings[panel]
+    if not len(standing.table):
+        return f'<p class="hole">No ranking: {escape(standing.reason)}</p>'
+    estimates = []
+    for row in standing.table.to_dict("records"):
+        method = str(row["method"])
+        estimates.append(
+            Estimate(
+                method,
+                float(row["mean"]),
+                float(row["low"]),
+                float(row["high"]),
+                rank=_rank(standing.ranks.get(method)),
+                colour=reading.colours.get(method),
+                control=reading.is_control(method),
+                note=f"{counted(int(row['n']), 'image')}",
+            )
+        )
+    ranked = {estimate.label for estimate in estimates}
+    asked = reading.scores["metric"] == panel.metric
+    asked &= (reading.scores["model"] == panel.model) & (reading.scores["dataset"] == panel.dataset)
+    met = set(reading.scores.loc[asked, "method"].astype(str).unique())
+    estimates += [
+        Estimate(method, math.nan, math.nan, math.nan, control=reading.is_control(method), note="no score")
+        for method in reading.methods
+        if method in met - ranked
+    ]
+    where = reading.named(panel)
+    title = f"Ranking by {panel.metric}{', ' + where if where else ''}"
+    means = standing.table["mean"]
+    crosses = bool((means.min() < 0) & (means.max() > 0))
+    return interval_ranking(
+        estimates,
+        title=title,
+        higher_is_better=reading.higher_is_better(panel.metric),
+        reference=0.0 if crosses else None,
+    )
+
+
+def _rank(place: tuple[float, float, float] | None) -> str:
+    if place is None:
+        return ""
+    rank, low, high = place
+    return f"{rank:g}" if math.isnan(low) or low == high else f"{low:g}–{high:g}"
+
+
+def scoreboard(reading: Reading, dataset: str, model: str) -> str:
+    """Methods × metrics: means, shaded by rank among the methods; the columns sort on click."""
+    panels = [panel for panel in reading.panels if (panel.dataset, panel.model) == (dataset, model)]
+    means = {
+        panel: dict(zip(standing.table["method"], standing.table["mean"], strict=True))
+        for panel in panels
+        for standing in [reading.standings[panel]]
+    }
+    head = "".join(
+        f'<th scope="col" class="num" title="{escape(reading.about("metrics", panel.metric))}">'
+        f"<button>{breakable(panel.metric)} "
+        f"{'↑' if reading.higher_is_better(panel.metric) else '↓'}</button></th>"
+        for panel in panels
+    )
+    rows = []
+    for method in reading.methods:
+        cells = "".join(_cell(reading, panel, method, means[panel].get(method, math.nan)) for panel in panels)
+        kind = ' class="control"' if reading.is_control(method) else ""
+        rows.append(f'<tr{kind}><th scope="row">{escape(method)}</th>{cells}</tr>')
+    caption = f"Means of {escape(model)} on {escape(dataset)}; deeper shades rank higher among the methods."
+    return (
+        f'<figure class="wide"><figcaption>{caption}</figcaption><div class="scroll"><table '
+        'class="board sortable">'
+        f'<thead><tr><th scope="col"><button>method</button></th>{head}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody>"
+        "</table></div></figure>"
+    )
+
+
+def _cell(reading: Reading, panel: Panel, method: str, mean: float) -> str:
+    if math.isnan(mean):
+        return f'<td class="num">{MISSING}</td>'
+    ranks = reading.standings[panel].ranks
+    place = ranks.get(method)
+    if place is None or len(ranks) < 2:
+        return f'<td class="num" data-v="{mean:.6g}">{number(mean)}</td>'
+    height = 1 - (place[0] - 1) / (len(ranks) - 1)
+    first = " first" if place[0] == 1 else ""
+    return f'<td class="num t{round(height * 4)}{first}" data-v="{mean:.6g}">{number(mean)}</td>'

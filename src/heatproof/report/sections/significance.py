@@ -1,0 +1,113 @@
+"""Which differences are more than noise: every method against every other."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from heatproof.errors import HeatproofError
+from heatproof.report.charts import critical_difference as diagram
+from heatproof.report.charts import heatmap, small_multiples
+from heatproof.report.charts.heatmap import SMALL, short
+from heatproof.report.reading import ALPHA, Panel, Reading
+from heatproof.report.sections.blocks import metric_heading, section, unfolding
+from heatproof.report.typeset import counted, number
+from heatproof.stats.significance import CriticalDifference, PairwiseTests, critical_difference
+
+SHOWN = 4  # metrics in full; further ones are behind a fold
+DRAWN = 48  # matrices on a page: beyond, they would outweigh everything else
+
+
+def significance(reading: Reading) -> str | None:
+    """A matrix per comparison, with Demšar's diagram of mean ranks where it can be drawn."""
+    panels = [panel for panel in reading.panels if reading.pairs(panel) is not None]
+    drawn = set(panels[:DRAWN])
+    pieces = []
+    for metric in reading.metrics:
+        figures = [figure for panel in drawn_of(metric, panels, drawn) for figure in _figures(reading, panel)]
+        if figures:
+            body = f'<div class="metric">{metric_heading(reading, metric)}{small_multiples(figures)}</div>'
+            pieces.append((metric, body))
+    if not pieces:
+        return None
+    lead = (
+        "Read a row: <span class='swatch hp4'></span> it beats the method of the column, "
+        "<span class='swatch hn4'></span> it loses to it, <span class='swatch hz'></span> these "
+        "images cannot tell. "
+        "Shades are the strength of the effect (rank-biserial correlation of the paired scores, "
+        f"Wilcoxon signed-rank test, Holm-adjusted p&nbsp;&lt;&nbsp;{ALPHA:g})."
+    )
+    more = len(panels) - len(drawn)
+    note = (
+        f'<p class="note">{counted(more, "further matrix", "further matrices")} not drawn.</p>'
+        if more > 0
+        else ""
+    )
+    return section("significance", "What is solid, what is noise", lead, unfolding(pieces, SHOWN) + note)
+
+
+def drawn_of(metric: str, panels: list[Panel], drawn: set[Panel]) -> list[Panel]:
+    """The panels of a metric that are drawn, in order."""
+    return [panel for panel in panels if panel.metric == metric and panel in drawn]
+
+
+def _figures(reading: Reading, panel: Panel) -> list[tuple[str, str]]:
+    tests = reading.pairs(panel)
+    if tests is None:
+        return []
+    where = reading.named(panel)
+    prefix = f"{where} · " if where else ""
+    solid = int(tests.frame["significant"].sum())
+    caption = f"{prefix}{solid} of {counted(len(tests.frame), 'pair')} differ solidly"
+    figures = [(caption, matrix(reading, panel, tests))]
+    found = _critical(reading, panel)
+    if found is not None and len(found.methods) <= 20:
+        told = "" if found.rejected else "; Friedman's test finds no difference at all"
+        title = f"Mean ranks by {panel.metric}{', ' + where if where else ''}"
+        drawing = diagram(
+            dict(zip(found.methods, found.mean_ranks, strict=True)),
+            found.critical_difference,
+            title=title,
+            colours=reading.colours,
+            groups=found.groups,
+        )
+        words = f"{prefix}mean rank per image; bars join what Nemenyi's test cannot separate{told}"
+        figures.append((words, drawing))
+    return figures
+
+
+def _critical(reading: Reading, panel: Panel) -> CriticalDifference | None:
+    try:
+        return critical_difference(
+            reading.contenders(panel), higher_is_better=reading.higher_is_better(panel.metric), alpha=ALPHA
+        )
+    except HeatproofError:
+        return None
+
+
+def matrix(reading: Reading, panel: Panel, tests: PairwiseTests) -> str:
+    """Rows against columns in the order of the ranking: the effect where significant, else a dot."""
+    ranked = [str(method) for method in reading.standings[panel].table["method"] if method in tests.methods]
+    order = [*ranked, *(method for method in tests.methods if method not in ranked)]
+    at = {method: index for index, method in enumerate(order)}
+    values = np.full((len(order), len(order)), np.nan)
+    texts = [["" for _ in order] for _ in order]
+    notes = [["" for _ in order] for _ in order]
+    sign = 1 if reading.higher_is_better(panel.metric) else -1
+    for row in tests.frame.to_dict("records"):
+        a, b = str(row["method_a"]), str(row["method_b"])
+        i, j = at[a], at[b]
+        effect = sign * float(row["rank_biserial"]) if row["significant"] else 0.0
+        values[i, j], values[j, i] = effect, -effect
+        if len(order) > SMALL:
+            continue
+        for x, y, first, second, flip in ((i, j, a, b, 1), (j, i, b, a, -1)):
+            texts[x][y] = short(flip * effect) if row["significant"] else "·"
+            difference = flip * float(row["mean_difference"])
+            ends = sorted((flip * float(row["mean_low"]), flip * float(row["mean_high"])))
+            notes[x][y] = (
+                f"{first} − {second}: mean difference {number(difference)} "
+                f"[{number(ends[0])}, {number(ends[1])}], Holm p {number(float(row['p_holm']))}, n {row['n']}"
+            )
+    where = reading.named(panel)
+    title = f"Pairwise comparison by {panel.metric}{', ' + where if where else ''}"
+    return heatmap(values, order, order, title=title, texts=texts, notes=notes)

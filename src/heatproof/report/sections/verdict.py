@@ -1,0 +1,127 @@
+"""The verdict in words, first: who leads, who is tied, what cannot be told, and how the controls did."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from heatproof.report.reading import Panel, Reading
+from heatproof.report.sections.blocks import fold, section
+from heatproof.report.typeset import breakable, counted, emphasised, escape, listed
+
+CARDS = 12  # shown at once; further ones are behind a fold
+SENTENCES = 4  # per card, likewise
+STRONG = ("Nothing",)
+
+
+def verdict(reading: Reading) -> str | None:
+    """A headline over all comparisons and one card per comparison."""
+    if not reading.panels:
+        return None
+    cards = [_card(reading, panel) for panel in reading.panels]
+    body = f'<div class="cards">{"".join(cards[:CARDS])}</div>'
+    if len(cards) > CARDS:
+        rest = f'<div class="cards">{"".join(cards[CARDS:])}</div>'
+        body += fold(f"{counted(len(cards) - CARDS, 'further comparison')}", rest)
+    return section("verdict", "The verdict", headline(reading), body)
+
+
+def headline(reading: Reading) -> str:
+    """How often each contestant comes first, and how often that first place is clear of all others."""
+    lead: Counter[str] = Counter()
+    clear: Counter[str] = Counter()
+    judged = 0
+    for standing in reading.standings.values():
+        if len(standing.ranks) < 2:
+            continue
+        judged += 1
+        best = min(rank for rank, _, _ in standing.ranks.values())
+        for method, (rank, _, high) in standing.ranks.items():
+            lead[method] += rank == best
+            clear[method] += rank == best and high == 1
+    if not judged:
+        return "No two methods could be compared: the section on missing numbers says why."
+    ordered = [(method, times) for method, times in lead.most_common() if times]
+    first, times = ordered[0]
+    comparisons = counted(judged, "comparison")
+    if judged == 1:
+        firmly = (
+            "and stays there whichever images are drawn"
+            if clear[first]
+            else "but not clear of those behind it"
+        )
+        return f"<strong>{escape(first)}</strong> comes first, {firmly}."
+    others = [f"{escape(method)} in {count}" for method, count in ordered[1:4]]
+    if times == judged:
+        told = f"<strong>{escape(first)}</strong> comes first in all {comparisons}"
+    else:
+        more = " and others in the rest" if len(ordered) > 4 else ""
+        told = (
+            f"No method leads everywhere. <strong>{escape(first)}</strong> comes first in "
+            f"{times} of {comparisons}, {listed(others)}{more}"
+        )
+    return f"{told}; {_clear(sum(clear.values()), judged)}."
+
+
+def _clear(clear: int, judged: int) -> str:
+    if clear == judged:
+        return "every first place is clear of the rest (rank interval 1 to 1)"
+    if clear == 0:
+        return "none of these first places is clear of the rest"
+    return f"{clear} of these first places {'is' if clear == 1 else 'are'} clear of the rest"
+
+
+def _card(reading: Reading, panel: Panel) -> str:
+    where = reading.named(panel)
+    sentences = reading.verdict(panel)
+    sentences, hidden = sentences[:SENTENCES], sentences[SENTENCES:]
+    words = [*reading.methods, *STRONG]
+    told = "".join(f"<p>{emphasised(sentence, words)}</p>" for sentence in sentences)
+    if hidden:
+        told += fold(
+            f"{len(hidden)} more", "".join(f"<p>{emphasised(sentence, words)}</p>" for sentence in hidden)
+        )
+    controls = "".join(f"<p>{emphasised(said, words)}</p>" for said in against_controls(reading, panel))
+    if controls:
+        told += f'<div class="controls">{controls}</div>'
+    tag = f'<span class="where">{escape(where)}</span>' if where else ""
+    return f'<article class="card"><h3>{breakable(panel.metric)}{tag}</h3>{told}</article>'
+
+
+def against_controls(reading: Reading, panel: Panel) -> list[str]:
+    """For each control, which contestants beat it and which do not (paired tests, Holm-adjusted)."""
+    tests = reading.pairs(panel)
+    if tests is None:
+        return []
+    controls = [method for method in tests.methods if reading.is_control(method)]
+    winners = {
+        frozenset((row["method_a"], row["method_b"])): row["winner"]
+        for row in tests.frame.to_dict("records")
+        if row["significant"]
+    }
+    contenders = [method for method in tests.methods if method not in controls]
+    said = []
+    for control in controls:
+        better = [m for m in contenders if winners.get(frozenset((m, control))) == m]
+        worse = [m for m in contenders if winners.get(frozenset((m, control))) == control]
+        level = [m for m in contenders if m not in better and m not in worse]
+        said.append(f"Control {control}: {_measured(contenders, better, level, worse)}.")
+    return said
+
+
+def _measured(contenders: list[str], better: list[str], level: list[str], worse: list[str]) -> str:
+    if len(better) == len(contenders):
+        return "every method beats it"
+    if len(worse) == len(contenders):
+        return "it beats every method"
+    if len(level) == len(contenders):
+        return "no method can be told from it"
+    parts = [f"{_some(better)} beat{'s' * (len(better) == 1)} it"] if better else ["no method beats it"]
+    if level:
+        parts.append(f"{_some(level)} cannot be told from it")
+    if worse:
+        parts.append(f"it beats {_some(worse)}")
+    return "; ".join(parts)
+
+
+def _some(methods: list[str]) -> str:
+    return listed(methods) if len(methods) <= 6 else f"{listed([*methods[:4], f'{len(methods) - 4} others'])}"

@@ -1,0 +1,21 @@
+// The one script: a click on a column's head sorts its table. Without it everything can still be read.
+for (const table of document.querySelectorAll("table.sortable")) {
+  const heads = [...table.tHead.rows[0].cells];
+  heads.forEach((head, column) => head.querySelector("button")?.addEventListener("click", () => {
+    const down = head.getAttribute("aria-sort") !== "descending";
+    heads.forEach((other) => other.removeAttribute("aria-sort"));
+    head.setAttribute("aria-sort", down ? "descending" : "ascending");
+    const worth = (row) => row.cells[column].dataset.v ?? row.cells[column].textContent.trim();
+    const compare = (a, b) => {
+      const [x, y] = [worth(a), worth(b)];
+      const [p, q] = [parseFloat(x), parseFloat(y)];
+      if (head.classList.contains("num")) {
+        if (isNaN(p) || isNaN(q)) return isNaN(p) - isNaN(q);
+        return down ? q - p : p - q;
+      }
+      return (down ? 1 : -1) * x.localeCompare(y);
+    };
+    const body = table.tBodies[0];
+    body.append(...[...body.rows].sort(compare));
+  }));
+}

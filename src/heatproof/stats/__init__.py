@@ -1,0 +1,1 @@
+"""What the scores add up to: numbers only."""

@@ -1,0 +1,235 @@
+"""Who stands where, and how firmly: rankings of methods from an (images x methods) table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+from scipy import stats
+
+from heatproof.errors import BadInput
+from heatproof.stats.bootstrap import FloatArray, resampled_means, scored
+
+By = Literal["mean", "median"]
+
+
+@dataclass(frozen=True)
+class Complete:
+    """The part of a table in which every method has a score for every image, and what was left out of it."""
+
+    table: pd.DataFrame
+    dropped_images: int
+    unscored_methods: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Methods from best to worst; rank 1 is best, equal scores share the mean rank.
+
+    `low` and `high` bound each rank over resampled images; `first` is the share it leads.
+    """
+
+    methods: tuple[str, ...]
+    scores: tuple[float, ...]
+    ranks: tuple[float, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    first: tuple[float, ...]
+    by: By
+    n: int  # images every ranked method has a score for
+    dropped_images: int
+    unscored_methods: tuple[str, ...]
+    level: float
+
+    def rank_of(self) -> dict[str, float]:
+        return dict(zip(self.methods, self.ranks, strict=True))
+
+    def frame(self) -> pd.DataFrame:
+        """One row per method, best first."""
+        return pd.DataFrame(
+            {
+                "method": self.methods,
+                "rank": self.ranks,
+                "low": self.low,
+                "high": self.high,
+                "first": self.first,
+                "score": self.scores,
+                "n": self.n,
+            }
+        )
+
+
+@dataclass(frozen=True)
+class ChangedPair:
+    """Two methods of which `first` is ahead in one ranking and `second` in the other."""
+
+    first: str
+    second: str
+
+
+@dataclass(frozen=True)
+class RankingAgreement:
+    """Kendall's tau-b of two rankings (1 same, -1 reversed, NaN if one is all ties) and where they differ."""
+
+    tau: float
+    changed: tuple[ChangedPair, ...]
+    n_methods: int
+
+
+@dataclass(frozen=True)
+class MeanAndMedian:
+    """The ranking by mean, the ranking by median, and how far they agree."""
+
+    mean: Ranking
+    median: Ranking
+    agreement: RankingAgreement
+
+
+def check_table(table: pd.DataFrame) -> pd.DataFrame:
+    """The table as floats with unique method names; the one border every function here shares."""
+    if not isinstance(table, pd.DataFrame):
+        raise BadInput(f"scores must be a pandas table (images x methods), got {type(table).__name__}.")
+    names = [str(c) for c in table.columns]
+    twice = sorted({n for n in names if names.count(n) > 1})
+    if twice:
+        raise BadInput(f"every method must have one column, got several for {', '.join(twice)}.")
+    if not names or not len(table):
+        raise BadInput(f"scores must hold at least one image and one method, got shape {table.shape}.")
+    values = scored(table.to_numpy(dtype=np.float64, na_value=np.nan))
+    return pd.DataFrame(values, index=table.index, columns=names)
+
+
+def complete(table: pd.DataFrame) -> Complete:
+    """Leave out methods without any score, then images some other method lacks: means must share images."""
+    checked = check_table(table)
+    unscored = tuple(str(c) for c in checked.columns[checked.isna().all()])
+    kept = checked.drop(columns=list(unscored))
+    if kept.empty:
+        raise BadInput("no method has a single score, so there is nothing to rank.")
+    full = kept.dropna()
+    if full.empty:
+        holes = ", ".join(f"{name} lacks {n}" for name, n in kept.isna().sum().items() if n)
+        raise BadInput(f"no image has a score from every method ({holes} of {len(kept)}): compare fewer.")
+    return Complete(full, len(kept) - len(full), unscored)
+
+
+def rank(scores: ArrayLike, higher_is_better: bool = True) -> FloatArray:
+    """Ranks along the last axis: 1 is best, ties share the mean rank, NaN stays unranked (NaN)."""
+    values = scored(scores)
+    if not higher_is_better:
+        values = -values
+    mine, other = values[..., :, None], values[..., None, :]
+    ahead = (other > mine).sum(axis=-1)
+    level = (other == mine).sum(axis=-1)
+    return np.where(np.isnan(values), np.nan, 1 + ahead + (level - 1) / 2)
+
+
+def rank_methods(
+    table: pd.DataFrame,
+    *,
+    higher_is_better: bool = True,
+    by: By = "mean",
+    level: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> Ranking:
+    """Rank methods by mean or median over the images all of them have, with intervals over images."""
+    part = complete(table)
+    values = part.table.to_numpy()
+    n = len(values)
+    score = values.mean(axis=0) if by == "mean" else np.median(values, axis=0)
+    ranks = rank(score, higher_is_better)
+    low = high = first = np.full(len(score), np.nan)
+    if n >= 2:
+        replicates = rank(_rounded(_replicates(values, by, resamples, seed)), higher_is_better)
+        # Ranks are steps: an interval must end on ranks that were really taken.
+        low = np.quantile(replicates, (1 - level) / 2, axis=0, method="lower")
+        high = np.quantile(replicates, (1 + level) / 2, axis=0, method="higher")
+        leads = replicates == replicates.min(axis=1, keepdims=True)
+        first = (leads / leads.sum(axis=1, keepdims=True)).mean(axis=0)
+    order = np.argsort(ranks, kind="stable")
+
+    def take(values: FloatArray) -> tuple[float, ...]:
+        return tuple(float(values[i]) for i in order)
+
+    return Ranking(
+        tuple(str(part.table.columns[i]) for i in order),
+        take(score),
+        take(ranks),
+        take(low),
+        take(high),
+        take(first),
+        by,
+        n,
+        part.dropped_images,
+        part.unscored_methods,
+        level,
+    )
+
+
+def mean_and_median(
+    table: pd.DataFrame,
+    *,
+    higher_is_better: bool = True,
+    level: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> MeanAndMedian:
+    """Both rankings: where they disagree, a few images carry the mean."""
+    means = rank_methods(
+        table, higher_is_better=higher_is_better, by="mean", level=level, resamples=resamples, seed=seed
+    )
+    medians = rank_methods(
+        table, higher_is_better=higher_is_better, by="median", level=level, resamples=resamples, seed=seed
+    )
+    return MeanAndMedian(means, medians, compare_rankings(means.rank_of(), medians.rank_of()))
+
+
+def kendall_tau(first: ArrayLike, second: ArrayLike) -> float:
+    """Kendall's tau-b of two score or rank vectors over the same methods; NaN if one of them is constant."""
+    a, b = scored(first), scored(second)
+    if a.shape != b.shape or a.ndim != 1:
+        raise BadInput(f"rankings must cover the same methods, got shapes {a.shape} and {b.shape}.")
+    if np.isnan(a).any() or np.isnan(b).any():
+        raise BadInput("rankings must be complete: leave methods without a score out of both.")
+    if len(a) < 2 or np.ptp(a) == 0 or np.ptp(b) == 0:
+        return float("nan")
+    return float(stats.kendalltau(a, b).statistic)
+
+
+def compare_rankings(first: Mapping[str, float], second: Mapping[str, float]) -> RankingAgreement:
+    """Compare two {method: rank} mappings (1 = best): tau-b and every pair that changes order.
+
+    In a changed pair, `first` is the method that is ahead in the first ranking.
+    """
+    odd = sorted(set(first) ^ set(second))
+    if odd:
+        raise BadInput(f"rankings must cover the same methods, but only one of them has {', '.join(odd)}.")
+    names = list(first)
+    changed = []
+    for a, b in combinations(names, 2):
+        if (first[a] - first[b]) * (second[a] - second[b]) < 0:
+            changed.append(ChangedPair(a, b) if first[a] < first[b] else ChangedPair(b, a))
+    tau = kendall_tau([first[m] for m in names], [second[m] for m in names])
+    return RankingAgreement(tau, tuple(changed), len(names))
+
+
+def _rounded(values: FloatArray) -> FloatArray:
+    """Without the last bits, in which a matrix product lets equal columns differ: equal methods stay tied."""
+    scale = float(np.abs(values).max()) or 1.0
+    return np.round(values / scale, 12)
+
+
+def _replicates(values: FloatArray, by: By, resamples: int, seed: int) -> FloatArray:
+    if by == "mean":
+        return resampled_means(values, resamples=resamples, seed=seed)
+    rng = np.random.default_rng(seed)
+    n, columns = values.shape
+    size = max(1, (1 << 22) // (n * columns))
+    blocks = [min(size, resamples - start) for start in range(0, resamples, size)]
+    return np.concatenate([np.median(values[rng.integers(0, n, (rows, n))], axis=1) for rows in blocks])

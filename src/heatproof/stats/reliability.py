@@ -1,0 +1,221 @@
+"""Do the judgments agree with each other: Krippendorff's alpha of rankings, Spearman between methods."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+
+import krippendorff
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from heatproof.errors import BadInput
+from heatproof.stats.bootstrap import FloatArray, scored, weights
+from heatproof.stats.ranks import check_table, complete, rank
+
+
+@dataclass(frozen=True)
+class Alpha:
+    """Krippendorff's ordinal alpha of the rankings, with its interval over mosaics.
+
+    1: every mosaic ranks the methods alike; 0: as if the ranks were dealt at random.
+    """
+
+    alpha: float
+    low: float
+    high: float
+    n_mosaics: int  # mosaics that rank at least two methods
+    dropped_mosaics: int
+    n_methods: int
+    level: float
+    resamples: int
+
+
+@dataclass(frozen=True, eq=False)
+class InterMethod:
+    """Spearman's correlation of every two methods over the mosaics that have both, and how many those are."""
+
+    rho: pd.DataFrame
+    n: pd.DataFrame
+
+
+@dataclass(frozen=True)
+class JointFailure:
+    """Two methods that rise and fall together while both score badly: agreeing is no evidence of truth."""
+
+    first: str
+    second: str
+    rho: float
+    n: int
+    mean_first: float
+    mean_second: float
+    both_bad: float  # share of the common mosaics on which both are worse than chance
+
+    def __str__(self) -> str:
+        return (
+            f"{self.first} and {self.second} agree (Spearman {self.rho:.2f}, n = {self.n}) while both "
+            f"score badly (means {self.mean_first:.2f} and {self.mean_second:.2f}): they may share a failure."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Agreement:
+    """Whether data sets (or models) rank the methods alike: alpha with the data sets as raters.
+
+    The frames hold ranks, a row per data set and a column per method; 1 is best, ties share the mean rank.
+    """
+
+    alpha_mean: float
+    alpha_median: float
+    mean_ranks: pd.DataFrame
+    median_ranks: pd.DataFrame
+
+
+def krippendorff_alpha(scores: ArrayLike) -> float:
+    """Ordinal alpha of a (mosaics x methods) array of raw scores, NaN = missing.
+
+    Methods are ranked within each mosaic (ties share the mean rank); mosaics are raters, methods are units.
+    Mosaics that rank fewer than two methods say nothing about order and are left out.
+    """
+    ranks = _ranked(scores)
+    domain = np.unique(ranks[~np.isnan(ranks)])
+    return float(krippendorff.alpha(ranks, value_domain=domain, level_of_measurement="ordinal"))
+
+
+def closed_form_alpha(scores: ArrayLike) -> float:
+    """The same number from the mean rank correlation of the mosaics, for complete scores without ties.
+
+    With N mosaics, m methods and mean pairwise Spearman correlation r: alpha = r + (1 - r) / (N m).
+    """
+    values = scored(scores)
+    ranks = _ranked(values)
+    n, m = values.shape
+    if len(ranks) < n or np.isnan(ranks).any() or (np.sort(ranks, axis=1) != np.arange(1, m + 1)).any():
+        raise BadInput("the closed form holds for complete scores without ties: use krippendorff_alpha.")
+    concordance = 12 * float(((ranks.sum(axis=0) - n * (m + 1) / 2) ** 2).sum()) / (n**2 * (m**3 - m))
+    r = (n * concordance - 1) / (n - 1)
+    return float(r + (1 - r) / (n * m))
+
+
+def alpha_interval(scores: ArrayLike, *, level: float = 0.95, resamples: int = 1000, seed: int = 0) -> Alpha:
+    """Alpha with a percentile interval over resampled mosaics.
+
+    A mosaic drawn twice is not compared with its own copy: it would agree with itself and lift alpha.
+    """
+    ranks = _ranked(scores)
+    n, m = ranks.shape
+    replicates = np.concatenate([weighted_alpha(ranks, block) for block in weights(n, resamples, seed)])
+    replicates = replicates[~np.isnan(replicates)]
+    low = high = float("nan")
+    if n > 2 and len(replicates):  # two mosaics always leave the same one pair
+        low, high = (float(q) for q in np.quantile(replicates, [(1 - level) / 2, (1 + level) / 2]))
+    dropped = len(np.asarray(scores)) - n
+    return Alpha(krippendorff_alpha(scores), low, high, n, dropped, m, level, resamples)
+
+
+def weighted_alpha(ranks: FloatArray, mosaic_weights: FloatArray) -> FloatArray:
+    """(r,): ordinal alpha for each row of (r, mosaics) weights; with all weights 1, Krippendorff's alpha.
+
+    Pairs of one judgment with itself (or its copies) are left out of observed and expected coincidences.
+    """
+    domain = np.unique(ranks[~np.isnan(ranks)])
+    hot = (ranks[:, :, None] == domain).astype(np.float64)  # (mosaics, methods, values)
+    n, m, v = hot.shape
+    flat = hot.reshape(n, m * v)
+    counts = (mosaic_weights @ flat).reshape(-1, m, v)
+    selves = (mosaic_weights**2 @ flat).reshape(-1, m, v)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        raters, own = counts.sum(-1), selves.sum(-1)
+        pairs = raters**2 - own  # ordered pairs of different judgments of one method
+        share = np.where(pairs > 0, raters / pairs, 0.0)
+        used = (pairs > 0)[:, :, None]  # a method judged once is not pairable
+        observed = np.swapaxes(counts * share[:, :, None], 1, 2) @ counts
+        observed -= _diagonal(np.einsum("ruc,ru->rc", selves, share))
+        margin, own_margin = (counts * used).sum(1), (selves * used).sum(1)
+        total = margin.sum(-1)
+        expected = margin[:, :, None] * margin[:, None, :] - _diagonal(own_margin)
+        expected /= ((total**2 - own_margin.sum(-1)) / total)[:, None, None]
+        distance = _ordinal_distance(margin)
+        return np.asarray(
+            1 - (observed * distance).sum((1, 2)) / (expected * distance).sum((1, 2)), dtype=np.float64
+        )
+
+
+def spearman_matrix(table: pd.DataFrame) -> InterMethod:
+    """Method x method Spearman correlation, pairwise complete; NaN for fewer than 3 pairs or a constant."""
+    scores = check_table(table)
+    present = scores.notna().astype(int)
+    return InterMethod(scores.corr(method="spearman", min_periods=3), present.T @ present)
+
+
+def joint_failures(
+    table: pd.DataFrame, *, higher_is_better: bool = True, chance: float = 0.5, rho: float = 0.7
+) -> tuple[JointFailure, ...]:
+    """Pairs that correlate at `rho` or more although both have a mean worse than `chance`."""
+    scores = check_table(table)
+    between = spearman_matrix(scores)
+    found = []
+    for a, b in combinations(list(scores.columns), 2):
+        both = scores[[a, b]].dropna().to_numpy()
+        correlation = float(between.rho[a].to_numpy()[scores.columns.get_loc(b)])
+        bad = both < chance if higher_is_better else both > chance
+        if not len(both) or not correlation >= rho:
+            continue
+        means = both.mean(axis=0)
+        if ((means < chance) if higher_is_better else (means > chance)).all():
+            share = float(bad.all(axis=1).mean())
+            found.append(JointFailure(a, b, correlation, len(both), float(means[0]), float(means[1]), share))
+    return tuple(found)
+
+
+def agreement(tables: Mapping[str, pd.DataFrame], *, higher_is_better: bool = True) -> Agreement:
+    """Alpha of the rankings several data sets or models give, by mean and by median over all their images."""
+    if len(tables) < 2:
+        raise BadInput(f"agreement needs at least two data sets or models, got {len(tables)}.")
+    parts = {name: complete(table) for name, table in tables.items()}
+    methods = sorted({str(c) for part in parts.values() for c in part.table.columns})
+    for name, part in parts.items():
+        lacking = [m for m in methods if m not in part.table.columns]
+        if lacking:
+            raise BadInput(
+                f"all data sets must score the same methods, but {name} lacks {', '.join(lacking)}."
+            )
+    ranks = {
+        by: pd.DataFrame(
+            [rank(part.table[methods].agg(by).to_numpy(), higher_is_better) for part in parts.values()],
+            index=list(parts),
+            columns=methods,
+        )
+        for by in ("mean", "median")
+    }
+    # Ranks are ranked again, the other way round: alpha of complete rankings does not mind.
+    return Agreement(
+        krippendorff_alpha(ranks["mean"]), krippendorff_alpha(ranks["median"]), ranks["mean"], ranks["median"]
+    )
+
+
+def _ranked(scores: ArrayLike) -> FloatArray:
+    values = scored(scores)
+    if values.ndim != 2 or values.shape[1] < 2:
+        raise BadInput(f"scores must be (mosaics, at least 2 methods), got shape {values.shape}.")
+    ranks = rank(values[(~np.isnan(values)).sum(axis=1) >= 2])
+    if len(ranks) < 2:
+        raise BadInput(
+            f"alpha needs two mosaics that rank at least two methods, got {len(ranks)} of {len(values)}."
+        )
+    judged = ranks[:, (~np.isnan(ranks)).sum(axis=0) >= 2]  # one judgment of a method has no pair
+    if len(np.unique(judged[~np.isnan(judged)])) < 2:
+        raise BadInput("alpha is undefined: the mosaics share no methods, or tie all that they share.")
+    return ranks
+
+
+def _ordinal_distance(margin: FloatArray) -> FloatArray:
+    """(r, v, v): squared number of judgments between two ranks, each end counted half."""
+    middle = margin.cumsum(-1) - margin / 2
+    return np.asarray((middle[:, :, None] - middle[:, None, :]) ** 2, dtype=np.float64)
+
+
+def _diagonal(values: FloatArray) -> FloatArray:
+    return np.asarray(values[:, :, None] * np.eye(values.shape[-1]), dtype=np.float64)

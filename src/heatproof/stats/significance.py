@@ -1,0 +1,254 @@
+"""Which differences between methods are more than noise: paired tests, effect sizes, critical differences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+from scipy import stats
+
+from heatproof.errors import BadInput
+from heatproof.stats.bootstrap import FloatArray, resampled_means, scored
+from heatproof.stats.ranks import check_table, complete, rank
+
+PAIR_COLUMNS = (
+    "method_a",
+    "method_b",
+    "n",
+    "n_missing",
+    "n_zero",
+    "statistic",
+    "p",
+    "p_holm",
+    "smallest_p",
+    "median_difference",
+    "rank_biserial",
+    "mean_difference",
+    "mean_low",
+    "mean_high",
+    "winner",
+    "significant",
+)
+
+
+@dataclass(frozen=True)
+class SignedRank:
+    """The paired Wilcoxon signed-rank test of first - second.
+
+    Zero differences are dropped and counted; `smallest_p` is the p if all the others agreed in sign.
+    """
+
+    statistic: float
+    p: float
+    n: int  # pairs of scores, zero differences included
+    n_missing: int
+    n_zero: int
+    smallest_p: float
+    median_difference: float
+    rank_biserial: float  # -1 ... 1: (sum of positive ranks - sum of negative ranks) / sum of all ranks
+
+
+@dataclass(frozen=True, eq=False)
+class PairwiseTests:
+    """Every pair of methods, one row each: differences are method_a - method_b, p_holm covers all rows.
+
+    `winner` is the method the signed ranks favour ("" if neither), whatever the size of p.
+    """
+
+    frame: pd.DataFrame
+    methods: tuple[str, ...]
+    n_images: int
+    higher_is_better: bool
+    alpha: float
+    level: float
+    resamples: int
+
+    def matrix(self, column: str = "p_holm") -> pd.DataFrame:
+        """One column as a symmetric methods x methods matrix, NaN on the diagonal."""
+        square = pd.DataFrame(np.nan, index=list(self.methods), columns=list(self.methods))
+        for row in self.frame.to_dict("records"):
+            square.loc[row["method_a"], row["method_b"]] = row[column]
+            square.loc[row["method_b"], row["method_a"]] = row[column]
+        return square
+
+
+@dataclass(frozen=True)
+class CriticalDifference:
+    """Friedman's test and Nemenyi's critical difference: what a critical-difference diagram shows.
+
+    Methods are ordered by mean rank, best first. A group holds two or more methods whose mean ranks lie
+    closer than the critical difference; if Friedman's test does not reject, all methods form one group.
+    """
+
+    methods: tuple[str, ...]
+    mean_ranks: tuple[float, ...]
+    n: int
+    dropped_images: int
+    unscored_methods: tuple[str, ...]
+    statistic: float
+    p: float
+    alpha: float
+    critical_difference: float
+    groups: tuple[tuple[str, ...], ...]
+
+    @property
+    def rejected(self) -> bool:
+        return self.p < self.alpha
+
+
+def smallest_p(n: int) -> float:
+    """The smallest two-sided p that n non-zero differences allow, by the distribution scipy would use."""
+    if n == 0:
+        return 1.0
+    if n <= 50:
+        return float(2.0 ** (1 - n))
+    expected, variance = n * (n + 1) / 4, n * (n + 1) * (2 * n + 1) / 24
+    return float(2 * stats.norm.sf(expected / np.sqrt(variance)))
+
+
+def signed_rank(first: ArrayLike, second: ArrayLike) -> SignedRank:
+    """Two-sided Wilcoxon signed-rank test of paired scores; images with a NaN on either side are left out."""
+    a, b = scored(first), scored(second)
+    if a.shape != b.shape or a.ndim != 1:
+        raise BadInput(f"paired scores must be one number per image, got shapes {a.shape} and {b.shape}.")
+    difference = a - b
+    missing = np.isnan(difference)
+    difference = difference[~missing]
+    moved = difference[difference != 0]
+    n, n_zero = len(difference), len(difference) - len(moved)
+    centre = float(np.median(difference)) if n else float("nan")
+    if not len(moved):  # scipy has no answer; no difference at all is the plainest evidence of none
+        return SignedRank(0.0, 1.0, n, int(missing.sum()), n_zero, 1.0, centre, 0.0)
+    test = stats.wilcoxon(moved, alternative="two-sided")
+    ranks = stats.rankdata(np.abs(moved))
+    effect = float((np.sign(moved) * ranks).sum() / ranks.sum())
+    p = min(float(test.pvalue), 1.0)
+    return SignedRank(
+        float(test.statistic), p, n, int(missing.sum()), n_zero, smallest_p(len(moved)), centre, effect
+    )
+
+
+def holm(p: ArrayLike) -> FloatArray:
+    """Holm's step-down adjustment: the family-wise error stays below alpha where the adjusted p does."""
+    values = np.asarray(p, dtype=np.float64)
+    if values.ndim != 1 or np.isnan(values).any() or (values < 0).any() or (values > 1).any():
+        raise BadInput("p-values must be a list of numbers between 0 and 1.")
+    order = np.argsort(values, kind="stable")
+    steps = values[order] * np.arange(len(values), 0, -1)
+    adjusted = np.empty_like(values)
+    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0) if len(values) else steps
+    return adjusted
+
+
+def compare_pairs(
+    table: pd.DataFrame,
+    *,
+    higher_is_better: bool = True,
+    alpha: float = 0.05,
+    level: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> PairwiseTests:
+    """Test every pair of columns of an (images x methods) table, each pair on the images that have both."""
+    scores = check_table(table)
+    methods = [str(c) for c in scores.columns]
+    pairs = list(combinations(methods, 2))
+    if not pairs:
+        raise BadInput("comparing needs at least two methods, got one.")
+    tests = [signed_rank(scores[a], scores[b]) for a, b in pairs]
+    adjusted = holm([t.p for t in tests])
+    differences = np.column_stack([(scores[a] - scores[b]).to_numpy() for a, b in pairs])
+    low, high = _mean_limits(differences, level, resamples, seed)
+    rows = []
+    for i, ((a, b), t) in enumerate(zip(pairs, tests, strict=True)):
+        found = differences[:, i][~np.isnan(differences[:, i])]
+        ahead = t.rank_biserial if higher_is_better else -t.rank_biserial
+        winner = a if ahead > 0 else b if ahead < 0 else ""
+        rows.append(
+            (
+                a,
+                b,
+                t.n,
+                t.n_missing,
+                t.n_zero,
+                t.statistic,
+                t.p,
+                float(adjusted[i]),
+                t.smallest_p,
+                t.median_difference,
+                t.rank_biserial,
+                float(found.mean()) if len(found) else float("nan"),
+                float(low[i]),
+                float(high[i]),
+                winner,
+                bool(adjusted[i] < alpha and winner != ""),
+            )
+        )
+    frame = pd.DataFrame(rows, columns=list(PAIR_COLUMNS))
+    return PairwiseTests(frame, tuple(methods), len(scores), higher_is_better, alpha, level, resamples)
+
+
+def critical_difference(
+    table: pd.DataFrame, *, higher_is_better: bool = True, alpha: float = 0.05
+) -> CriticalDifference:
+    """Friedman's test on the images all methods have, Nemenyi's critical difference, the groups it leaves."""
+    part = complete(table)
+    n, k = part.table.shape
+    if k < 3 or n < 2:
+        raise BadInput(
+            f"Friedman's test needs at least 3 methods and 2 images that all of them have, got {k} and {n}."
+        )
+    ranks = rank(part.table.to_numpy(), higher_is_better)
+    if (ranks == ranks[:, :1]).all():  # every image ties every method: scipy divides by zero
+        statistic, p = 0.0, 1.0
+    else:
+        statistic, p = (float(x) for x in stats.friedmanchisquare(*ranks.T))
+    mean_ranks = ranks.mean(axis=0)
+    order = np.argsort(mean_ranks, kind="stable")
+    names = tuple(str(part.table.columns[i]) for i in order)
+    placed = mean_ranks[order]
+    gap = nemenyi(k, n, alpha)
+    groups = _groups(names, placed, gap) if p < alpha else (names,)
+    return CriticalDifference(
+        names,
+        tuple(float(r) for r in placed),
+        n,
+        part.dropped_images,
+        part.unscored_methods,
+        statistic,
+        p,
+        alpha,
+        gap,
+        groups,
+    )
+
+
+def nemenyi(k: int, n: int, alpha: float = 0.05) -> float:
+    """The distance of mean ranks from which two of k methods differ on n images."""
+    q = float(stats.studentized_range.ppf(1 - alpha, k, np.inf)) / np.sqrt(2)
+    return float(q * np.sqrt(k * (k + 1) / (6 * n)))
+
+
+def _groups(names: tuple[str, ...], ranks: FloatArray, gap: float) -> tuple[tuple[str, ...], ...]:
+    """The longest runs of neighbours that lie within the gap; a run inside another is not told twice."""
+    runs: list[tuple[int, int]] = []
+    for start in range(len(names)):
+        end = int(np.searchsorted(ranks, ranks[start] + gap, side="left"))
+        if end - start >= 2 and (not runs or end > runs[-1][1]):
+            runs.append((start, end))
+    return tuple(names[start:end] for start, end in runs)
+
+
+def _mean_limits(
+    differences: FloatArray, level: float, resamples: int, seed: int
+) -> tuple[FloatArray, FloatArray]:
+    enough = (~np.isnan(differences)).sum(axis=0) >= 2
+    low = np.full(differences.shape[1], np.nan)
+    high = low.copy()
+    if enough.any():
+        means = resampled_means(differences[:, enough], resamples=resamples, seed=seed)
+        low[enough], high[enough] = np.nanquantile(means, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return low, high

@@ -1,0 +1,264 @@
+"""The conformance kit: what must be true of every component, ours or a plug-in's.
+
+    for verdict in heatproof.testing.check("saliency"): print(verdict)
+
+Each `check_…` yields verdicts: a claim, whether it holds, and if not why. The tests run the kit on everything
+registered; `heatproof check NAME` runs it on one name.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from heatproof import recipe, registry
+from heatproof.errors import NotApplicable, UnknownName
+from heatproof.types import (
+    Attribution,
+    Batch,
+    Dataset,
+    Imputer,
+    Method,
+    Metric,
+    Model,
+    Scored,
+    Segmenter,
+    attribute,
+)
+
+CLOSE = 1e-5
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A claim about a component, and whether it holds."""
+
+    claim: str
+    holds: bool
+    why: str = ""
+
+    def __str__(self) -> str:
+        return f"{'ok' if self.holds else 'FAIL'}: {self.claim}{'' if self.holds else ' — ' + self.why}"
+
+
+def check(name: str) -> list[Verdict]:
+    """Put the component of this name, of whatever kind, through the kit on the embedded model and data."""
+    kinds = [kind for kind in registry.KINDS if name in registry.names(kind)]
+    if not kinds:
+        raise UnknownName.among("component", name, [n for kind in registry.KINDS for n in registry.names(kind)])
+    return [verdict for kind in kinds for verdict in check_component(kind, registry.find(kind, name))]
+
+
+def check_component(kind: registry.Kind, component: Any) -> Iterator[Verdict]:
+    """The checks of its kind, on a stage of its own choosing or on the embedded one."""
+    if kind == "dataset":
+        if getattr(component, "path", None) == "":
+            yield Verdict("needs a path; its recipe is the same when read back", *_round_trip(component))
+            return
+        yield from check_dataset(component)
+    elif kind == "model":
+        try:
+            yield from check_model(component, stage()[1].images)
+        except NotApplicable as reason:
+            yield Verdict(f"does not apply here and says why: {reason}", True)
+    elif kind == "protocol":
+        yield Verdict("its recipe is the same when read back", *_round_trip(component))
+    else:
+        model, batch = component.stage() if hasattr(component, "stage") else stage()
+        if kind == "method":
+            yield from check_method(component, model, batch)
+        elif kind == "metric":
+            yield from check_metric(component, model, batch)
+        elif kind == "imputer":
+            yield from check_imputer(component, batch.images)
+        elif kind == "segmenter":
+            yield from check_segmenter(component, batch.images)
+
+
+def stage(count: int = 4, model: str = "embedded:object") -> tuple[Model, Batch]:
+    """A trained model and a few pictures whose answer is known."""
+    from heatproof import models
+    from heatproof.data.two_factor.dataset import TwoFactor
+    from heatproof.models import engine
+
+    loaded = models.load(model)
+    batch = TwoFactor(count=64).batch(range(64))
+    right = (engine.forward(loaded, batch.images).argmax(1) == batch.labels[loaded.task]).nonzero().flatten()
+    few = batch.select(right[:count])
+    return loaded, few.aimed(few.labels[loaded.task])
+
+
+def check_method(method: Method, model: Model, batch: Batch) -> Iterator[Verdict]:
+    before = _state(model), batch.images.clone()
+    try:
+        maps = attribute(model, batch, method).maps
+    except NotApplicable as reason:
+        yield Verdict("says why it does not apply", len(str(reason)) > 10, "the reason is empty")
+        yield from _unmoved(model, before[0], "after refusing")
+        return
+    except Exception as error:
+        yield Verdict("gives finite maps of the right shape", False, f"{type(error).__name__}: {error}")
+        return
+    yield Verdict("gives finite maps of the right shape", True)
+    yield Verdict("leaves the images as they were", torch.equal(batch.images, before[1]), "they were changed in place")
+    yield from _unmoved(model, before[0], "")
+    if not getattr(method, "signed", True):
+        yield Verdict("is never negative, as declared", float(maps.min()) >= 0, f"its smallest value is {maps.min():g}")
+    again = attribute(model, batch, method).maps
+    yield _same("answers the same when asked again", maps, again)
+    single = torch.cat([attribute(model, batch.select([i]), method).maps for i in range(len(batch))])
+    yield _same("does not depend on batch mates", maps, single)
+    order = list(range(len(batch)))[::-1]
+    yield _same("does not depend on the order", maps[order], attribute(model, batch.select(order), method).maps)
+    yield Verdict("its recipe is the same when read back", *_round_trip(method))
+
+
+def check_metric(metric: Metric, model: Model, batch: Batch) -> Iterator[Verdict]:
+    from heatproof.methods.controls import Oracle, Random
+
+    try:
+        oracle = attribute(model, batch, Oracle())
+        noise = attribute(model, batch, Random())
+        best, worst = _values(metric(oracle)), _values(metric(noise))
+    except NotApplicable as reason:
+        yield Verdict("says why it does not apply", len(str(reason)) > 10, "the reason is empty")
+        return
+    count = len(batch)
+    yield Verdict("gives one score per picture", best.shape == (count,), f"shape {tuple(best.shape)}")
+    yield Verdict("scores maps without changing them", torch.equal(oracle.maps, attribute(model, batch, Oracle()).maps))
+    if getattr(metric, "measures", "other") in ("faithfulness", "localisation"):
+        sign = 1 if metric.higher_is_better else -1
+        gap = float((sign * (best - worst)).nanmean())
+        yield Verdict("puts the oracle before noise", gap > 0, f"the oracle is behind by {-gap:g}")
+    single = [_values(metric(_alone(noise, i))) for i in range(count)]
+    yield _same("does not depend on batch mates", worst, torch.cat(single))
+    yield _same("answers the same when asked again", worst, _values(metric(noise)))
+    yield Verdict("its recipe is the same when read back", *_round_trip(metric))
+
+
+def check_imputer(imputer: Imputer, images: Tensor) -> Iterator[Verdict]:
+    if hasattr(imputer, "answer"):  # takes tokens out of the network instead of pixels out of the picture
+        yield Verdict("its recipe is the same when read back", *_round_trip(imputer))
+        return
+    count, _, height, width = images.shape
+    seeds = list(range(count))
+    keep = torch.rand(count, 1, height // 8, width // 8, generator=torch.Generator().manual_seed(0)) < 0.5
+    keep = keep.repeat_interleave(8, 2).repeat_interleave(8, 3)[:, 0]
+    try:
+        filled = imputer(images, keep, seeds=seeds)
+    except NotApplicable as reason:
+        yield Verdict("says why it does not apply", len(str(reason)) > 10, "the reason is empty")
+        return
+    shown = keep[:, None].expand_as(images)
+    yield Verdict("gives pictures of the same shape", filled.shape == images.shape, f"shape {tuple(filled.shape)}")
+    yield Verdict("keeps visible pixels bit for bit", torch.equal(filled[shown], images[shown]))
+    yield Verdict("stays within [0, 1]", float(filled.min()) >= 0 and float(filled.max()) <= 1, "it leaves the range")
+    yield Verdict("replaces hidden pixels", not torch.equal(filled[~shown], images[~shown]), "nothing was hidden")
+    everything = torch.ones_like(keep)
+    yield Verdict("gives the picture itself if all is kept", torch.equal(imputer(images, everything, seeds=seeds), images))
+    nothing = imputer(images, ~everything, seeds=seeds)
+    yield Verdict("gives a finite picture if nothing is kept", bool(nothing.isfinite().all()))
+    yield _same("gives the same for the same seeds", filled, imputer(images, keep, seeds=seeds))
+    alone = [imputer(images[[i]], keep[[i]], seeds=[seeds[i]]) for i in range(count)]
+    yield _same("does not depend on batch mates", filled, torch.cat(alone))
+    yield Verdict("its recipe is the same when read back", *_round_trip(imputer))
+
+
+def check_segmenter(segmenter: Segmenter, images: Tensor) -> Iterator[Verdict]:
+    try:
+        segments = segmenter(images)
+    except NotApplicable as reason:
+        yield Verdict("says why it does not apply", len(str(reason)) > 10, "the reason is empty")
+        return
+    wanted = (len(images), *images.shape[2:])
+    yield Verdict("labels every pixel", segments.shape == wanted, f"shape {tuple(segments.shape)}, wanted {wanted}")
+    yield Verdict("labels are int64", segments.dtype == torch.int64, f"they are {segments.dtype}")
+    whole = all(torch.equal(s.unique(), torch.arange(int(s.max()) + 1)) for s in segments.cpu())
+    yield Verdict("labels run from 0 without gaps", whole, "a label is missing or negative")
+    yield Verdict("there is more than one segment", int(segments.max()) > 0, "one segment covers everything")
+    alone = torch.cat([segmenter(images[[i]]) for i in range(len(images))])
+    yield Verdict("does not depend on batch mates", torch.equal(alone, segments))
+    yield Verdict("its recipe is the same when read back", *_round_trip(segmenter))
+
+
+def check_dataset(dataset: Dataset) -> Iterator[Verdict]:
+    ids = dataset.ids()
+    yield Verdict("has pictures", len(dataset) > 0 and len(ids) == len(dataset), f"{len(ids)} ids, length {len(dataset)}")
+    yield Verdict("names every picture differently", len(set(ids)) == len(ids), "an id occurs twice")
+    few = list(range(min(3, len(ids))))
+    batch, backwards = dataset.batch(few), dataset.batch(few[::-1])
+    yield Verdict("gives the same picture in any order", torch.equal(batch.images, backwards.images.flip(0)))
+    yield Verdict("gives the same picture alone", torch.equal(dataset.batch([few[-1]]).images[0], batch.images[-1]))
+    yield Verdict("its digest is stable", dataset.digest(few) == dataset.digest(few))
+    if len(few) > 1:
+        yield Verdict("its digest tells pictures apart", dataset.digest(few[:1]) != dataset.digest(few[1:2]))
+    yield Verdict("its recipe is the same when read back", *_round_trip(dataset))
+
+
+def check_model(model: Model, images: Tensor) -> Iterator[Verdict]:
+    from heatproof.models import engine
+
+    size = model.view.size if model.view else images.shape[-1]
+    images = torch.nn.functional.interpolate(images, size=(size, size), mode="bilinear").clamp(0, 1)
+    logits = engine.forward(model, images)
+    yield Verdict("answers with one row of logits per picture", logits.ndim == 2 and len(logits) == len(images))
+    eager = torch.cat([model(images[[i]]).detach() for i in range(len(images))])
+    yield _same("answers the same through the engine and alone", logits, eager, 1e-4)
+    yield Verdict("is in evaluation mode", not model.network.training, "dropout or batch norm would move the answers")
+
+
+def _alone(attribution: Attribution, row: int) -> Attribution:
+    return dataclasses.replace(attribution, batch=attribution.batch.select([row]), maps=attribution.maps[[row]])
+
+
+def _values(answer: Tensor | Scored) -> Tensor:
+    return answer.values if isinstance(answer, Scored) else answer
+
+
+def _same(claim: str, one: Tensor, other: Tensor, tolerance: float = CLOSE) -> Verdict:
+    if one.shape != other.shape:
+        return Verdict(claim, False, f"shapes differ: {tuple(one.shape)} and {tuple(other.shape)}")
+    scale = max(1e-12, float(one.nan_to_num().abs().max())) if one.numel() else 1.0
+    gap = float((one.nan_to_num() - other.nan_to_num()).abs().max()) / scale if one.numel() else 0.0
+    return Verdict(claim, gap <= tolerance, f"the largest difference is {gap:.2g} of the largest value")
+
+
+def _round_trip(component: Any) -> tuple[bool, str]:
+    stored = recipe.plain(component)
+    again = recipe.plain(recipe.build(stored))
+    return stored == again, f"{stored} became {again}"
+
+
+def _state(model: Model) -> dict[str, Any]:
+    network = model.network
+    return {
+        "tensors": {name: value.clone() for name, value in network.state_dict().items()},
+        "training": [part.training for part in network.modules()],
+        "requires_grad": [p.requires_grad for p in network.parameters()],
+        "gradients": [None if p.grad is None else p.grad.clone() for p in network.parameters()],
+        "hooks": [
+            (len(part._forward_hooks), len(part._forward_pre_hooks), len(part._backward_hooks), len(part._backward_pre_hooks))
+            for part in network.modules()
+        ],
+    }
+
+
+def _unmoved(model: Model, before: dict[str, Any], when: str) -> Iterator[Verdict]:
+    after = _state(model)
+    same: dict[str, Callable[[Any, Any], bool]] = {
+        "tensors": lambda a, b: all(torch.equal(a[name], b[name]) for name in a),
+        "gradients": lambda a, b: _equal_or_none(a, b),
+    }
+    moved = [name for name in before if not same.get(name, lambda a, b: bool(a == b))(before[name], after[name])]
+    claim = f"leaves the model exactly as it was {when}".strip()
+    yield Verdict(claim, not moved, f"changed: {', '.join(moved)}")
+
+
+def _equal_or_none(one: Sequence[Tensor | None], other: Sequence[Tensor | None]) -> bool:
+    pairs = list(zip(one, other, strict=True))
+    return all((a is None and b is None) or (a is not None and b is not None and torch.equal(a, b)) for a, b in pairs)

@@ -1,0 +1,25 @@
+"""Every test gets a cache directory of the whole run's, never the user's own."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+# Drawn pictures and measured batch sizes are shared by the tests of one run, and by its parallel workers.
+_shared = Path(tempfile.gettempdir()) / f"heatproof-tests-{os.getuid() if hasattr(os, 'getuid') else 0}"
+os.environ["HEATPROOF_CACHE"] = str(_shared)
+
+settings.register_profile("heatproof", deadline=None, max_examples=40, derandomize=True)
+settings.load_profile("heatproof")
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    """Two test workers on two cores: one thread each."""
+    import torch
+
+    torch.set_num_threads(1)

@@ -1,0 +1,68 @@
+import pytest
+import torch
+from torch import nn
+
+from heatproof.errors import BadModel
+from heatproof.models.cam_layer import find_cam_layer, takes_one_size
+from heatproof.models.torchvision_repair import import_torchvision
+
+
+@pytest.mark.parametrize(
+    ("name", "layer"),
+    [
+        ("resnet18", "layer4"),
+        ("squeezenet1_1", "classifier.1"),
+        ("mobilenet_v3_small", "features"),
+        ("swin_t", None),
+    ],
+)
+def test_the_last_block_that_is_still_a_picture(name, layer):
+    network = import_torchvision("a test").models.get_model(name, weights=None)
+    assert find_cam_layer(network, 64) == layer
+
+
+def test_pooling_at_the_end_is_not_a_layer_although_it_is_spatial():
+    network = nn.Sequential()
+    network.add_module("features", nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.MaxPool2d(2)))
+    network.add_module("avgpool", nn.AdaptiveAvgPool2d(7))  # as in VGG
+    network.add_module("classifier", nn.Sequential(nn.Flatten(), nn.Linear(4 * 49, 2)))
+    assert find_cam_layer(network, 32) == "features"
+
+
+def test_a_vit_has_no_such_layer_and_takes_one_size_only():
+    vit = import_torchvision("a test").models.VisionTransformer(32, 8, 1, 2, 16, 32)
+    assert find_cam_layer(vit, 32) is None
+    assert takes_one_size(vit, 32)
+
+
+def test_a_convolutional_network_takes_other_sizes():
+    network = nn.Sequential(nn.Conv2d(3, 4, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 2))
+    assert find_cam_layer(network, 16) == "0"
+    assert not takes_one_size(network, 16)
+
+
+def test_a_layer_used_twice_is_not_one_thing():
+    class Twice(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.shared = nn.Conv2d(3, 4, 3), nn.Conv2d(4, 4, 3)
+
+        def forward(self, x):
+            return self.shared(self.shared(self.first(x))).mean((2, 3))
+
+    assert find_cam_layer(Twice(), 16) == "first"
+
+
+def test_looking_leaves_nothing_behind():
+    network = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Dropout(), nn.Flatten()).train()
+    before = {name: value.clone() for name, value in network.state_dict().items()}
+    find_cam_layer(network, 16)
+    assert network.training
+    assert all(module.training for module in network.modules())
+    assert all(not module._forward_hooks for module in network.modules())
+    assert all(torch.equal(before[name], value) for name, value in network.state_dict().items())
+
+
+def test_a_network_that_refuses_the_size_says_so():
+    with pytest.raises(BadModel, match=r"\(batch, 3, 16, 16\)"):
+        find_cam_layer(nn.Sequential(nn.Flatten(), nn.Linear(5, 2)), 16)

@@ -1,0 +1,60 @@
+"""The colour rule: zero shows the picture, warm is for, cold is against, and scale does not matter."""
+
+from __future__ import annotations
+
+import base64
+import io
+
+import numpy as np
+from PIL import Image
+
+from heatproof.report.heat import data_uri, overlay, scaled, shown
+
+GREY = np.full((32, 32, 3), 128, dtype=np.uint8)
+
+
+def test_zero_is_neutral() -> None:
+    pixels = np.asarray(overlay(GREY, np.zeros((32, 32)), None, 32))
+    assert (pixels == pixels[0, 0]).all()
+    assert len(set(pixels[0, 0].tolist())) == 1
+
+
+def test_for_is_warm_and_against_is_cold() -> None:
+    values = np.concatenate([np.full((16, 32), 1.0), np.full((16, 32), -1.0)])
+    pixels = np.asarray(overlay(GREY, values, None, 32)).astype(int)
+    assert pixels[4, 16, 0] > pixels[4, 16, 2] + 50
+    assert pixels[28, 16, 2] > pixels[28, 16, 0] + 50
+
+
+def test_the_unit_of_a_map_changes_nothing() -> None:
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(20, 20))
+    np.testing.assert_allclose(scaled(values), scaled(values * 1e-6), rtol=1e-9)
+    assert np.abs(scaled(values)).max() == 1
+
+
+def test_hopeless_maps_are_still_pictures() -> None:
+    for values in (np.full((8, 8), np.nan), np.zeros((8, 8)), np.eye(8) * np.inf):
+        assert np.isfinite(scaled(values)).all()
+    lonely = np.zeros((40, 40))
+    lonely[3, 3] = 5.0
+    assert scaled(lonely).max() == 1  # the percentile is zero, the one pixel still shows
+
+
+def test_the_region_is_outlined_and_the_aspect_kept() -> None:
+    region = np.zeros((20, 40), dtype=bool)
+    region[5:15, 10:30] = True
+    picture = np.full((20, 40, 3), 128, dtype=np.uint8)
+    image = shown(picture, region, 80)
+    assert image.size == (80, 40)
+    pixels = np.asarray(image)
+    assert (pixels == 255).any()
+    assert (pixels == 40).any()
+    assert (np.asarray(shown(picture, None, 80)) == 128).all()
+
+
+def test_inline_pictures_are_png() -> None:
+    uri = data_uri(shown(GREY, None, 16))
+    head, content = uri.split(",")
+    assert head == "data:image/png;base64"
+    assert Image.open(io.BytesIO(base64.b64decode(content))).size == (16, 16)

@@ -1,0 +1,306 @@
+"""The page in a real browser: nothing fetched, no errors, everything drawn, names harmless."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from invented_run import HOSTILE, METHODS, drawn_picture
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from heatproof.errors import BadInput
+from heatproof.report import report
+from heatproof.report.reading import Reading
+from heatproof.report.sections import SECTIONS
+from heatproof.report.sections.curves import mean_curve
+from heatproof.report.sections.disagreement import tau_matrix
+from heatproof.report.sections.verdict import against_controls
+from heatproof.results import Picture, Results
+
+SWITCHES = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+
+
+def chromium() -> str:
+    """The system's browser; a missing one fails the test with the line that installs it."""
+    named = os.environ.get("HEATPROOF_CHROMIUM")
+    found = named or shutil.which("chromium") or shutil.which("/usr/bin/chromium")
+    if not found:
+        pytest.fail("The report is tested in a real browser: apt-get install -y chromium", pytrace=False)
+    return found
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=chromium(), args=SWITCHES)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="module")
+def written(invented_run: Results, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return report(invented_run, tmp_path_factory.mktemp("page") / "deep" / "report.html")
+
+
+class Visit:
+    """A page with everything it complained about or asked for."""
+
+    def __init__(self, browser: Browser, path: Path, width: int = 1280, scheme: str = "light") -> None:
+        self.page: Page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("dialog", lambda dialog: (self.complaints.append(dialog.message), dialog.dismiss()))
+        address = path.as_uri()
+
+        def routed(route) -> None:  # type: ignore[no-untyped-def]
+            if route.request.url == address or route.request.url.startswith("data:"):
+                route.continue_()
+            else:
+                self.requests.append(route.request.url)
+                route.abort()
+
+        self.page.route("**/*", routed)
+        self.page.goto(address)
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1280, "dark"), (390, "light")])
+def test_page_is_quiet_offline_and_drawn(browser: Browser, written: Path, width: int, scheme: str) -> None:
+    visit = Visit(browser, written, width, scheme)
+    visit.page.evaluate("document.querySelectorAll('details').forEach(fold => fold.open = true)")
+    assert visit.requests == []
+    assert visit.complaints == []
+    boxes = visit.page.evaluate(
+        "[...document.querySelectorAll('svg')].map(s => s.getBoundingClientRect())"
+        ".map(b => [b.width, b.height])"
+    )
+    assert len(boxes) > 20
+    assert all(box[0] > 5 and box[1] > 5 for box in boxes)
+    assert visit.page.evaluate("[...document.images].every(i => i.complete && i.naturalWidth > 0)")
+    assert visit.page.evaluate("document.documentElement.scrollWidth") <= width
+    visit.page.close()
+
+
+def test_names_with_html_in_them_are_text(browser: Browser, written: Path) -> None:
+    visit = Visit(browser, written)
+    assert visit.page.evaluate("window.hacked") is None
+    assert visit.page.evaluate("document.scripts.length") == 1
+    assert visit.page.evaluate("document.querySelectorAll('img[src=x], [onerror]').length") == 0
+    assert HOSTILE in visit.page.inner_text("#missing")
+    assert visit.complaints == []
+    visit.page.close()
+
+
+def test_dark_is_dark_and_light_is_light(browser: Browser, written: Path) -> None:
+    paper = {}
+    for scheme in ("light", "dark"):
+        visit = Visit(browser, written, scheme=scheme)
+        colour = visit.page.evaluate("getComputedStyle(document.body).backgroundColor")
+        paper[scheme] = sum(map(int, re.findall(r"\d+", colour)))
+        visit.page.close()
+    assert paper["dark"] < 150
+    assert paper["light"] > 700
+
+
+def test_a_click_sorts_the_scoreboard(browser: Browser, written: Path) -> None:
+    visit = Visit(browser, written)
+    board = visit.page.locator("table.board").first
+    board.locator("th.num button").first.click()
+    column = board.locator("tbody tr td:nth-child(2)").all_inner_texts()
+    values = [float(text.replace("−", "-")) for text in column]
+    assert values == sorted(values, reverse=True)
+    visit.page.close()
+
+
+def test_sections_stand_in_order(written: Path) -> None:
+    names = re.findall(r'<section id="([^"]+)"', written.read_text(encoding="utf-8"))
+    wanted = [
+        "verdict",
+        "ranking",
+        "significance",
+        "curves",
+        "gallery",
+        "disagreement",
+        "missing",
+        "provenance",
+    ]
+    assert names == wanted
+
+
+def test_the_page_names_everything(browser: Browser, written: Path) -> None:
+    visit = Visit(browser, written)
+    visit.page.evaluate("document.querySelectorAll('details').forEach(fold => fold.open = true)")
+    text = visit.page.inner_text("body")
+    for word in (
+        *METHODS,
+        "srg",
+        "two_factor",
+        "embedded:object_plain",
+        "B-cos networks only",
+        "2.13.0",
+        "3 min 7 s",
+    ):
+        assert word in text
+    assert "Control random" in visit.page.inner_text("#verdict")
+    visit.page.close()
+
+
+def test_a_protocol_adds_its_section(
+    invented_run: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(
+        SECTIONS, "pixel_flipping", lambda reading: '<section id="own"><h2>Own</h2></section>'
+    )
+    text = report(invented_run, tmp_path / "r.html").read_text(encoding="utf-8")
+    names = re.findall(r'<section id="([^"]+)"', text)
+    assert names[names.index("curves") + 1] == "own"
+    assert '<a href="#own">Own</a>' in text
+
+
+def test_the_same_run_gives_the_same_page(invented_run: Results, written: Path, tmp_path: Path) -> None:
+    again = report(invented_run, tmp_path / "again.html")
+    assert again.read_bytes() == written.read_bytes()
+
+
+def test_a_failed_drawing_leaves_the_old_page(
+    invented_run: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = tmp_path / "report.html"
+    page.write_text("old")
+    monkeypatch.setattr(Path, "replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    with pytest.raises(OSError, match="disk full"):
+        report(invented_run, page)
+    assert page.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [page]
+
+
+def test_a_directory_gets_a_report_inside(invented_run: Results, tmp_path: Path) -> None:
+    assert report(invented_run, tmp_path) == tmp_path / "report.html"
+
+
+def test_no_rows_is_an_error_that_says_so(invented_run: Results, tmp_path: Path) -> None:
+    empty = Results(invented_run.scores.head(0), pd.DataFrame())
+    with pytest.raises(BadInput, match="empty table"):
+        report(empty, tmp_path / "r.html")
+
+
+@pytest.mark.parametrize("images", [1, 2])
+def test_few_images_and_no_info_are_enough(
+    browser: Browser, invented_run: Results, tmp_path: Path, images: int
+) -> None:
+    scores = invented_run.scores
+    some = scores.loc[scores["image"].isin([f"{at:05d}" for at in range(5, 5 + images)])]
+    visit = Visit(browser, report(Results(some, pd.DataFrame()), tmp_path / "r.html"))
+    assert visit.complaints == []
+    assert visit.page.locator("section").count() >= 4
+    visit.page.close()
+
+
+def test_a_metric_that_nothing_could_score_says_why(invented_run: Results, tmp_path: Path) -> None:
+    scores = invented_run.scores.copy()
+    lost = scores["metric"] == "srg"
+    scores.loc[lost, ["value", "status", "note"]] = [np.nan, "failed", "the model fell over"]
+    text = report(Results(scores, pd.DataFrame(), None, invented_run.info), tmp_path / "r.html").read_text(
+        "utf-8"
+    )
+    assert "No ranking" in text
+    assert "the model fell over" in text
+
+
+def test_controls_are_not_ranked_and_are_measured_against(invented_run: Results) -> None:
+    reading = Reading(invented_run)
+    panel = reading.panels[0]
+    assert set(reading.standings[panel].ranks).isdisjoint({"oracle", "edges", "random"})
+    assert reading.standings[panel].ranks["lrp"][0] == 1
+    said = against_controls(reading, panel)
+    assert "Control oracle: it beats every method." in said
+    assert "Control random: every method beats it." in said
+    assert set(reading.colours).isdisjoint({"oracle", "edges", "random"})
+
+
+def test_tau_is_one_between_a_metric_and_its_reverse(invented_run: Results) -> None:
+    part = invented_run.scores.loc[invented_run.scores["metric"] == "srg"]
+    turned = part.assign(metric="turned", value=-part["value"])
+    info = {**invented_run.info, "metrics": {"srg": {}, "turned": {"higher_is_better": False}}}
+    reading = Reading(Results(pd.concat([part, turned]), pd.DataFrame(), None, info))
+    panels = [panel for panel in reading.panels if panel.model == "embedded:object"]
+    assert tau_matrix(reading, panels)[0, 1] == pytest.approx(1)
+
+
+def test_mean_curves_are_read_off_one_grid() -> None:
+    slope = [(np.linspace(0, 1, n), np.linspace(0, 2, n)) for n in (3, 7, 50)]
+    summary = mean_curve([x for x, _ in slope], [y for _, y in slope])
+    assert summary is not None
+    grid, mean, low, high = summary
+    np.testing.assert_allclose(mean, 2 * grid, atol=1e-12)
+    np.testing.assert_allclose(low, high, atol=1e-12)
+    assert mean_curve([np.array([])], [np.array([])]) is None
+    rng = np.random.default_rng(0)
+    noisy = [rng.normal(size=5) for _ in range(30)]
+    grid, mean, low, high = mean_curve([np.arange(5.0)] * 30, noisy)  # type: ignore[misc]
+    assert ((low < mean) & (mean < high)).all()
+    np.testing.assert_allclose(mean, np.mean(noisy, axis=0))
+
+
+def large_run(methods: int, metrics: int, images: int) -> Results:
+    rng = np.random.default_rng(0)
+    names = [f"method_{at:02d}(steps={at})" for at in range(methods)]
+    ids = [f"image_{at:05d}" for at in range(images)]
+    frames = []
+    for metric in range(metrics):
+        level = rng.normal(0, 0.05, methods)
+        values = level[None] + rng.normal(0, 0.2, (images, methods)) + rng.normal(0, 0.2, (images, 1))
+        frames.append(
+            pd.DataFrame(
+                {
+                    "dataset": "photos",
+                    "model": "resnet",
+                    "method": np.tile(names, images),
+                    "metric": f"metric_{metric:02d}",
+                    "image": np.repeat(ids, methods),
+                    "value": values.ravel(),
+                    "status": "ok",
+                    "note": "",
+                    "seconds": 0.1,
+                }
+            )
+        )
+    x = np.linspace(0, 1, 21)
+    rows = [
+        ("photos", "resnet", name, f"metric_{metric:02d}", image, x, 1 - x ** rng.uniform(0.5, 2))
+        for metric in range(metrics // 4)
+        for name in names
+        for image in ids[:8]
+    ]
+    curves = pd.DataFrame(rows, columns=["dataset", "model", "method", "metric", "image", "x", "y"])
+    results = Results(pd.concat(frames), curves)
+    exhibits = []
+    for at in range(12):
+        picture, region = drawn_picture(at % 4, 224)
+        maps = {name: rng.normal(size=(224, 224)) for name in names}
+        exhibits.append(Picture("photos", "resnet", ids[at], picture, region, "cat", maps))
+    results.__dict__["gallery"] = exhibits
+    return results
+
+
+@pytest.mark.parametrize(
+    ("methods", "metrics", "images"),
+    [(40, 6, 60), pytest.param(40, 40, 1000, marks=pytest.mark.slow)],
+)
+def test_many_methods_and_metrics_stay_small(tmp_path: Path, methods: int, metrics: int, images: int) -> None:
+    path = report(large_run(methods, metrics, images), tmp_path / "r.html")
+    assert path.stat().st_size < 5_000_000
+
+
+def test_drawing_needs_no_torch() -> None:
+    code = "import sys, heatproof.report; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,77 @@
+"""Numbers keep the digits they can bear; words are harmless."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heatproof.report.typeset import (
+    breakable,
+    counted,
+    duration,
+    emphasised,
+    escape,
+    link_or_text,
+    listed,
+    number,
+    shortened,
+)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.4123, "0.412"),
+        (-1.2, "−1.20"),
+        (0.0, "0"),
+        (12345.6, "12\u202f346"),
+        (3.1e-7, "3.1e−7"),
+        (math.nan, "–"),
+        (0.05, "0.050"),
+        (99.95, "100.0"),
+    ],
+)
+def test_numbers(value: float, text: str) -> None:
+    assert number(value) == text
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False, min_value=-1e12, max_value=1e12))
+def test_a_number_reads_back_nearly_as_it_was(value: float) -> None:
+    text = number(value).replace("−", "-").replace("\u202f", "")
+    assert float(text) == pytest.approx(value, rel=0.06, abs=6e-4)
+
+
+@given(st.text())
+def test_nothing_escapes(text: str) -> None:
+    for written in (escape(text), breakable(text).replace("<wbr>", ""), emphasised(text, [])):
+        assert not set("<>\"'") & set(written)
+
+
+@given(st.text(), st.lists(st.text(min_size=1), max_size=4))
+def test_emphasis_adds_only_strong(text: str, strong: list[str]) -> None:
+    written = emphasised(text, strong).replace("<strong>", "").replace("</strong>", "")
+    assert written == escape(text)
+
+
+def test_emphasis_prefers_the_longer_name() -> None:
+    told = emphasised("grad_cam beats grad.", ["grad", "grad_cam"])
+    assert told == "<strong>grad_cam</strong> beats <strong>grad</strong>."
+
+
+def test_words() -> None:
+    assert listed(["a"]) == "a"
+    assert listed(["a", "b", "c"]) == "a, b and c"
+    assert counted(1, "image") == "1 image"
+    assert counted(10_000, "image") == "10\u202f000 images"
+    assert shortened("abcdef", 4) == "abc…"
+    assert [duration(s) for s in (0.44, 38, 250, 7500)] == ["0.4 s", "38 s", "4 min 10 s", "2 h 5 min"]
+
+
+def test_only_plain_addresses_become_links() -> None:
+    assert 'href="https://arxiv.org/abs/1703.01365"' in link_or_text("Sundararajan 2017, arXiv:1703.01365")
+    assert "href" in link_or_text("https://example.org/a?b=1&c=2")
+    for hostile in ("javascript:alert(1)", "https://x\"onclick='1'", "<a href=x>"):
+        assert "href=" not in link_or_text(hostile).replace("&lt;a href=x", "")

@@ -1,0 +1,194 @@
+"""Alpha against the library, the closed form and a hand-written table; correlations with their n."""
+
+import krippendorff
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy import stats
+
+from heatproof.errors import BadInput
+from heatproof.stats.ranks import rank
+from heatproof.stats.reliability import (
+    agreement,
+    alpha_interval,
+    closed_form_alpha,
+    joint_failures,
+    krippendorff_alpha,
+    spearman_matrix,
+    weighted_alpha,
+)
+
+cells = st.one_of(st.integers(0, 5).map(float), st.just(np.nan))
+rough_tables = arrays(np.float64, st.tuples(st.integers(2, 9), st.integers(2, 6)), elements=cells)
+
+
+def ranked(scores):
+    kept = scores[(~np.isnan(scores)).sum(axis=1) >= 2]
+    ranks = rank(kept)
+    assume(len(ranks) >= 2)
+    # Values that no second mosaic can be paired with may leave a single pairable rank: alpha is then 0 / 0.
+    pairable = ranks[:, (~np.isnan(ranks)).sum(axis=0) >= 2]
+    assume(len(np.unique(pairable[~np.isnan(pairable)])) > 1)
+    return ranks
+
+
+@given(st.integers(2, 12), st.integers(2, 7), st.integers(0, 10**6))
+@settings(deadline=None)
+def test_alpha_equals_the_closed_form_on_complete_rankings(n, m, seed):
+    scores = np.random.default_rng(seed).random((n, m))
+    assert krippendorff_alpha(scores) == pytest.approx(closed_form_alpha(scores), abs=1e-12)
+    r = np.mean([stats.spearmanr(scores[i], scores[j])[0] for i in range(n) for j in range(i)])
+    assert closed_form_alpha(scores) == pytest.approx(r + (1 - r) / (n * m), abs=1e-12)
+
+
+@given(rough_tables)
+@settings(deadline=None)
+def test_alpha_equals_the_library_with_ties_and_holes(scores):
+    ranks = ranked(scores)
+    theirs = krippendorff.alpha(
+        reliability_data=ranks,
+        value_domain=np.unique(ranks[~np.isnan(ranks)]),
+        level_of_measurement="ordinal",
+    )
+    assert krippendorff_alpha(scores) == pytest.approx(theirs, abs=1e-12)
+    assert weighted_alpha(ranks, np.ones((1, len(ranks))))[0] == pytest.approx(theirs, abs=1e-9)
+
+
+@given(rough_tables, st.randoms(use_true_random=False))
+@settings(deadline=None)
+def test_alpha_ignores_the_order_of_methods_and_mosaics(scores, random):
+    ranked(scores)
+    rows, columns = list(range(scores.shape[0])), list(range(scores.shape[1]))
+    random.shuffle(rows)
+    random.shuffle(columns)
+    assert krippendorff_alpha(scores[rows][:, columns]) == pytest.approx(krippendorff_alpha(scores), abs=1e-9)
+
+
+@given(arrays(np.float64, (5, 4), elements=st.integers(0, 9).map(float)))
+@settings(deadline=None)
+def test_alpha_of_complete_scores_ignores_the_direction(scores):
+    ranked(scores)
+    assert krippendorff_alpha(-scores) == pytest.approx(krippendorff_alpha(scores), abs=1e-9)
+
+
+@given(st.integers(2, 10), st.integers(2, 6))
+@settings(deadline=None)
+def test_unanimous_mosaics_reach_one(n, m):
+    assert krippendorff_alpha(np.tile(np.arange(float(m)), (n, 1))) == pytest.approx(1)
+
+
+def test_raters_are_mosaics_and_units_are_methods():
+    # Two mosaics in opposite order over three methods: r = -1, so alpha = -1 + 2 / 6.
+    assert krippendorff_alpha([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]) == pytest.approx(-2 / 3)
+
+
+def test_a_mosaic_with_one_score_says_nothing():
+    scores = np.random.default_rng(0).random((6, 4))
+    more = np.vstack([scores, [np.nan, np.nan, 1.0, np.nan]])
+    assert krippendorff_alpha(more) == krippendorff_alpha(scores)
+    found = alpha_interval(more, resamples=50)
+    assert (found.n_mosaics, found.dropped_mosaics, found.n_methods) == (6, 1, 4)
+
+
+def test_interval_covers_the_alpha_of_the_population():
+    rng = np.random.default_rng(1)
+    quality = np.array([0.0, 0.4, 0.8, 1.2])
+
+    def sample(n):
+        return quality + rng.normal(size=(n, 4))
+
+    truth = krippendorff_alpha(sample(20000))
+    found = [alpha_interval(sample(25), resamples=200, seed=i) for i in range(120)]
+    hits = np.mean([f.low <= truth <= f.high for f in found])
+    assert 0.85 <= hits <= 1
+    assert all(f.low <= f.high for f in found)
+
+
+def test_copies_of_a_mosaic_do_not_lift_the_bootstrap():
+    # Random rankings: alpha is 0 on average, and must stay so when mosaics are drawn twice.
+    rng = np.random.default_rng(2)
+    centres = []
+    for i in range(60):
+        ranks = rank(rng.random((6, 5)))
+        counts = np.random.default_rng(i).multinomial(6, [1 / 6] * 6, size=200).astype(float)
+        centres.append(np.nanmean(weighted_alpha(ranks, counts)) - krippendorff_alpha(ranks))
+    assert abs(np.mean(centres)) < 0.04
+
+
+def test_interval_repeats_and_ties_are_fine():
+    scores = np.random.default_rng(3).integers(0, 3, (30, 5)).astype(float)
+    found = alpha_interval(scores, resamples=100)
+    assert found == alpha_interval(scores, resamples=100)
+    assert found.low < found.alpha < found.high
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        np.ones((4, 3)),
+        np.array([[1.0, 2.0]]),
+        np.array([[1.0, 2.0, np.nan, np.nan], [np.nan, np.nan, 1.0, 2.0]]),
+        np.ones(4),
+        np.array([[np.inf, 1.0], [1.0, 2.0]]),
+    ],
+)
+def test_undefined_alpha_is_refused(scores):
+    with pytest.raises(BadInput):
+        krippendorff_alpha(scores)
+
+
+def test_closed_form_refuses_ties_and_holes():
+    for scores in ([[1.0, 1.0], [1.0, 2.0]], [[1.0, 2.0, np.nan], [1.0, 2.0, 3.0]]):
+        with pytest.raises(BadInput, match="complete"):
+            closed_form_alpha(scores)
+
+
+def test_spearman_is_pairwise_complete_with_n():
+    rng = np.random.default_rng(4)
+    table = pd.DataFrame(rng.random((20, 3)), columns=list("abc"))
+    table.loc[:4, "a"] = np.nan
+    found = spearman_matrix(table)
+    both = table[["a", "b"]].dropna()
+    assert found.rho.loc["a", "b"] == pytest.approx(stats.spearmanr(both["a"], both["b"])[0])
+    assert found.n.loc["a", "b"] == 15
+    assert found.n.loc["b", "c"] == 20
+    two = spearman_matrix(table[["b", "c"]])  # two methods make a matrix too
+    assert two.rho.shape == (2, 2)
+    assert two.rho.loc["b", "c"] == found.rho.loc["b", "c"]
+
+
+def test_joint_failure_needs_correlation_and_low_scores():
+    base = np.linspace(0, 0.4, 20)
+    table = pd.DataFrame({"a": base, "b": base**2, "good": base + 0.5, "other": base[::-1]})
+    found = joint_failures(table)
+    assert [(f.first, f.second) for f in found] == [("a", "b")]
+    assert found[0].rho == pytest.approx(1)
+    assert found[0].both_bad == 1
+    assert "a and b agree (Spearman 1.00, n = 20) while both score badly" in str(found[0])
+    errors = joint_failures(1 - table, higher_is_better=False)
+    assert [(f.first, f.second) for f in errors] == [("a", "b")]
+
+
+def test_agreement_uses_all_images_and_both_rankings():
+    tables = {
+        "cars": pd.DataFrame({"a": [3.0, 3.0, 3.0], "b": [2.0, 2.0, 2.0], "c": [0.0, 0.0, 90.0]}),
+        "dogs": pd.DataFrame({"c": [1.0, 1.0], "b": [2.0, 2.0], "a": [3.0, 3.0]}),
+    }
+    found = agreement(tables)
+    assert found.alpha_median == pytest.approx(1)
+    assert found.alpha_mean < 1
+    assert list(found.mean_ranks.loc["cars"]) == [2, 3, 1]
+    assert found.alpha_mean == pytest.approx(krippendorff_alpha(-found.mean_ranks.to_numpy()))
+    reversed_order = agreement({name: -t for name, t in tables.items()}, higher_is_better=False)
+    assert reversed_order.alpha_mean == pytest.approx(found.alpha_mean)
+
+
+def test_agreement_names_what_is_missing():
+    table = pd.DataFrame({"a": [1.0], "b": [2.0]})
+    with pytest.raises(BadInput, match="dogs lacks b"):
+        agreement({"cars": table, "dogs": table[["a"]]})
+    with pytest.raises(BadInput, match="at least two"):
+        agreement({"cars": table})

@@ -1,0 +1,153 @@
+"""Paired tests against scipy and statsmodels; critical differences against published q values."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from statsmodels.stats.multitest import multipletests
+
+from heatproof.errors import BadInput
+from heatproof.stats.significance import (
+    compare_pairs,
+    critical_difference,
+    holm,
+    nemenyi,
+    signed_rank,
+    smallest_p,
+)
+
+pairs = st.lists(st.tuples(st.integers(-4, 4), st.integers(-4, 4)), min_size=1, max_size=25)
+
+
+def normal_table(n=30, seed=0, **centres):
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame({name: rng.normal(centre, 1, n) for name, centre in centres.items()})
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_holm_equals_statsmodels(seed):
+    p = np.round(np.random.default_rng(seed).random(12) ** 3, 2)  # rounded: with ties and zeros
+    np.testing.assert_allclose(holm(p), multipletests(p, method="holm")[1], atol=1e-15)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=20), st.floats(0.001, 0.5))
+def test_holm_rejects_what_the_step_down_procedure_rejects(p, alpha):
+    rejected, left = [False] * len(p), len(p)
+    for i in sorted(range(len(p)), key=p.__getitem__):
+        if p[i] * left > alpha:
+            break
+        rejected[i], left = True, left - 1
+    assert list(holm(p) <= alpha) == rejected
+
+
+def test_holm_of_nothing_is_nothing():
+    assert len(holm([])) == 0
+
+
+@given(pairs)
+@settings(deadline=None)
+def test_signed_rank_equals_scipy_and_is_antisymmetric(values):
+    first, second = np.array(values, dtype=float).T
+    found, back = signed_rank(first, second), signed_rank(second, first)
+    difference = (first - second)[first != second]
+    assert found.n_zero == (first == second).sum()
+    if len(difference):
+        theirs = stats.wilcoxon(difference)
+        assert (found.statistic, found.p) == (theirs.statistic, theirs.pvalue)
+    else:
+        assert found.p == 1
+    assert back.rank_biserial == pytest.approx(-found.rank_biserial)
+    assert back.median_difference == -found.median_difference
+    assert back.p == pytest.approx(found.p)
+    assert -1 <= found.rank_biserial <= 1
+
+
+@given(st.integers(1, 40))
+@settings(deadline=None)
+def test_unanimous_images_reach_the_smallest_p_and_full_effect(n):
+    found = signed_rank(np.arange(1.0, n + 1), np.zeros(n))
+    assert found.p == pytest.approx(smallest_p(n)) == pytest.approx(found.smallest_p)
+    assert found.rank_biserial == 1
+
+
+def test_smallest_p_of_500_images_is_the_known_one():
+    assert smallest_p(500) == pytest.approx(1.26e-83, rel=0.01)
+    assert signed_rank(np.arange(1.0, 501), np.zeros(500)).p == pytest.approx(smallest_p(500))
+
+
+def test_rank_biserial_by_hand():
+    # Differences 1, -2, 3: ranks 1, 2, 3, so (1 + 3 - 2) / 6.
+    assert signed_rank([1.0, 0.0, 3.0], [0.0, 2.0, 0.0]).rank_biserial == pytest.approx(1 / 3)
+
+
+def test_pairs_are_tidy_complete_and_adjusted():
+    table = normal_table(a=1, b=0.9, c=-1)
+    table.loc[3, "a"] = np.nan
+    table.loc[5, "b"] = table.loc[5, "c"]
+    found = compare_pairs(table)
+    frame = found.frame.set_index(["method_a", "method_b"])
+    assert list(frame.index) == [("a", "b"), ("a", "c"), ("b", "c")]
+    assert list(frame["n"]) == [29, 29, 30]
+    assert list(frame["n_missing"]) == [1, 1, 0]
+    assert list(frame["n_zero"]) == [0, 0, 1]
+    np.testing.assert_allclose(frame["p_holm"], multipletests(frame["p"], method="holm")[1])
+    assert frame.loc[("a", "c"), "winner"] == "a"
+    assert list(frame["significant"]) == [False, True, True]
+    assert (
+        (frame["mean_low"] <= frame["mean_difference"]) & (frame["mean_difference"] <= frame["mean_high"])
+    ).all()
+    assert found.matrix().loc["c", "a"] == frame.loc[("a", "c"), "p_holm"]
+
+
+def test_direction_turns_the_winner_and_nothing_else():
+    table = normal_table(a=1, b=-1)
+    up, down = compare_pairs(table).frame, compare_pairs(table, higher_is_better=False).frame
+    assert (up["winner"][0], down["winner"][0]) == ("a", "b")
+    pd.testing.assert_frame_equal(up.drop(columns="winner"), down.drop(columns="winner"))
+
+
+def test_no_false_alarms_beyond_alpha():
+    alarms = sum(
+        compare_pairs(normal_table(n=15, seed=i, a=0, b=0, c=0, d=0), resamples=10).frame["significant"].any()
+        for i in range(80)
+    )
+    assert alarms / 80 < 0.12
+
+
+def test_friedman_equals_scipy_and_groups_follow_the_gap():
+    table = normal_table(n=40, a=2, b=1.9, c=0, d=-2)
+    found = critical_difference(table)
+    theirs = stats.friedmanchisquare(*table.to_numpy().T)
+    assert (found.statistic, found.p) == (pytest.approx(theirs.statistic), pytest.approx(theirs.pvalue))
+    assert found.rejected
+    assert set(found.methods[:2]) == {"a", "b"}
+    rank_of = dict(zip(found.methods, found.mean_ranks, strict=True))
+    for group in found.groups:
+        assert max(rank_of[m] for m in group) - min(rank_of[m] for m in group) < found.critical_difference
+    assert any({"a", "b"} <= set(group) for group in found.groups)
+    assert not any({"a", "d"} <= set(group) for group in found.groups)
+    assert sum(found.mean_ranks) == pytest.approx(10)
+
+
+def test_critical_values_are_the_tabulated_ones():
+    for k, q in ((2, 1.960), (5, 2.728), (10, 3.164)):
+        assert nemenyi(k, 30) == pytest.approx(q * np.sqrt(k * (k + 1) / 180), rel=1e-3)
+
+
+def test_without_a_difference_all_methods_form_one_group():
+    column = np.random.default_rng(0).random(20)
+    found = critical_difference(pd.DataFrame({"a": column, "b": column, "c": column}))
+    assert (found.p, found.statistic, found.groups) == (1.0, 0.0, (("a", "b", "c"),))
+
+
+def test_refuses():
+    with pytest.raises(BadInput, match="two methods"):
+        compare_pairs(pd.DataFrame({"a": [1.0]}))
+    with pytest.raises(BadInput, match="3 methods"):
+        critical_difference(pd.DataFrame({"a": [1.0, 2.0], "b": [1.0, 2.0]}))
+    with pytest.raises(BadInput):
+        holm([0.5, 1.5])
+    with pytest.raises(BadInput):
+        signed_rank([1.0], [1.0, 2.0])

@@ -1,0 +1,120 @@
+"""The sentences must say what the tests say, and admit what so few images cannot show."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from heatproof.stats.significance import compare_pairs
+from heatproof.stats.verdict import verdict
+
+
+def normal_table(n, seed=0, **centres):
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame({name: rng.normal(centre, 1, n) for name, centre in centres.items()})
+
+
+def test_ties_and_wins_are_told_apart():
+    said = verdict(normal_table(40, LRP=2, IG=1.95, saliency=0), True)
+    assert said[0] == "IG and LRP are tied; both beat saliency (Holm p < 0.001)."
+    assert "40 images" in said[-1]
+    assert "not that there is none" in said[-1]
+
+
+def test_a_clear_order_has_no_ties():
+    said = verdict(normal_table(60, a=6, b=3, c=0), True)
+    assert said[:2] == ["a beats everything else (Holm p < 0.001).", "b beats c (Holm p < 0.001)."]
+    assert "tie" not in said[-1]
+
+
+def test_lower_can_be_better():
+    assert verdict(normal_table(60, a=6, b=0), False)[0] == "b beats a (p < 0.001)."
+
+
+def test_too_few_images_are_admitted_with_the_number_needed():
+    said = verdict(normal_table(4, a=9, b=0, c=-9), True)
+    assert said[0] == (
+        "With 4 images no two methods can be separated: the smallest possible p is 0.125, 0.375 after Holm's "
+        "correction for 3 pairs; at least 7 images are needed."
+    )
+    assert "a, b, c" in said[1]
+    assert verdict(normal_table(7, a=90, b=0, c=-90), True)[0].startswith("a beats everything else")
+
+
+def test_two_methods_on_five_images():
+    said = verdict(normal_table(5, a=9, b=0), True)
+    assert said[0].startswith(
+        "With 5 images the two methods cannot be separated: the smallest possible p is 0.0625;"
+    )
+    assert "6 images" in said[0]
+
+
+def test_noise_is_called_noise():
+    said = verdict(normal_table(30, a=0, b=0, c=0), True)
+    assert said[0].startswith(
+        "Nothing here separates any two of the 3 methods (30 images, smallest Holm p = "
+    )
+
+
+def test_open_pairs_are_named():
+    # b sits between a and c, near enough to both; a and c lie apart.
+    said = verdict(normal_table(40, a=0.8, b=0.4, c=0.0, seed=3), True)
+    tests = compare_pairs(normal_table(40, a=0.8, b=0.4, c=0.0, seed=3)).frame.set_index(
+        ["method_a", "method_b"]
+    )
+    assert list(tests["significant"]) == [False, True, False]
+    assert "a and b are tied." in said
+    assert "a also beats c" in " ".join(said)
+    assert "Nothing here separates b from c." in said
+
+
+def test_a_mean_carried_by_one_image_is_shown_up():
+    steady, lucky = np.linspace(1, 2, 30), np.linspace(0, 1, 30)
+    lucky[-1] = 500
+    said = verdict(pd.DataFrame({"steady": steady, "lucky": lucky}), True)
+    assert any(s.startswith("lucky has the better mean, yet steady beats it image by image (p") for s in said)
+
+
+def test_equal_scores_are_not_a_mere_tie():
+    column = np.random.default_rng(0).random(20)
+    said = verdict(pd.DataFrame({"a": column, "b": column}), True)
+    assert "too few of them differ" in said[0]
+    assert said[1] == "a and b score the same on every image."
+    said = verdict(pd.DataFrame({"a": column, "b": column, "c": column - 1}), True)
+    assert said[0] == "a and b score the same on every image; both beat c (Holm p < 0.001)."
+
+
+def test_holes_are_told():
+    table = normal_table(20, a=3, b=0)
+    table["c"] = np.nan
+    table.loc[0, "a"] = np.nan
+    said = verdict(table, True)
+    assert "c has no scores and is not compared." in said
+    assert "1 of 20 images lacks a score from some method: each pair uses the images it has." in said
+
+
+def test_one_method_has_no_rival():
+    assert verdict(pd.DataFrame({"a": [1.0, 2.0]}), True) == [
+        "a is the only method with scores: there is nothing to compare it with."
+    ]
+
+
+@given(st.integers(2, 5), st.integers(1, 30), st.integers(0, 10**6), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_every_method_and_only_significant_wins_appear(methods, n, seed, higher):
+    rng = np.random.default_rng(seed)
+    names = [f"method{i}" for i in range(methods)]
+    table = pd.DataFrame(rng.normal(rng.normal(size=methods), 1, (n, methods)), columns=names)
+    text = " ".join(verdict(table, higher))
+    wins = compare_pairs(table, higher_is_better=higher, resamples=1).frame["significant"].any()
+    assert ("beat" in text) == wins
+    named = [m for m in names if m in text]
+    assert named == names or "everything else" in text or not wins
+
+
+@pytest.mark.parametrize("n", [3, 30])
+def test_sentences_are_sentences(n):
+    for sentence in verdict(normal_table(n, a=1, b=0.5, c=0, d=-1), True):
+        assert sentence.endswith(".")
+        assert sentence[0].isalnum()

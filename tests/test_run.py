@@ -1,0 +1,251 @@
+"""The loop: nothing finished is lost, and the order of work is not in the numbers."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pandas as pd
+import pytest
+import torch
+from networks import small_cnn
+from torch import Tensor
+
+import heatproof
+from heatproof.data.two_factor.dataset import TwoFactor
+from heatproof.errors import BadInput, NotApplicable
+from heatproof.models import engine
+from heatproof.run import run
+from heatproof.study import Study, load
+from heatproof.types import Attribution, Batch, Model, Scored
+
+STUDY = """
+import heatproof
+study = heatproof.Study(
+    models=["embedded:object"],
+    datasets=["two_factor(count=40)"],
+    methods=["saliency", "smoothgrad(draws=3)", "random", "grad_cam"],
+    metrics=["srg", "mif"],
+    shard=8,
+)
+"""
+
+
+def brightness(model: Model, batch: Batch) -> Tensor:
+    return batch.images.mean(1)
+
+
+def nan_on_the_first(model: Model, batch: Batch) -> Tensor:
+    maps = batch.images.mean(1)
+    maps[[i for i, name in enumerate(batch.ids) if name == TwoFactor().ids()[0]]] = float("nan")
+    return maps
+
+
+def refuses(model: Model, batch: Batch) -> Tensor:
+    raise NotApplicable("there is nothing to explain here")
+
+
+@dataclasses.dataclass(frozen=True)
+class MeanMap:
+    """The mean of the map; undefined on dark ones."""
+
+    higher_is_better: ClassVar[bool] = True
+
+    def __call__(self, attribution: Attribution, /) -> Scored:
+        means = attribution.maps.mean((1, 2))
+        return Scored(means.where(means > 0.3, float("nan")), tuple("" if m > 0.3 else "too dark" for m in means.tolist()))
+
+
+def study(methods: Sequence[Any] = (brightness, "random"), metrics: Sequence[Any] = ("srg",), **rest: Any) -> Study:
+    settings = {"models": [small_cnn()], "datasets": [TwoFactor(count=20)], "shard": 8, **rest}
+    return Study(methods=list(methods), metrics=list(metrics), **settings)
+
+
+def numbers(results: heatproof.Results) -> pd.DataFrame:
+    """The table without the one column that is measured in seconds."""
+    return results.scores.drop(columns="seconds").sort_values(["method", "metric", "image"]).reset_index(drop=True)
+
+
+def test_a_run_gives_one_row_per_image_method_and_metric(tmp_path: Path) -> None:
+    results = run(study(metrics=["srg", "mif"]), tmp_path)
+    assert len(results.scores) == 20 * 2 * 2
+    assert results.complete
+    assert set(results.scores["status"]) == {"ok"}
+    assert (tmp_path / "scores.parquet").is_file()
+    pd.testing.assert_frame_equal(numbers(heatproof.Results.load(tmp_path)), numbers(results))
+
+
+def test_a_second_run_computes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = run(study(), tmp_path)
+
+    def never(*_: object) -> Tensor:
+        raise AssertionError("the network was asked again")
+
+    monkeypatch.setattr(engine, "forward", never)
+    pd.testing.assert_frame_equal(numbers(run(study(), tmp_path)), numbers(first))
+
+
+def test_one_more_method_pays_only_for_itself(tmp_path: Path) -> None:
+    asked: list[int] = []
+
+    def counting(model: Model, batch: Batch) -> Tensor:
+        asked.append(len(batch))
+        return batch.images.mean(1)
+
+    run(study([counting]), tmp_path)
+    assert sum(asked) == 20
+    run(study([counting, "random"]), tmp_path)
+    assert sum(asked) == 20
+
+
+@pytest.mark.parametrize("methods", [("random", "saliency", brightness), (brightness, "random", "saliency")])
+def test_the_order_of_methods_is_not_in_the_numbers(tmp_path: Path, methods: Sequence[Any]) -> None:
+    one = run(study(methods, ["srg", "mif"]), tmp_path / "one")
+    other = run(study(methods[::-1], ["mif", "srg"]), tmp_path / "other")
+    pd.testing.assert_frame_equal(numbers(one), numbers(other), check_exact=True)
+
+
+def test_the_order_of_shards_is_not_in_the_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = run(study(), tmp_path / "one")
+    module = sys.modules["heatproof.run"]
+    in_order = module.shards
+    monkeypatch.setattr(module, "shards", lambda *given: list(in_order(*given))[::-1])
+    other = run(study(), tmp_path / "other")
+    pd.testing.assert_frame_equal(numbers(one), numbers(other), check_exact=True)
+
+
+def test_shards_of_another_size_give_the_same_numbers(tmp_path: Path) -> None:
+    one = run(study(["saliency", "random"]), tmp_path / "one")
+    other = run(study(["saliency", "random"], shard=5), tmp_path / "other")
+    pd.testing.assert_frame_equal(numbers(one), numbers(other), rtol=1e-5, atol=1e-6)
+
+
+def test_one_bad_picture_costs_one_row(tmp_path: Path) -> None:
+    results = run(study([nan_on_the_first]), tmp_path)
+    bad = results.scores[results.scores["status"] == "failed"]
+    assert len(bad) == 1
+    assert "finite" in bad.iloc[0]["note"]
+    assert not results.complete
+    assert "finite" in (tmp_path / "failures.log").read_text()
+
+
+def test_failed_units_are_tried_again(tmp_path: Path) -> None:
+    mended = False
+
+    def fails_at_first(model: Model, batch: Batch) -> Tensor:
+        if not mended:
+            raise RuntimeError("out of luck")
+        return batch.images.mean(1)
+
+    results = run(study([fails_at_first]), tmp_path)
+    assert set(results.scores["status"]) == {"failed"}
+    assert "out of luck" in results.scores.iloc[0]["note"]
+    mended = True
+    assert run(study([fails_at_first]), tmp_path).complete
+
+
+def test_a_method_that_does_not_apply_is_an_answer(tmp_path: Path) -> None:
+    results = run(study([refuses, "random"]), tmp_path)
+    rows = results.scores[results.scores["method"] == "refuses"]
+    assert set(rows["status"]) == {"not_applicable"}
+    assert results.complete
+    assert list(results.ranking("srg")) == ["random"]
+
+
+def test_an_undefined_score_is_a_row_with_a_reason(tmp_path: Path) -> None:
+    results = run(study([brightness], [MeanMap()]), tmp_path)
+    undefined = results.scores[results.scores["status"] == "undefined"]
+    assert set(undefined["note"]) == {"too dark"}
+    assert undefined["value"].isna().all()
+    assert 0 < len(undefined) < 20
+
+
+def test_a_damaged_unit_is_computed_again_and_named(tmp_path: Path) -> None:
+    first = run(study(), tmp_path)
+    victim = sorted((tmp_path / "units").rglob("*.json"))[0]
+    victim.write_bytes(victim.read_bytes()[:-7])
+    again = run(study(), tmp_path)
+    assert again.info["damaged"] == [victim.name]
+    pd.testing.assert_frame_equal(numbers(again), numbers(first), check_exact=True)
+
+
+def test_labels_out_of_range_are_said(tmp_path: Path) -> None:
+    images = TwoFactor(count=4)
+    odd = dataclasses.replace(small_cnn(), task="object_id")
+    with pytest.raises(BadInput, match="target='label' needs a label from 0 to"):
+        run(Study([odd], [images], [brightness], ["srg"], target="label"), tmp_path)
+
+
+def test_a_stored_study_replays_exactly(tmp_path: Path) -> None:
+    (tmp_path / "study.py").write_text(STUDY)
+    first = run(load(tmp_path / "study.py"), tmp_path / "first")
+    again = run(load(tmp_path / "first" / "study.json"), tmp_path / "again")
+    pd.testing.assert_frame_equal(numbers(first), numbers(again), check_exact=True)
+
+
+@pytest.mark.parametrize("field", ["models", "datasets", "methods", "metrics"])
+def test_a_study_of_nothing_is_refused(field: str) -> None:
+    with pytest.raises(BadInput, match=f"at least one of {field}"):
+        study(**{field: []})
+
+
+def test_two_components_with_one_label_are_refused() -> None:
+    with pytest.raises(BadInput, match="different labels"):
+        study(["random", "random"])
+
+
+def kill_and_resume(folder: Path, moments: Sequence[float]) -> heatproof.Results:
+    (folder / "study.py").write_text(STUDY)
+    out = folder / "run"
+    command = [sys.executable, "-m", "heatproof.cli", "run", str(folder / "study.py"), "--out", str(out)]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    for moment in moments:
+        process = subprocess.Popen(command, **quiet, env={**os.environ, "OMP_NUM_THREADS": "1"})  # type: ignore[call-overload]
+        deadline = time.monotonic() + 60
+        units = out / "units"
+        already = len(list(units.rglob("*.json")))
+        # Wait until work is under way, then a random moment longer: kill -9 in the middle of a unit.
+        while process.poll() is None and len(list(units.rglob("*.json"))) <= already and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(moment)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    done = subprocess.run(command, **quiet, check=False, env={**os.environ, "OMP_NUM_THREADS": "1"})  # type: ignore[call-overload]
+    assert done.returncode == 0
+    return heatproof.Results.load(out)
+
+
+def test_kill_nine_twice_and_the_table_is_the_same(tmp_path: Path) -> None:
+    (tmp_path / "study.py").write_text(STUDY)
+    whole = run(load(tmp_path / "study.py"), tmp_path / "whole")
+    resumed = kill_and_resume(tmp_path, [random.Random(0).random() * 0.3 for _ in range(2)])
+    pd.testing.assert_frame_equal(numbers(whole), numbers(resumed), check_exact=True)
+
+
+@pytest.mark.slow
+def test_kill_nine_at_ten_random_moments_and_the_table_is_the_same(tmp_path: Path) -> None:
+    (tmp_path / "study.py").write_text(STUDY)
+    whole = run(load(tmp_path / "study.py"), tmp_path / "whole")
+    resumed = kill_and_resume(tmp_path, [random.Random(1).random() * 0.3 for _ in range(10)])
+    pd.testing.assert_frame_equal(numbers(whole), numbers(resumed), check_exact=True)
+
+
+def test_the_gallery_needs_no_model(tmp_path: Path) -> None:
+    results = run(study([brightness, "random"]), tmp_path)
+    gallery = heatproof.Results.load(tmp_path).gallery
+    assert len(gallery) == 6
+    assert set(gallery[0].maps) == {"brightness", "random"}
+    assert gallery[0].picture.shape == (64, 64, 3)
+    assert gallery[0].region is not None
+    assert torch.allclose(
+        torch.from_numpy(gallery[0].maps["brightness"]), torch.from_numpy(gallery[0].picture).float().mean(-1) / 255, atol=5e-3
+    )
+    assert results.complete
