@@ -6,7 +6,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from heatproof import data, models
+import heatproof.models
+from heatproof import data
 from heatproof.errors import BadInput
 from heatproof.study import Study, components
 
@@ -18,6 +19,7 @@ def studies(
     *,
     models: Sequence[str],
     images: Sequence[str],
+    masks: str = "",
     methods: str | None,
     metrics: str | None,
     protocols: str | None,
@@ -28,8 +30,8 @@ def studies(
     wanted = {name: value for name, value in (changes or {}).items() if value is not None}
     if not any((models, images, methods, metrics, protocols)):
         raise BadInput("say what to judge: --model, --images, --methods, --metrics or --protocols (or see `heatproof demo`)")
-    chosen = [_model(spec, trust_pickle) for spec in models]
-    pictures = [data.load(spec) for spec in images]
+    chosen = [heatproof.models.load(spec, trust_pickle=trust_pickle) for spec in models]
+    pictures = [data.load(spec, masks) for spec in images]
     contestants = components("method", methods) if methods else None
     asked = []
     for protocol in components("protocol", protocols) if protocols else []:
@@ -47,6 +49,3 @@ def studies(
         )
     return [dataclasses.replace(study, **wanted) for study in asked]
 
-
-def _model(spec: str, trust_pickle: bool) -> Any:
-    return models.load(spec, trust_pickle=trust_pickle)

@@ -34,7 +34,11 @@ def describe(studies: Sequence[Study], began: float, store: Store) -> dict[str, 
             for label, m in methods.items()
         },
         "metrics": {
-            label: {**_about(m), "higher_is_better": bool(m.higher_is_better)}  # type: ignore[union-attr]
+            label: {
+                **_about(m),
+                "higher_is_better": bool(m.higher_is_better),  # type: ignore[union-attr]
+                "measures": str(getattr(m, "measures", "other")),
+            }
             for label, m in metrics.items()
         },
         "versions": {

@@ -76,7 +76,7 @@ def shards(study: Study, device: torch.device) -> Iterator[Shard]:
         for model in study.models:
             assert isinstance(model, Model)
             model.to(device)
-            dataset = fitted(given, model)  # type: ignore[arg-type]
+            dataset = fitted(given, model, study)  # type: ignore[arg-type]
             ids = dataset.ids()
             count = len(ids) if study.limit is None else min(study.limit, len(ids))
             if count == 0:
@@ -101,15 +101,21 @@ def shards(study: Study, device: torch.device) -> Iterator[Shard]:
                 yield Shard(study, model, dataset, indices, names, start == 0, units)
 
 
-def fitted(dataset: Dataset, model: Model) -> Dataset:
+def fitted(dataset: Dataset, model: Model, study: Study) -> Dataset:
     """The data set as this model wants to see it: pictures from disk are cut the way the model's source declares."""
+    own = getattr(dataset, "fitted", None)
+    if own is not None:  # one made of other data sets knows itself
+        return own(model)  # type: ignore[no-any-return]
     if getattr(dataset, "view", ...) is None:
         if model.view is None:
             raise BadInput(
                 f"model {model.name!r} does not say which input size it wants and data set {recipe.label(dataset)!r} "
                 "has none: give the data set a view, e.g. view=heatproof.View(size=224, resize=256)"
             )
-        return dataclasses.replace(dataset, view=model.view)  # type: ignore[type-var]
+        dataset = dataclasses.replace(dataset, view=model.view)  # type: ignore[type-var]
+    if study.target == "label" and model.classes and getattr(dataset, "classes", ...) == ():
+        # Folders named by class must mean the model's classes, not the k-th folder.
+        dataset = dataclasses.replace(dataset, classes=model.classes)  # type: ignore[type-var]
     return dataset
 
 

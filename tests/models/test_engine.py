@@ -19,7 +19,7 @@ from heatproof.types import Model, read
 
 
 def convolutional(seed: int = 0, classes: int = 7) -> nn.Sequential:
-    """Strided, grouped and normalised convolutions, so that every kernel has a chance to depend on its neighbours."""
+    """Strided, grouped and normalised convolutions: every kernel has a chance to look at its neighbours."""
     torch.manual_seed(seed)
     network = nn.Sequential(
         nn.Conv2d(3, 12, 3, stride=2, padding=1, bias=False),
@@ -204,12 +204,23 @@ def test_hooks_take_part_and_hear_the_work_only(monkeypatch: pytest.MonkeyPatch,
     torch.testing.assert_close(engine.forward(subject, images) * 2, logits, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("how", ["in_place", "through_data", "another_layer"])
+class Shifted(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.shift = 0.0
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.shift
+
+
+@pytest.mark.parametrize("how", ["in_place", "through_data", "another_layer", "another_number"])
 def test_changed_weights_are_seen(how: str) -> None:
-    subject, images = model(), pictures(4)
+    subject, images = model(nn.Sequential(*convolutional(), Shifted())), pictures(4)
     before = engine.forward(subject, images)
-    last = subject.network[-1]  # type: ignore[index]
-    if how == "in_place":
+    last = subject.network[-2]  # type: ignore[index]
+    if how == "another_number":
+        subject.network[-1].shift = 1.0  # type: ignore[index]
+    elif how == "in_place":
         with torch.no_grad():
             last.bias.add_(1)
     elif how == "through_data":
@@ -217,7 +228,7 @@ def test_changed_weights_are_seen(how: str) -> None:
     else:
         fresh = nn.Linear(180, 7)
         fresh.load_state_dict({"weight": last.weight, "bias": last.bias + 1})
-        subject.network[-1] = fresh  # type: ignore[index]
+        subject.network[-2] = fresh  # type: ignore[index]
     torch.testing.assert_close(engine.forward(subject, images), before + 1)
 
 
@@ -240,7 +251,7 @@ class Answering(nn.Module):
         (lambda x: x[:, :, None], "logits of shape"),
         (lambda x: x[:1], "logits of shape"),
         (lambda x: x * float("nan"), "finite logits"),
-        (lambda x: F.dropout(x, training=True), "dropout"),
+        (lambda x: F.dropout(x.repeat(1, 30), training=True), "dropout"),
         (lambda x: x + torch.rand_like(x), "dropout"),
         (lambda x: x - x.mean(0), "batch mates"),
         (lambda x: x @ torch.ones(4, 2), "number of channels"),
@@ -307,7 +318,7 @@ def test_out_of_memory_halves_the_batch_and_goes_on() -> None:
         gradients, _ = engine.gradient(subject, images, torch.zeros(9, dtype=torch.int64))
         assert gradients.shape == images.shape
         assert engine.batch_size(subject, images, "gradient") == 2
-        subject.network.most = 0
+        subject.network.most = 0  # type: ignore[assignment]
         with pytest.raises(torch.OutOfMemoryError):
             engine.forward(subject, images)
     engine.forget()

@@ -54,7 +54,7 @@ def test_a_pickle_that_runs_code_is_refused_and_does_not_run(tmp_path):
 
 
 def test_a_pickle_without_torch_is_refused_too(tmp_path):
-    (tmp_path / "w.pkl").write_bytes(pickle.dumps(Sneaky(tmp_path / "ran")))
+    (tmp_path / "w.pkl").write_bytes(pickle.dumps(Sneaky(tmp_path / "ran"), protocol=2))
     with pytest.raises(BadModel):
         read_weights(tmp_path / "w.pkl")
     assert not (tmp_path / "ran").exists()

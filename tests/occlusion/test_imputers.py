@@ -15,6 +15,7 @@ from scipy import ndimage
 from torch import Tensor
 
 from heatproof.errors import BadInput, NotApplicable
+from heatproof.models.torchvision_repair import import_torchvision
 from heatproof.occlusion.game import impute
 from heatproof.occlusion.imputers.blur import Blur, blurred
 from heatproof.occlusion.imputers.constant import Constant
@@ -217,8 +218,9 @@ def test_internal_drops_the_tokens_of_hidden_patches() -> None:
 
 
 def test_internal_understands_timm_and_torchvision() -> None:
-    timm = pytest.importorskip("timm")
-    torchvision = pytest.importorskip("torchvision")
+    torchvision = import_torchvision("the test")
+    import timm
+
     small = {
         "image_size": 32,
         "patch_size": 8,

@@ -49,6 +49,8 @@ def test_keys_are_exactly_those_promised_and_json_able():
         "variance",
         "separation_vs_r_oms",
         "ndcg_vs",
+        "rankings",
+        "order_dependent_pairs",
     }
     assert found["n_setups"] == 12
     assert set(found["distinct_rankings"]) == set(found["separation_vs_r_oms"]) == {"mif", "lif", "srg"}

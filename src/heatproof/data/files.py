@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from heatproof.data.masks import read_region
+from heatproof.data.masks import cut_region, read_mask, share
 from heatproof.data.pictures import SUFFIXES, apply_view, read_picture
 from heatproof.errors import BadInput
 from heatproof.types import Batch, View
@@ -75,6 +75,7 @@ def read_batch(files: Sequence[PictureFile], view: View | None, masked: bool = F
     """The readable pictures as a batch; the others are named in `missing` with the reason."""
     images: list[Tensor] = []
     regions: list[Tensor] = []
+    shares: list[float] = []
     kept: list[PictureFile] = []
     missing: dict[str, str] = {}
     for file in files:
@@ -82,7 +83,9 @@ def read_batch(files: Sequence[PictureFile], view: View | None, masked: bool = F
             picture = read_picture(file.path)
             image = apply_view(picture, view)
             if masked:
-                regions.append(_region(file, picture.size, view))
+                region, covered = _region(file, picture.size, view)
+                regions.append(region)
+                shares.append(covered)
         except BadInput as error:
             missing[file.id] = str(error)
             continue
@@ -92,6 +95,8 @@ def read_batch(files: Sequence[PictureFile], view: View | None, masked: bool = F
     side = 1 if view is None else view.size
     labels = torch.tensor([file.label for file in kept], dtype=torch.int64)
     known = {"label": labels}
+    if masked:
+        known["region_share"] = torch.tensor(shares, dtype=torch.float32)  # before the view cuts anything
     if any(file.cluster != UNKNOWN for file in files):
         known["cluster"] = torch.tensor([file.cluster for file in kept], dtype=torch.int64)
     return Batch(
@@ -104,11 +109,13 @@ def read_batch(files: Sequence[PictureFile], view: View | None, masked: bool = F
     )
 
 
-def _region(file: PictureFile, size: tuple[int, int], view: View | None) -> Tensor:
+def _region(file: PictureFile, size: tuple[int, int], view: View | None) -> tuple[Tensor, float]:
+    """The region as the view shows it, and the share of the whole picture that it covers."""
     if file.mask is None:
         raise BadInput("there is no mask for this picture")
     try:
-        return read_region(file.mask, size, view)
+        binary = read_mask(file.mask, size)
+        return cut_region(binary, size, view), share(binary)
     except BadInput as error:
         raise BadInput(f"mask {file.mask.name}: {error}") from error
 

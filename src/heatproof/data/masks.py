@@ -19,8 +19,23 @@ def read_region(path: Path, picture_size: tuple[int, int], view: View | None) ->
 
     Binarised above half of full scale first, resized by nearest neighbour after.
     """
+    return cut_region(read_mask(path, picture_size), picture_size, view)
+
+
+def read_mask(path: Path, picture_size: tuple[int, int]) -> Image.Image:
+    """The whole mask of a picture of this (width, height), 255 inside and 0 outside."""
     binary = binarise(open_picture(path))
     check_same_picture(binary.size, picture_size)
+    return binary
+
+
+def share(binary: Image.Image) -> float:
+    """How much of the picture the region covers, at the mask's own resolution."""
+    return float((np.asarray(binary) > 0).mean())
+
+
+def cut_region(binary: Image.Image, picture_size: tuple[int, int], view: View | None) -> Tensor:
+    """The part of a mask that the view shows, at the view's size."""
     size = picture_size if view is None else (view.size, view.size)
     box: Box = (0.0, 0.0, float(binary.width), float(binary.height))
     if view is not None:

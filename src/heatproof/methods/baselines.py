@@ -59,10 +59,9 @@ def start(baseline: Baseline, model: Model, batch: Batch, draw: int = 0) -> Imag
 
 
 def _generators(batch: Batch, image: Tensor, draw: Tensor) -> list[torch.Generator]:
+    seeds = batch.seeds("baseline")
     keys = zip(image.tolist(), draw.tolist(), strict=True)
-    return [
-        torch.Generator().manual_seed(keyed_seed(batch.seed, batch.ids[i], "baseline", k)) for i, k in keys
-    ]
+    return [torch.Generator().manual_seed(keyed_seed(seeds[i], k)) for i, k in keys]
 
 
 def _other(identity: str, names: tuple[str, ...], generator: torch.Generator) -> int:

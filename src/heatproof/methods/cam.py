@@ -32,7 +32,7 @@ def cam_layer(model: Model, batch: Batch) -> str:
         found = find_cam_layer(model.network, min(shape[1:]), shape[0]) or token_layer(model, batch.images)
         if not found:
             raise NotApplicable(
-                f"an activation map needs a convolution or tokens, and model {model.name!r} has neither: name "
+                f"an activation map needs a convolution or tokens, model {model.name!r} has neither: name "
                 "a layer with a spatial output as cam_layer if there is one"
             )
         known[shape] = found

@@ -1,4 +1,4 @@
-"""A network in the form relevance propagation assumes: norms merged, sums and means that share in proportion."""
+"""A network in the form relevance propagation assumes: norms merged, sums and means that share out."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from heatproof.errors import NotApplicable
+from heatproof.models.engine.running import evaluating
 from heatproof.types import Images, Model
 
 STABILISER = 1e-6  # zennit's own
@@ -18,7 +19,8 @@ Merges = list[tuple[list[str], str]]  # (names of layers, name of the batch norm
 
 _LINEAR = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 _NORM = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
-_ADD: tuple[Any, ...] = (torch.add, Tensor.add, Tensor.__add__, Tensor.__radd__, Tensor.__iadd__)
+_ADD: tuple[Any, ...] = (torch.add, Tensor.add)  # and what `+` calls
+_ADD_INPLACE: tuple[Any, ...] = (Tensor.add_,)  # and what `+=` calls
 _MEAN: tuple[Any, ...] = (torch.mean, Tensor.mean)
 _POOL: tuple[Any, ...] = (F.adaptive_avg_pool2d, F.avg_pool2d)
 
@@ -64,11 +66,13 @@ class ProportionalMean(torch.autograd.Function):
 def proportional() -> Mapping[Any, Callable[..., Any]]:
     """Replacements for sums of branches and for spatial means that are not modules, where no hook sits."""
 
-    def added(plain: Callable[..., Any]) -> Callable[..., Any]:
+    def added(plain: Callable[..., Any], inplace: bool) -> Callable[..., Any]:
         def add(first: Any, second: Any, *rest: Any, **named: Any) -> Any:
-            if _branch(first) and _branch(second) and first.shape == second.shape and not rest and not named:
-                return ProportionalSum.apply(first, second)  # type: ignore[no-untyped-call]
-            return plain(first, second, *rest, **named)
+            if rest or named or not (_branch(first) and _branch(second)) or first.shape != second.shape:
+                return plain(first, second, *rest, **named)
+            kept = first.clone() if inplace else first  # the shares need what is about to be overwritten
+            total = ProportionalSum.apply(kept, second)  # type: ignore[no-untyped-call]
+            return first.copy_(total) if inplace else total
 
         return add
 
@@ -82,7 +86,8 @@ def proportional() -> Mapping[Any, Callable[..., Any]]:
         return mean
 
     return (
-        {plain: added(plain) for plain in _ADD}
+        {plain: added(plain, False) for plain in _ADD}
+        | {plain: added(plain, True) for plain in _ADD_INPLACE}
         | {plain: averaged(plain, False) for plain in _MEAN}
         | {plain: averaged(plain, True) for plain in _POOL}
     )
@@ -129,7 +134,7 @@ def merges(model: Model, images: Images) -> Merges:
         elif isinstance(module, _NORM) and module.affine and module.track_running_stats:
             handles.append(module.register_forward_pre_hook(look))
     try:
-        with torch.no_grad():
+        with torch.inference_mode(False), torch.no_grad(), evaluating(model.network):
             model(images[:1].to(model.device))
     finally:
         for handle in handles:
@@ -151,7 +156,7 @@ def _check(model: Model, images: Images, found: Merges) -> None:
     from zennit.canonizers import NamedMergeBatchNorm
 
     row = images[:1].to(model.device)
-    with torch.no_grad():
+    with torch.no_grad(), evaluating(model.network):
         before = model(row)
         merged = NamedMergeBatchNorm(found).apply(model.network)
         try:

@@ -116,15 +116,19 @@ class Inverted:
 @method
 @dataclass(frozen=True)
 class Oracle:
-    """The data set's own region, where it has one: 1 inside, 0 outside."""
+    """The data set's own region, where it has one: 1 inside, 0 outside, or less where one may say "not here"."""
 
     control: ClassVar[bool] = True
-    signed: ClassVar[bool] = False
+    outside: float = 0.0  # -1 for judges that want evidence against the target too
+
+    @property
+    def signed(self) -> bool:
+        return self.outside < 0
 
     def __call__(self, model: Model, batch: Batch, /) -> Maps:
         if batch.regions is None:
             raise NotApplicable("oracle needs to know where the answer is, and this data set has no regions")
-        return batch.regions.to(batch.images.dtype)
+        return torch.where(batch.regions, 1.0, self.outside).to(batch.images.dtype)
 
     def cost(self) -> Cost:
         return Cost(0, 0)

@@ -14,6 +14,7 @@ from heatproof.errors import NotApplicable
 from heatproof.methods.baselines import Baseline, is_random, start
 from heatproof.methods.intercept import Intercept
 from heatproof.methods.pooling import Pooling, keeps_sign, pool
+from heatproof.methods.taps import differentiable
 from heatproof.methods.transformers import attends
 from heatproof.models import engine
 from heatproof.registry import method
@@ -123,10 +124,11 @@ def multipliers(
     for first in range(0, len(images), size):
         count = len(images[first : first + size])
         rows = (first + torch.arange(size, device=images.device)).clamp(max=len(images) - 1)
-        with torch.enable_grad(), Intercept(rescaling()):
+        with differentiable(model), Intercept(rescaling()):
             pairs = torch.cat([images[rows], origins[rows]]).to(model.device).requires_grad_()
             values = read(model(pairs), targets[rows].repeat(2).to(model.device), readout)
-        (slope,) = torch.autograd.grad(values[:size].sum(), pairs)
+        with differentiable(model):
+            (slope,) = torch.autograd.grad(values[:size].sum(), pairs)
         slopes.append(slope[:count].to(images.device))
         rises.append((values[:count] - values[size : size + count]).detach().to(images.device))
     return torch.cat(slopes), torch.cat(rises)

@@ -24,8 +24,7 @@ class Dice:
     noise: float
 
     def __call__(self, image: int, draw: int) -> tuple[float, Tensor | float]:
-        seed = keyed_seed(self.batch.seed, self.batch.ids[image], "expected", draw)
-        generator = torch.Generator().manual_seed(seed)
+        generator = torch.Generator().manual_seed(keyed_seed(self.batch.seeds("expected")[image], draw))
         place = float(torch.rand((), generator=generator))
         if self.stratified:
             place = (draw + place) / self.draws

@@ -18,12 +18,11 @@ from heatproof.types import Batch, Cost, Images, Maps, Model, Readout
 
 
 def kth_smallest(values: Tensor, k: int) -> Tensor:
-    """The k-th smallest value (k from 1) of each row of a float32 matrix: (rows,)."""
+    """The k-th smallest value (k from 1) of each row: (rows,)."""
     if values.device.type != "cpu":
         return values.kthvalue(k, dim=1).values
     # numpy selects with vector instructions: 20 times faster than torch.kthvalue on 150 000 features
-    rows = [np.partition(row, k - 1)[k - 1] for row in values.numpy()]
-    return torch.from_numpy(np.asarray(rows, dtype=np.float32))
+    return torch.tensor([np.partition(row, k - 1)[k - 1] for row in values.numpy()], dtype=values.dtype)
 
 
 def advance(
@@ -93,7 +92,7 @@ class GuidedIG:
             here = origin + (position * way).view_as(origin).to(origin.dtype)
             slope = self._slope(model, here, batch.targets).flatten(1)
             goal = (step + 1) / self.steps
-            moved = advance(position, weights, slope.abs().float(), goal, self.fraction, self.max_dist)
+            moved = advance(position, weights, slope.abs(), goal, self.fraction, self.max_dist)
             total += (moved - position).mul_(way).mul_(slope)
             position = moved
         return total.view_as(origin).to(batch.images.dtype)

@@ -26,6 +26,7 @@ Rules = Literal[
     "epsilon_alpha2_beta1",
     "epsilon_alpha2_beta1_flat",
     "epsilon_gamma_box",
+    "epsilon_plus_box",
     "epsilon",
 ]
 Canonizer = Literal["auto", "none"]
@@ -34,7 +35,11 @@ Composite = Any  # zennit.core.Composite; zennit is imported when first used, si
 
 
 def build(rule: Rules, model: Model, images: Images, epsilon: float, gamma: float, biases: bool) -> Composite:
-    """zennit's composite of that name; `epsilon` alone is the epsilon rule on every linear layer."""
+    """zennit's composite of that name.
+
+    `epsilon` alone is the epsilon rule on every linear layer; `epsilon_plus_box` is zennit's `epsilon_plus`
+    with the box rule on the first layer.
+    """
     import_torchvision("lrp (by way of zennit)")
     from zennit import composites, rules, types
 
@@ -42,9 +47,16 @@ def build(rule: Rules, model: Model, images: Images, epsilon: float, gamma: floa
     if rule == "epsilon":
         linear = (types.Linear, rules.Epsilon(epsilon=epsilon, zero_params=zero))
         return composites.LayerMapComposite(layer_map=[*composites.layer_map_base(), linear])
+    ends = [model.normalised(torch.full_like(images[:1], value)).to(model.device) for value in (0.0, 1.0)]
+    if rule == "epsilon_plus_box":
+        plus = (types.Convolution, rules.ZPlus(zero_params=zero))
+        dense = (types.Linear, rules.Epsilon(epsilon=epsilon, zero_params=zero))
+        box = (types.Convolution, rules.ZBox(low=ends[0], high=ends[1], zero_params=zero))
+        return composites.SpecialFirstLayerMapComposite(
+            layer_map=[*composites.layer_map_base(), plus, dense], first_map=[box]
+        )
     make = composites.COMPOSITES[rule]
     if rule == "epsilon_gamma_box":
-        ends = [model.normalised(torch.full_like(images[:1], value)).to(model.device) for value in (0.0, 1.0)]
         return make(low=ends[0], high=ends[1], epsilon=epsilon, gamma=gamma, zero_params=zero)
     return make(epsilon=epsilon, zero_params=zero)
 
@@ -52,6 +64,7 @@ def build(rule: Rules, model: Model, images: Images, epsilon: float, gamma: floa
 @contextmanager
 def propagating(model: Model, images: Images, composite: Composite, canonizer: Canonizer) -> Iterator[None]:
     """The network with its rules in place; whatever happens, without them afterwards."""
+    engine.batch_size(model, images, "gradient")  # settled on the network as it is, before it is changed
     if canonizer == "auto":
         from zennit.canonizers import NamedMergeBatchNorm
 
@@ -95,6 +108,10 @@ class LRP:
         if attends(model, batch.images):
             raise NotApplicable(
                 "lrp's rules do not cover attention, in this network: take attention_rollout or grad_cam"
+            )
+        if hasattr(model.network, "explanation_mode"):
+            raise NotApplicable(
+                "lrp's rules do not cover B-cos layers, whose weights depend on their input: take bcos"
             )
         composite = build(self.composite, model, batch.images, self.epsilon, self.gamma, self.biases)
         with propagating(model, batch.images, composite, self.canonizer):

@@ -39,7 +39,7 @@ class Rectified(torch.autograd.Function):
 
 
 def rectified_gradient(model: Model, batch: Batch, rule: Rule, readout: Readout) -> Tensor:
-    """Input gradients with every ReLU and ReLU6 replaced, be it module, function or in place: (B, C, H, W)."""
+    """Input gradients with every ReLU and ReLU6 replaced, module, function or in place: (B, C, H, W)."""
     met: list[bool] = []
 
     def rectify(top: float, always_inplace: bool = False) -> Callable[..., Tensor]:
@@ -50,10 +50,12 @@ def rectified_gradient(model: Model, batch: Batch, rule: Rule, readout: Readout)
 
         return relu
 
-    def hardtanh(values: Tensor, low: float = -1.0, high: float = 1.0, inplace: bool = False) -> Tensor:
-        if low != 0:
-            return torch.nn.functional.hardtanh(values, low, high, inplace)
-        return rectify(high)(values, inplace)
+    def hardtanh(
+        values: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
+    ) -> Tensor:
+        if min_val != 0:
+            return torch.nn.functional.hardtanh(values, min_val, max_val, inplace)
+        return rectify(max_val)(values, inplace)
 
     replacements: dict[Any, Callable[..., Tensor]] = dict.fromkeys(intercept.HARDTANH, hardtanh)
     for operations, make in (
@@ -62,11 +64,12 @@ def rectified_gradient(model: Model, batch: Batch, rule: Rule, readout: Readout)
         (intercept.RELU6, rectify(6.0)),
     ):
         replacements |= dict.fromkeys(operations, make)
+    engine.batch_size(model, batch.images, "gradient")  # settled before anything is replaced
     with intercept.Intercept(replacements):
         slopes, _ = engine.gradient(model, batch.images, batch.targets, readout)
     if not met:
         raise NotApplicable(
-            f"guided backpropagation and deconvnet change how ReLUs are passed, and model {model.name!r} computes "
+            f"guided_backprop and deconvnet change how ReLUs are passed, and model {model.name!r} computes "
             "none that can be seen (other activations, or compiled code): take saliency or input_x_gradient"
         )
     return slopes

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
-from typing import Literal, Protocol, runtime_checkable
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Literal, Protocol, cast, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -12,6 +12,7 @@ from torch import Tensor
 from heatproof.methods.gradients import Saliency
 from heatproof.methods.paths import check_count
 from heatproof.methods.pooling import Pooling, keeps_sign, pool
+from heatproof.models import engine
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Images, Maps, Method, Model, keyed_seed
 
@@ -29,11 +30,25 @@ class ChannelWise(Protocol):
     def channels(self, model: Model, batch: Batch, /) -> Tensor: ...
 
 
+@dataclass(frozen=True, eq=False)
 class Noisy(Batch):
-    """Pictures with noise on them: they may leave [0, 1], as in the published method."""
+    """Noisy copies of pictures: they may leave [0, 1], as in the published method, and know which draw they are.
+
+    A random method asked about them draws anew for every copy.
+    """
+
+    draws: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         pass
+
+    def seeds(self, component: str) -> list[int]:
+        return [keyed_seed(*pair) for pair in zip(super().seeds(component), self.draws, strict=True)]
+
+    def select(self, rows: Sequence[int] | Tensor) -> Noisy:
+        chosen = super().select(rows)
+        kept = tuple(self.draws[i] for i in torch.as_tensor(rows).tolist())
+        return replace(cast(Noisy, chosen), draws=kept)
 
 
 def noise_scale(model: Model, images: Images, amount: float, unit: Unit) -> Tensor:
@@ -46,19 +61,21 @@ def noise_scale(model: Model, images: Images, amount: float, unit: Unit) -> Tens
     return images.new_full((1, 1, 1, 1), amount)
 
 
-def noisy_copies(batch: Batch, scale: Tensor, draws: int, clamp: bool) -> Iterator[Batch]:
-    """The batch again and again with fresh noise, keyed by image; random methods inside draw anew."""
+def noisy_copies(
+    batch: Batch, scale: Tensor, draws: int, clamp: bool, rows: int
+) -> Iterator[tuple[list[int], Noisy]]:
+    """Every image `draws` times with fresh noise keyed by image, `rows` copies at a time, and whose copies they are."""
     generators = batch.generators("smoothgrad")
     shape = batch.images.shape[1:]
-    for draw in range(draws):
-        noise = torch.stack([torch.randn(shape, generator=generator) for generator in generators])
-        images = batch.images + scale * noise.to(batch.images)
-        values = {spec.name: getattr(batch, spec.name) for spec in fields(Batch)}
-        values |= {
-            "images": images.clamp(0, 1) if clamp else images,
-            "seed": keyed_seed(batch.seed, "draw", draw),
-        }
-        yield Noisy(**values)
+    scale = scale.expand(len(batch), -1, -1, -1)
+    for pairs in torch.arange(len(batch) * draws).split(rows):
+        owners = (pairs // draws).tolist()
+        noise = torch.stack([torch.randn(shape, generator=generators[i]) for i in owners]).to(batch.images)
+        images = batch.images[owners] + scale[owners] * noise
+        chosen = batch.select(owners)
+        values = {spec.name: getattr(chosen, spec.name) for spec in fields(Batch)}
+        values["images"] = images.clamp(0, 1) if clamp else images
+        yield owners, Noisy(**values, draws=tuple((pairs % draws).tolist()))
 
 
 @method("smoothgrad")
@@ -101,13 +118,19 @@ class Smoothed:
 
     def __call__(self, model: Model, batch: Batch, /) -> Maps:
         scale = noise_scale(model, batch.images, self.noise, self.unit)
+        rows = engine.batch_size(model, batch.images, "gradient")
+        seen = [0] * len(batch)
         mean = spread = torch.zeros(())
-        for draw, copy in enumerate(noisy_copies(batch, scale, self.draws, self.clamp), start=1):
-            answer = self._ask(model, copy)
-            answer = answer.square() if self.mode == "squared" else answer
-            step = answer - mean
-            mean = mean + step / draw
-            spread = spread + step * (answer - mean)  # Welford: no draw is kept
+        for owners, copies in noisy_copies(batch, scale, self.draws, self.clamp, rows):
+            answers = self._ask(model, copies)
+            answers = answers.square() if self.mode == "squared" else answers
+            if not mean.ndim:
+                mean, spread = (answers.new_zeros(len(batch), *answers.shape[1:]) for _ in range(2))
+            for owner, answer in zip(owners, answers, strict=True):  # Welford's way: no draw is kept
+                seen[owner] += 1
+                step = answer - mean[owner]
+                mean[owner] += step / seen[owner]
+                spread[owner] += step * (answer - mean[owner])
         result = spread / self.draws if self.mode == "variance" else mean
         rule: Pooling = self.method.pooling if isinstance(self.method, ChannelWise) else "sum"
         return pool(result, rule)

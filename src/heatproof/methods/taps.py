@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from heatproof.errors import NotApplicable, UnknownName
 from heatproof.models import engine
+from heatproof.models.engine.running import evaluating
 from heatproof.types import Batch, Model, Readout, read
 
 
@@ -32,6 +33,13 @@ def frozen(network: nn.Module) -> Iterator[None]:
     finally:
         for parameter in asking:
             parameter.requires_grad_(True)
+
+
+@contextmanager
+def differentiable(model: Model) -> Iterator[None]:
+    """Gradients on and training off, whatever the caller is in."""
+    with torch.inference_mode(False), torch.enable_grad(), evaluating(model.network):
+        yield
 
 
 def layer_of(model: Model, name: str) -> nn.Module:
@@ -59,7 +67,7 @@ def tap(model: Model, batch: Batch, layer: str, readout: Readout) -> Tap:
     parts: list[Tap] = []
     handle = module.register_forward_hook(catch)
     try:
-        with frozen(model.network), torch.enable_grad():
+        with frozen(model.network), differentiable(model):
             for images, targets in zip(batch.images.split(size), batch.targets.split(size), strict=True):
                 caught.clear()
                 rows = torch.arange(size, device=images.device).clamp(max=len(images) - 1)

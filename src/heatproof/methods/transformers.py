@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from heatproof.errors import NotApplicable
 from heatproof.methods.intercept import Intercept
 from heatproof.models import engine
+from heatproof.models.engine.running import evaluating
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Images, Maps, Model
 
@@ -97,7 +98,7 @@ def token_layer(model: Model, images: Images) -> str | None:
         if isinstance(module, nn.LayerNorm)
     ]
     try:
-        with torch.no_grad(), watching(seen):
+        with torch.no_grad(), evaluating(model.network), watching(seen):
             model(images[:1].to(model.device))
     finally:
         for handle in handles:
@@ -191,7 +192,7 @@ class AttentionRollout:
                 )
             layers.append(fuse(attention.reshape(size, -1, *attention.shape[-2:]), self.heads))
 
-        with torch.no_grad(), watching(seen):
+        with torch.no_grad(), evaluating(model.network), watching(seen):
             model(images[rows].to(model.device))
         tokens = {layer.shape[-1] for layer in layers}
         if len(tokens) != 1:

@@ -26,7 +26,7 @@ def check_pair(maps: Maps, regions: Keep) -> None:
     """Raise `BadShape` unless these are (B, H, W) floating-point maps with bool regions of the same shape."""
     if maps.ndim != 3 or not maps.is_floating_point():
         raise BadShape(
-            f"maps must be floating point of shape (batch, height, width), got {tuple(maps.shape)} {maps.dtype}"
+            f"maps must be floating point (batch, height, width), got {tuple(maps.shape)} {maps.dtype}"
         )
     if regions.shape != maps.shape or regions.dtype != torch.bool:
         raise BadShape(

@@ -17,6 +17,7 @@ from torch import nn
 
 from heatproof.data.two_factor import OBJECTS, SCENES
 from heatproof.errors import BadModel, UnknownName
+from heatproof.models.bcos import BCosNet
 from heatproof.models.networks import PlainNet, ResNet, ViT
 from heatproof.registry import register
 from heatproof.types import Model, View
@@ -38,6 +39,8 @@ class Plan:
     seed: int = 0
     flat_backgrounds: float = 0.0  # share of training pictures whose scene is replaced by one colour
     fixed_size: bool = False
+    mean: tuple[float, ...] = MEAN
+    std: tuple[float, ...] = STD
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -51,6 +54,8 @@ PLANS: dict[str, Plan] = {
     "scene_plain": Plan("scene", PlainNet, "features", epochs=8),
     "scene_only": Plan("scene", ResNet, "layer3", shows="scene", epochs=5),
     "scene_vit": Plan("scene", ViT, None, epochs=10, learning_rate=1e-3, fixed_size=True),
+    # A B-cos network encodes pictures itself: it must see them as they are.
+    "object_bcos": Plan("object", BCosNet, "features", epochs=10, flat_backgrounds=0.25, mean=(0.0,), std=(1.0,)),
 }
 
 
@@ -74,8 +79,8 @@ def model(name: str, network: nn.Module) -> Model:
     return Model(
         f"embedded:{name}",
         network,
-        MEAN,
-        STD,
+        plan.mean,
+        plan.std,
         plan.cam_layer,
         View(64),
         plan.task,

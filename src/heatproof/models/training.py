@@ -77,7 +77,7 @@ def fit(
                 chosen = np.where(flat[:, None, None, None] & ~regions[rows][..., None], colours, chosen)
             chosen[mirrored] = chosen[mirrored][:, :, ::-1]
             loss = nn.functional.cross_entropy(
-                network(prepared(chosen)), torch.from_numpy(labels[rows]), label_smoothing=0.05
+                network(prepared(chosen, plan)), torch.from_numpy(labels[rows]), label_smoothing=0.05
             )
             optimiser.zero_grad()
             loss.backward()
@@ -90,10 +90,10 @@ def fit(
     return total
 
 
-def prepared(pictures: NDArray[np.uint8]) -> Tensor:
-    """Pictures (B, H, W, 3) as the embedded networks want them."""
+def prepared(pictures: NDArray[np.uint8], plan: embedded.Plan) -> Tensor:
+    """Pictures (B, H, W, 3) as the plan's network wants them."""
     pixels = torch.from_numpy(np.ascontiguousarray(pictures)).permute(0, 3, 1, 2).float() / 255
-    return (pixels - embedded.MEAN[0]) / embedded.STD[0]
+    return (pixels - pixels.new_tensor(plan.mean).view(1, -1, 1, 1)) / pixels.new_tensor(plan.std).view(1, -1, 1, 1)
 
 
 @torch.inference_mode()
@@ -104,7 +104,7 @@ def accuracy(name: str, network: nn.Module, shows: Shows, count: int = 1000) -> 
     arrays = pictures.arrays(range(count))
     shown = arrays[{"composite": "image", "scene": "twin", "grey": "on_grey"}[shows]]
     network.eval()
-    answers = torch.cat([network(prepared(shown[i : i + 50])).argmax(1) for i in range(0, count, 50)])
+    answers = torch.cat([network(prepared(shown[i : i + 50], plan)).argmax(1) for i in range(0, count, 50)])
     return float((answers.numpy() == arrays[f"{plan.task}_label"]).mean())
 
 

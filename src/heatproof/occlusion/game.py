@@ -43,7 +43,7 @@ Floats = npt.NDArray[np.float64]
 
 # What is kept of every answer: enough for every readout and for the model's confidence whatever the class.
 _COLUMNS = {"probability": 0, "logit": 1, "log_probability": 2, "max_probability": 3}
-_CHUNK_BYTES = 64 * 2**20  # of occluded images in memory at once
+_CHUNK_BYTES = 16 * 2**20  # of occluded images at once; larger blocks cost page faults and gain nothing
 
 
 @runtime_checkable
@@ -51,6 +51,13 @@ class Answerer(Protocol):
     """An imputer that hides evidence inside the network instead of painting a picture."""
 
     def answer(self, model: Model, images: Images, keep: Keep, /) -> Logits: ...
+
+
+@runtime_checkable
+class BatchImputer(Protocol):
+    """An imputer that must know more of the pictures than their pixels: their twins, say."""
+
+    def for_batch(self, batch: Batch, /) -> Imputer: ...
 
 
 @dataclass(frozen=True)
@@ -199,22 +206,24 @@ class Game:
 
     def _ask(self, visible: Sequence[Bits], owners: Index, places: Index, draw: int) -> Floats:
         """Occlude, impute, forward: the answers to one chunk."""
-        device, images = self.batch.images.device, self.batch.images
-        keeps = []
-        for image in np.unique(owners):
-            rows = torch.from_numpy(visible[image][places[owners == image]]).to(device)
-            keeps.append(rows.index_select(1, self.segments[image].flatten()))
-        keep = torch.cat(keeps).view(-1, *images.shape[2:])
-        index = torch.from_numpy(owners).to(device)
-        shown = images.index_select(0, index)
-        imputer = self.occlusion.imputer
+        imputer, images = self.occlusion.imputer, self.batch.images
+        logits, painted = [], []
+        for image in np.unique(owners):  # rows are sorted by image
+            rows = torch.from_numpy(visible[image][places[owners == image]]).to(images.device)
+            keep = rows.index_select(1, self.segments[image].flatten()).view(-1, *images.shape[2:])
+            shown = images[image].expand(len(rows), -1, -1, -1)  # a view: one picture, many masks
+            if isinstance(imputer, Answerer):
+                logits.append(imputer.answer(self.model, shown, keep))
+            else:
+                by_batch = isinstance(imputer, BatchImputer)
+                painter = imputer.for_batch(self.batch.select([image] * len(rows))) if by_batch else imputer
+                seeds = [self._seeds(draw)[image]] * len(rows) if self.occlusion.random else None
+                painted.append(impute(painter, shown, keep, seeds))
+        if painted:
+            logits.append(engine.forward(self.model, painted[0] if len(painted) == 1 else torch.cat(painted)))
         self._memory.evaluated += len(owners)
-        if isinstance(imputer, Answerer):
-            logits = imputer.answer(self.model, shown, keep)
-        else:
-            seeds = [self._seeds(draw)[image] for image in owners] if self.occlusion.random else None
-            logits = engine.forward(self.model, impute(imputer, shown, keep, seeds))
-        return _summary(logits.cpu().double(), self.batch.targets[index].cpu(), self.model.name)
+        targets = self.batch.targets.cpu()[torch.from_numpy(owners)]
+        return _summary(torch.cat(logits).cpu().double(), targets, self.model.name)
 
     def _seeds(self, draw: int) -> list[int]:
         """One per image, shared by all its coalitions: what differs between them is then never luck."""

@@ -111,6 +111,9 @@ class Reading:
         metrics = in_order(self.info.get("metrics", {}), met["metric"])
         place = {name: at for at, name in enumerate(metrics)}
         found = [Panel(str(m), str(d), str(k)) for m, d, k in met.itertuples(index=False)]
+        # What describes the pictures (how large a region is) compares no methods.
+        told = self.info.get("metrics", {})
+        found = [panel for panel in found if told.get(panel.metric, {}).get("measures") != "pictures"]
         return sorted(found, key=lambda panel: place[panel.metric])
 
     @cached_property

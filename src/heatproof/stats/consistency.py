@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import Any, Literal
 
@@ -96,7 +96,21 @@ class Consistency:
             },
             "separation_vs_r_oms": {m: _plain(self.separation_vs_r_oms[m]) for m in MEASURES},
             "ndcg_vs": {name: _association(a) for name, a in self.ndcg_vs.items()},
+            "rankings": {m: _rankings_of(self.rankings[m], self.setups) for m in MEASURES},
+            "order_dependent_pairs": [asdict(pair) for pair in self.order_dependent],
         }
+
+
+def _rankings_of(found: Rankings, setups: tuple[dict[str, Any], ...]) -> dict[str, Any]:
+    rows = zip(setups, found.by_setup, found.deviation, found.ndcg, strict=True)
+    return {
+        "reference": list(found.reference),
+        "reference_count": found.reference_count,
+        "setups": [
+            {"setup": setup, "ranking": list(names), "deviation": list(steps), "ndcg": _plain(gain)}
+            for setup, names, steps, gain in rows
+        ],
+    }
 
 
 def consistency(table: pd.DataFrame, *, lists: Lists = "best_first", random: str = RANDOM) -> Consistency:

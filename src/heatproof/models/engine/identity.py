@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import types
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
+
+SIMPLE = (bool, int, float, str)
 
 
 class Pulse(NamedTuple):
@@ -24,13 +27,16 @@ def pulse(network: nn.Module) -> Pulse:
     for module in network.modules():
         hooked = hooked or bool(module._forward_hooks or module._forward_pre_hooks)
         for tensor in (*module._parameters.values(), *module._buffers.values()):
-            if tensor is None:
+            if tensor is None or tensor.layout is not torch.strided:
                 continue
-            seen.append(tensor.data_ptr())
+            address = tensor.data_ptr()
+            seen.append(address)
             seen.append(0 if tensor.is_inference() else tensor._version)
-            if tensor.device.type == "cpu" and tensor.numel():  # writes through `.data` leave no other trace
-                seen.append(tensor[(-1,) * tensor.ndim].item())
-        seen.append(id(type(module)))
+            if address and tensor.is_cpu:
+                # Writes through `.data` leave no trace but the numbers: one is read where it lies.
+                seen.append(ctypes.string_at(address, tensor.element_size()))
+        values = vars(module).items()
+        seen += [value for name, value in values if type(value) in SIMPLE and name != "training"]
     return Pulse(hash(tuple(seen)), hooked)
 
 

@@ -12,6 +12,7 @@ from torch import nn
 
 from heatproof.models.engine import onnx, vetting
 from heatproof.models.engine.choice import Choice, Way
+from heatproof.models.engine.device import out_of_memory
 from heatproof.models.engine.folding import folded
 from heatproof.models.engine.running import Runner, compiled, eager, twin, untouched
 from heatproof.models.engine.setting import Precision
@@ -35,8 +36,13 @@ def checked_runner(
 ) -> tuple[Way, Runner]:
     """The chosen back-end, or the next simpler one whose logits are the network's own, with a note."""
     probe = vetting.pictures(shape, choice.size)
-    with torch.inference_mode():
-        wanted = vetting.answers(model, untouched(model.network), probe)
+    try:
+        with torch.inference_mode():
+            wanted = vetting.answers(model, untouched(model.network), probe)
+    except Exception as error:
+        if choice.size > 1 and out_of_memory(error):
+            return checked_runner(model, shape, replace(choice, size=choice.size // 2), precision)
+        raise
     for backend, fresh in _attempts(choice.backend):
         try:
             run = _make(model, replace(choice, backend=backend), precision, probe, fresh)

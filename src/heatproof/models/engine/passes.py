@@ -52,7 +52,8 @@ def gradient(
         return torch.zeros_like(images), torch.zeros(0, dtype=model.dtype, device=images.device)
     while True:
         try:
-            return _gradient(model, images, targets, readout, way)
+            with torch.inference_mode(False):  # whatever the caller is in; copies may take part in autograd
+                return _gradient(model, images.clone(), targets.clone(), readout, way)
         except Exception as error:
             if not out_of_memory(error) or way.choice.size == 1:
                 raise

@@ -16,6 +16,7 @@ from heatproof.models.engine import onnx, vetting
 from heatproof.models.engine.choice import Choice, recall, remember
 from heatproof.models.engine.deciding import decide
 from heatproof.models.engine.identity import architecture, pulse, weights
+from heatproof.models.engine.low_precision import possible
 from heatproof.models.engine.making import checked_runner
 from heatproof.models.engine.running import Runner, untouched
 from heatproof.models.engine.setting import Settings, current
@@ -51,7 +52,7 @@ _lock = threading.RLock()
 
 def plan(model: Model, shape: Sequence[int], kind: Kind) -> Plan:
     """How passes of this kind of images of this shape (C, H, W) are run through this model."""
-    settings = current()
+    settings = possible(current(), model.device)
     with _lock:
         ready = _prepared.get(model)
         if ready is None:

@@ -41,8 +41,14 @@ class Plan:
     seed: int = 0
 
 
-def train(plan: Plan = Plan(), folder: Path = TRAINED, progress: Path | None = None, say: Say = print) -> dict[str, Any]:
-    """Train the embedded prior and write weights and recipe; with a `progress` folder, a broken run goes on."""
+PLAN = Plan()
+
+
+def train(
+    plan: Plan = PLAN, folder: Path = TRAINED, progress: Path | None = None, say: Say = print
+) -> dict[str, Any]:
+    """Train the embedded prior and write weights and recipe; with a `progress` folder, a broken run goes
+    on."""
     torch.manual_seed(plan.seed)
     network = UNet().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     averaged = copy.deepcopy(network).requires_grad_(False)
@@ -64,7 +70,11 @@ def train(plan: Plan = Plan(), folder: Path = TRAINED, progress: Path | None = N
         done = max(step / plan.steps, state["seconds"] / (60 * plan.minutes))
         if done >= 1:
             break
-        rate = plan.learning_rate * min(1, (step + 1) / plan.warm_up) * (0.02 + 0.98 * (1 + math.cos(math.pi * done)) / 2)
+        rate = (
+            plan.learning_rate
+            * min(1, (step + 1) / plan.warm_up)
+            * (0.02 + 0.98 * (1 + math.cos(math.pi * done)) / 2)
+        )
         for group in optimiser.param_groups:
             group["lr"] = rate
         losses.append(learn(network, optimiser, images, levels, plan, step))
@@ -90,7 +100,12 @@ def pictures(plan: Plan) -> Tensor:
 
 
 def learn(
-    network: nn.Module, optimiser: torch.optim.Optimizer, images: Tensor, levels: Tensor, plan: Plan, step: int
+    network: nn.Module,
+    optimiser: torch.optim.Optimizer,
+    images: Tensor,
+    levels: Tensor,
+    plan: Plan,
+    step: int,
 ) -> float:
     """One step: name the velocity of noisy pictures, some of whose pixels may be shown clean."""
     dice = torch.Generator().manual_seed(plan.seed * 1_000_003 + step)
@@ -111,18 +126,21 @@ def learn(
     error = (network(noisy.contiguous(memory_format=torch.channels_last), t) - velocity).square().mean(1)
     loss: Tensor = (error * ~keep).sum() / (~keep).sum()
     optimiser.zero_grad()
-    loss.backward()  # type: ignore[no-untyped-call]
+    loss.backward()
     nn.utils.clip_grad_norm_(network.parameters(), 1.0)
     optimiser.step()
     return float(loss.detach())
 
 
 def patches(count: int, size: int, dice: torch.Generator) -> Tensor:
-    """Random keep-masks of every coarseness, from single pixels to quarters of the picture, and of every area."""
+    """Random keep-masks of every coarseness, from single pixels to quarters of the picture, and of every
+    area."""
     kept = []
     for _ in range(count):
         cells = 2 ** int(torch.randint(1, int(math.log2(size)) + 1, (1,), generator=dice))
-        field = functional.interpolate(torch.rand(1, 1, cells, cells, generator=dice), size=(size, size), mode="bilinear")
+        field = functional.interpolate(
+            torch.rand(1, 1, cells, cells, generator=dice), size=(size, size), mode="bilinear"
+        )
         share = 0.02 + 0.96 * torch.rand(1, generator=dice)
         kept.append(field[0, 0] > torch.quantile(field, share))
     return torch.stack(kept)
@@ -136,13 +154,17 @@ def follow(averaged: nn.Module, network: nn.Module, keep: float) -> None:
 
 
 def write_progress(
-    path: Path, network: nn.Module, averaged: nn.Module, optimiser: torch.optim.Optimizer, state: dict[str, Any]
+    path: Path,
+    network: nn.Module,
+    averaged: nn.Module,
+    optimiser: torch.optim.Optimizer,
+    state: dict[str, Any],
 ) -> None:
     """Everything a broken run needs to go on, written beside and renamed into place."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_suffix(".beside")
-    held = {"network": network, "averaged": averaged, "optimiser": optimiser}
-    torch.save({**{name: part.state_dict() for name, part in held.items()}, **state}, beside)
+    weights = {"network": network.state_dict(), "averaged": averaged.state_dict()}
+    torch.save({**weights, "optimiser": optimiser.state_dict(), **state}, beside)
     beside.replace(path)
 
 
@@ -150,7 +172,13 @@ def ship(averaged: nn.Module, plan: Plan, state: dict[str, Any], folder: Path = 
     """Half-precision weights, and how they came about."""
     half = {name: value.half().contiguous() for name, value in averaged.state_dict().items()}
     told = {
-        "recipe": {**asdict(plan), "network": "UNet", "schedule": "linear", "predicts": "velocity", "data": VERSION},
+        "recipe": {
+            **asdict(plan),
+            "network": "UNet",
+            "schedule": "linear",
+            "predicts": "velocity",
+            "data": VERSION,
+        },
         "parameters": sum(p.numel() for p in averaged.parameters()),
         "steps_done": state["step"],
         "minutes": round(state["seconds"] / 60, 1),

@@ -1,6 +1,7 @@
 """A small UNet for 64×64 pictures: folded 4×4 into channels, two halvings, a little attention at the bottom.
 
-Folding first makes every convolution sixteen times cheaper, which is what lets the embedded prior be trained, and
+Folding first makes every convolution sixteen times cheaper, which is what lets the embedded prior be
+trained, and
 used, on a CPU.
 """
 

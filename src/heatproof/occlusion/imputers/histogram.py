@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Generator, Tensor
 
@@ -15,22 +17,22 @@ from heatproof.occlusion.imputers.mean import IMAGENET_MEAN, coloured
 from heatproof.registry import imputer
 from heatproof.types import Images, Keep
 
-
-def cells_of(image: Tensor, bins: int) -> Tensor:
-    """(H*W,) which cell of the colour cube each pixel of a (C, H, W) picture is in; every bin is closed."""
-    levels = (image.flatten(1) * bins).long().clamp(max=bins - 1)
-    cells = levels[0]
-    for level in levels[1:]:
-        cells = cells * bins + level
-    return cells
+Floats = npt.NDArray[np.float32]
+Cells = npt.NDArray[np.int64]
 
 
-def typical_colour(image: Tensor, visible: Tensor, cells: Tensor, luck: float) -> Tensor:
+def cells_of(image: Floats, bins: int) -> Cells:
+    """(H*W,) which cell of the colour cube each pixel of a (C, H*W) picture is in; every bin is closed."""
+    levels = np.minimum((image * bins).astype(np.int64), bins - 1)
+    return np.asarray(np.ravel_multi_index(tuple(levels), (bins,) * len(image)))
+
+
+def typical_colour(image: Floats, visible: npt.NDArray[np.bool_], cells: Cells, luck: float) -> Floats:
     """(C,) the mean visible colour of the cell that `luck` in [0, 1) picks, cells weighing what they hold."""
-    inside = cells[visible]
-    reach = torch.bincount(inside).cumsum(0)
-    cell = int(torch.searchsorted(reach, luck * len(inside), right=True))
-    return image.flatten(1)[:, visible & (cells == cell)].mean(1)
+    reach = np.bincount(cells[visible]).cumsum()
+    cell = np.searchsorted(reach, luck * reach[-1], side="right")
+    inside = np.flatnonzero((cells == cell) & visible)
+    return np.asarray(image[:, inside].mean(1, dtype=np.float64), np.float32)
 
 
 @imputer
@@ -55,12 +57,16 @@ class Histogram:
     def __call__(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Images:
         colours = coloured(self.colour, images).flatten().repeat(len(images), 1)
         luck = drawn(per_row(seeds, images, "histogram"), images, _luck).tolist()
-        for row, visible in enumerate(keep.flatten(1)):
+        repeated = len(images) > 1 and images.stride(0) == 0  # one picture under many masks
+        pictures = (images[:1] if repeated else images).flatten(2).float().cpu().numpy()
+        cells = [cells_of(picture, self.bins) for picture in pictures]
+        for row, visible in enumerate(keep.flatten(1).cpu().numpy()):
             if visible.any():
-                cells = cells_of(images[row], self.bins)
-                colours[row] = typical_colour(images[row], visible, cells, luck[row])
+                at = 0 if repeated else row
+                found = typical_colour(pictures[at], visible, cells[at], luck[row])
+                colours[row] = torch.from_numpy(found).to(images.device, images.dtype)
         return images.where(keep[:, None], colours[:, :, None, None])
 
 
 def _luck(generator: Generator) -> Tensor:
-    return torch.rand((), generator=generator)
+    return torch.rand((), generator=generator, dtype=torch.float64)

@@ -54,6 +54,8 @@ class TrainSet:
         for image, seed in zip(images, seeds, strict=True):
             if seed not in chosen:  # a seed belongs to one image: all its coalitions share the donor
                 chosen[seed] = self.chosen(image, seed)
+        if len(chosen) == 1:
+            return images.where(keep[:, None], chosen[seeds[0]])
         donated = torch.stack([chosen[seed] for seed in seeds]) if chosen else images
         return images.where(keep[:, None], donated)
 

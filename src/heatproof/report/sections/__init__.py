@@ -7,7 +7,8 @@ gallery when the run's info names the protocol.
 from collections.abc import Callable
 
 from heatproof.report.reading import Reading
+from heatproof.report.sections.threshold_free import threshold_free
 
 Section = Callable[[Reading], str | None]
 
-SECTIONS: dict[str, Section] = {}
+SECTIONS: dict[str, Section] = {"threshold_free": threshold_free}

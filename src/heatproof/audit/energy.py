@@ -1,0 +1,55 @@
+"""How strange an evaluation's samples are to the model: the energy score against that of the originals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from heatproof.audit.evaluation import Evaluation, Removal
+from heatproof.models import engine
+from heatproof.occlusion.shown import Samples
+from heatproof.registry import metric
+from heatproof.types import Attribution, Curve, Logits, Model, Scored
+
+
+def energy(logits: Logits, temperature: float = 1.0) -> Tensor:
+    """-T logsumexp(logits / T): low where the model knows its way about."""
+    return -temperature * torch.logsumexp(logits / temperature, -1)
+
+
+def energies(model: Model, samples: Samples, temperature: float = 1.0) -> Tensor:
+    """(B, K) float64 on the CPU."""
+    logits = engine.forward(model, samples.images.flatten(0, 1).clamp(0, 1))
+    return energy(logits.double(), temperature).view(samples.images.shape[:2]).cpu()
+
+
+@metric
+@dataclass(frozen=True)
+class Energy:
+    """How much stranger an evaluation's samples are to the model than the pictures they were made of, by
+    energy score.
+
+    The curve begins at the original: AUROC and FPR95 are read off it over all images. Evidence that is
+    honestly gone
+    raises the energy too, so 0 is not to be expected.
+
+    Paper: Liu et al. 2020, "Energy-based Out-of-distribution Detection"
+    """
+
+    of: Evaluation = field(default_factory=Removal)
+    temperature: float = 1.0
+
+    higher_is_better: ClassVar[bool] = False
+    measures: ClassVar[Literal["pictures"]] = "pictures"
+
+    def __call__(self, attribution: Attribution, /) -> Scored:
+        samples = self.of.samples(attribution)
+        images = attribution.batch.images
+        nothing = torch.zeros(len(images), 1, dtype=torch.float64)
+        whole = energies(attribution.model, Samples(images[:, None], nothing), self.temperature)
+        strange = energies(attribution.model, samples, self.temperature)
+        curve = Curve(torch.cat([nothing, samples.removed], 1), torch.cat([whole, strange], 1))
+        return Scored((strange - whole).mean(1), curve=curve)

@@ -1,0 +1,74 @@
+"""What is audited: anything that shows a model changed pictures on the way to a score."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import torch
+
+from heatproof.errors import BadInput
+from heatproof.occlusion.game import Occlusion
+from heatproof.occlusion.imputers.constant import Constant
+from heatproof.occlusion.keeping import kept_most
+from heatproof.occlusion.segmenters.pixels import Pixels
+from heatproof.occlusion.shown import Samples, shown
+from heatproof.types import Attribution, Batch, Maps
+
+LEVELS = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)  # kept shares
+
+
+@runtime_checkable
+class Evaluation(Protocol):
+    """An evaluation that can show its samples."""
+
+    def samples(self, attribution: Attribution, /) -> Samples: ...
+
+
+@runtime_checkable
+class Controlled(Protocol):
+    """An evaluation with controls of its own."""
+
+    def control_samples(self, attribution: Attribution, /) -> Mapping[str, Samples]: ...
+
+
+@dataclass(frozen=True)
+class Removal:
+    """Flipping as it is usually done: segments are removed in the map's order and an imputer fills the
+    gaps."""
+
+    occlusion: Occlusion = field(default_factory=lambda: Occlusion(Constant(), Pixels(), 1))
+    first: Literal["most", "least"] = "least"
+    levels: tuple[float, ...] = LEVELS
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "levels", tuple(self.levels))
+        if not self.levels or not all(0 <= level < 1 for level in self.levels):
+            raise BadInput(f"levels must be kept shares from 0 up to but not including 1, got {self.levels}")
+
+    @property
+    def name(self) -> str:
+        return f"{self.occlusion.name}, {self.first} important first"
+
+    def samples(self, attribution: Attribution, /) -> Samples:
+        """The pictures at every level, first draw."""
+        batch = attribution.batch
+        maps = attribution.maps if self.first == "least" else -attribution.maps
+        keep = kept_most(maps, batch, self.occlusion.segmenter, self.levels)
+        removed = (~keep).flatten(2).double().mean(2).cpu()
+        return Samples(shown(batch, keep, self.occlusion), removed)
+
+
+def random_maps(batch: Batch) -> Maps:
+    """An order that knows nothing, seeded by image."""
+    size = batch.images.shape[2:]
+    maps = [torch.rand(size, generator=dice) for dice in batch.generators("audit random")]
+    return torch.stack(maps).to(batch.images.device)
+
+
+def named(evaluation: Any) -> str:
+    """A short name for people."""
+    from heatproof import recipe
+
+    return recipe.label(evaluation)

@@ -1,0 +1,96 @@
+"""How far an evaluation's samples are from the pictures they were made of: seven full-reference measures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, get_args
+
+import torch
+from torch import Tensor
+
+from heatproof.audit.evaluation import Evaluation, Removal
+from heatproof.errors import BadInput, Missing
+from heatproof.models.torchvision_repair import import_torchvision
+from heatproof.registry import metric
+from heatproof.types import Attribution, Curve, Images, Scored
+
+Measure = Literal["psnr", "ssim", "ms_ssim", "fsim", "gmsd", "haarpsi", "vsi"]
+MEASURES: tuple[Measure, ...] = get_args(Measure)
+_SCALES = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333)  # the five weights of multi-scale SSIM
+_CHUNK = 64  # pictures at once: VSI enlarges them
+
+
+def quality(measure: Measure, changed: Images, originals: Images) -> Tensor:
+    """(B,): one measure of the changed pictures, the originals being the reference. GMSD is 0 for equal
+    pictures.
+
+    Multi-scale SSIM needs 161 pixels for its five scales; smaller pictures use as many as fit, their weights
+    raised to
+    sum to one.
+    """
+    piq = _piq()
+    chromatic = originals.shape[1] == 3
+    side = min(originals.shape[2:])
+    fit = [count for count in range(1, 6) if (11 - 1) * 2 ** (count - 1) + 1 <= side]
+    if measure == "ms_ssim" and not fit:
+        raise BadInput(f"ms_ssim needs pictures of at least 11×11, got {tuple(originals.shape[2:])}")
+    weights = torch.tensor(_SCALES[: max(fit, default=1)]).to(originals)
+    calls: dict[Measure, Callable[[Tensor, Tensor], Any]] = {
+        "psnr": lambda x, y: piq.psnr(x, y, data_range=1.0, reduction="none"),
+        "ssim": lambda x, y: piq.ssim(x, y, data_range=1.0, reduction="none"),
+        "ms_ssim": lambda x, y: piq.multi_scale_ssim(
+            x, y, data_range=1.0, reduction="none", scale_weights=weights / weights.sum()
+        ),
+        "fsim": lambda x, y: piq.fsim(x, y, data_range=1.0, reduction="none", chromatic=chromatic),
+        "gmsd": lambda x, y: piq.gmsd(x, y, data_range=1.0, reduction="none"),
+        "haarpsi": lambda x, y: piq.haarpsi(x, y, data_range=1.0, reduction="none"),
+        "vsi": lambda x, y: piq.vsi(
+            *((p if chromatic else p.expand(-1, 3, -1, -1)) for p in (x, y)), reduction="none"
+        ),
+    }
+    if measure not in calls:
+        raise BadInput(f"measure must be one of {', '.join(MEASURES)}, got {measure!r}")
+    pairs = zip(changed.clamp(0, 1).split(_CHUNK), originals.split(_CHUNK), strict=True)
+    parts = [calls[measure](x, y).reshape(-1) for x, y in pairs]
+    return torch.cat(parts).double().cpu() if parts else torch.empty(0, dtype=torch.float64)
+
+
+def _piq() -> Any:
+    try:
+        import_torchvision("piq")
+        import piq
+    except ImportError as error:
+        raise Missing.package("piq", "diffusion", "the audit of image quality") from error
+    return piq
+
+
+@metric
+@dataclass(frozen=True)
+class ImageQuality:
+    """How like the originals an evaluation's samples are: PSNR, SSIM, MS-SSIM, FSIM, GMSD, HaarPSI or VSI.
+
+    Likeness is not realism: an evaluation that hardly changes the picture wins.
+
+    Paper: Kastryulin et al. 2022, "PyTorch Image Quality: Metrics for Image Quality Assessment"
+    """
+
+    of: Evaluation = field(default_factory=Removal)
+    measure: Measure = "ssim"
+
+    measures: ClassVar[Literal["pictures"]] = "pictures"
+
+    def __post_init__(self) -> None:
+        if self.measure not in MEASURES:
+            raise BadInput(f"measure must be one of {', '.join(MEASURES)}, got {self.measure!r}")
+
+    @property
+    def higher_is_better(self) -> bool:
+        return self.measure != "gmsd"
+
+    def __call__(self, attribution: Attribution, /) -> Scored:
+        samples = self.of.samples(attribution)
+        levels = samples.images.shape[1]
+        originals = attribution.batch.images.repeat_interleave(levels, 0)
+        values = quality(self.measure, samples.images.flatten(0, 1), originals).view(-1, levels)
+        return Scored(values.mean(1), curve=Curve(samples.removed, values))

@@ -1,0 +1,79 @@
+"""Whether confidence falls in order as more is removed, and whether that says anything about the map."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Literal
+
+import numpy as np
+import torch
+from scipy.stats import kendalltau
+from torch import Tensor
+
+from heatproof.audit.evaluation import Controlled, Evaluation, Removal, random_maps
+from heatproof.models import engine
+from heatproof.occlusion.shown import Samples
+from heatproof.registry import metric
+from heatproof.types import Attribution, Curve, Scored, read
+
+
+def kendall(removed: Tensor, confidence: Tensor) -> Tensor:
+    """(B,): tau-b between the kept share and the confidence; 1 if it falls with every step, 0 if it never
+    moves."""
+    rows = [kendalltau(-x, y).statistic for x, y in zip(removed.numpy(), confidence.numpy(), strict=True)]
+    return torch.from_numpy(np.nan_to_num(np.array(rows, np.float64)))
+
+
+def confidences(attribution: Attribution, samples: Samples) -> Curve:
+    """(B, 1 + K): the target's probability on the picture itself and on every sample."""
+    model, batch = attribution.model, attribution.batch
+    count, levels = samples.images.shape[:2]
+    shown = torch.cat([batch.images[:, None], samples.images.clamp(0, 1)], 1)
+    targets = batch.targets.repeat_interleave(1 + levels)
+    told = read(engine.forward(model, shown.flatten(0, 1)), targets, "probability").double().cpu()
+    removed = torch.cat([torch.zeros(count, 1, dtype=torch.float64), samples.removed.double()], 1)
+    return Curve(removed, told.view(count, 1 + levels))
+
+
+@metric
+@dataclass(frozen=True)
+class Smoothness:
+    """Kendall's tau between what is kept and the confidence: 1 if confidence falls with every removal.
+
+    A smooth curve is no proof of a faithful map: the notes say how smooth the random and the inverted order
+    are, and
+    the evaluation's own controls, and how far the curve falls at all.
+    """
+
+    of: Evaluation = field(default_factory=Removal)
+    controls: bool = True
+
+    higher_is_better: ClassVar[bool] = True
+    measures: ClassVar[Literal["pictures"]] = "pictures"
+
+    def __call__(self, attribution: Attribution, /) -> Scored:
+        curve = confidences(attribution, self.of.samples(attribution))
+        values = kendall(*curve)
+        beside = self.beside(attribution) if self.controls else {}
+        falls = curve.y[:, 0] - curve.y[:, -1]
+        notes = tuple(
+            ", ".join(
+                [
+                    f"falls by {float(falls[row]):.3f}",
+                    *(f"{n} {float(v[row]):.2f}" for n, v in beside.items()),
+                ]
+            )
+            for row in range(len(values))
+        )
+        return Scored(values, notes, curve)
+
+    def beside(self, attribution: Attribution) -> dict[str, Tensor]:
+        """(B,) tau of each control."""
+        others = {
+            "random": replace(attribution, maps=random_maps(attribution.batch)),
+            "inverted": replace(attribution, maps=-attribution.maps),
+        }
+        shown = {name: self.of.samples(other) for name, other in others.items()}
+        if isinstance(self.of, Controlled):
+            shown.update(self.of.control_samples(attribution))
+        return {name: kendall(*confidences(attribution, samples)) for name, samples in shown.items()}

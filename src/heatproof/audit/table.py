@@ -1,0 +1,82 @@
+"""One table: how far does each evaluation leave the data?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+import torch
+
+from heatproof.audit.energy import energies
+from heatproof.audit.evaluation import Evaluation, random_maps
+from heatproof.audit.image_quality import MEASURES, Measure, quality
+from heatproof.audit.smoothness import confidences, kendall
+from heatproof.errors import BadInput
+from heatproof.occlusion.shown import Samples
+from heatproof.stats.out_of_distribution import auroc, fpr95
+from heatproof.types import AnyMethod, Attribution, Batch, Model, attribute
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What is measured of every evaluation."""
+
+    measures: tuple[Measure, ...] = MEASURES
+    smoothness: bool = True  # with the random and inverted controls
+
+
+def table(
+    model: Model,
+    batch: Batch,
+    evaluations: Mapping[str, Evaluation],
+    methods: Sequence[AnyMethod],
+    audit: Audit | None = None,
+) -> pd.DataFrame:
+    """Evaluations × statistics, each computed per method and level over the images and then averaged.
+
+    AUROC and FPR95 of the energy score (0.5 and 0.95 where samples cannot be told from originals), the
+    quality
+    measures against the originals, and Kendall's tau of the confidence curves beside that of the controls.
+    """
+    audit = audit or Audit()
+    if not methods or not evaluations:
+        raise BadInput("an audit needs at least one evaluation and one method")
+    explained = [attribute(model, batch, method) for method in methods]
+    rows = {name: _row(one, explained, audit) for name, one in evaluations.items()}
+    return pd.DataFrame.from_dict(rows, orient="index")
+
+
+def _row(evaluation: Evaluation, explained: Sequence[Attribution], audit: Audit) -> dict[str, float]:
+    parts = [_statistics(evaluation, attribution, audit) for attribution in explained]
+    row = {name: float(np.mean([part[name] for part in parts])) for name in parts[0]}
+    if audit.smoothness:
+        # The random order is the same whatever the method.
+        chance = replace(explained[0], maps=random_maps(explained[0].batch))
+        row["tau_random"] = _tau(evaluation, chance)
+    return row
+
+
+def _statistics(evaluation: Evaluation, attribution: Attribution, audit: Audit) -> dict[str, float]:
+    samples = evaluation.samples(attribution)
+    count, levels = samples.images.shape[:2]
+    originals = attribution.batch.images
+    nothing = torch.zeros(count, 1)
+    whole = energies(attribution.model, Samples(originals[:, None], nothing))[:, 0].numpy()
+    strange = energies(attribution.model, samples).numpy()
+    told = {
+        "auroc": float(np.mean([auroc(whole, strange[:, level]) for level in range(levels)])),
+        "fpr95": float(np.mean([fpr95(whole, strange[:, level]) for level in range(levels)])),
+    }
+    repeated = originals.repeat_interleave(levels, 0)
+    for measure in audit.measures:
+        told[measure] = float(quality(measure, samples.images.flatten(0, 1), repeated).mean())
+    if audit.smoothness:
+        told["tau"] = float(kendall(*confidences(attribution, samples)).mean())
+        told["tau_inverted"] = _tau(evaluation, replace(attribution, maps=-attribution.maps))
+    return told
+
+
+def _tau(evaluation: Evaluation, attribution: Attribution) -> float:
+    return float(kendall(*confidences(attribution, evaluation.samples(attribution))).mean())

@@ -1,0 +1,3 @@
+from heatproof.cli import main
+
+main()

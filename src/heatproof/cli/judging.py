@@ -1,0 +1,108 @@
+"""`demo`, `run`, `report`: judge, and show what came out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import typer
+
+from heatproof.cli.terminal import (
+    COMPLETE,
+    FAILED_ROWS,
+    INTERRUPTED,
+    Device,
+    Out,
+    Quiet,
+    progress_bar,
+    readable_errors,
+    usage,
+)
+
+
+def demo(
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer pictures and methods: under a minute.")] = False,
+    out: Out = Path("runs/demo"),
+    device: Device = "auto",
+    quiet: Quiet = False,
+) -> None:
+    """Judge the first contestants on the embedded models and data, and draw the report."""
+    from heatproof.demo import studies
+
+    run_and_report(studies(quick), out, device, quiet)
+
+
+def run(
+    study: Annotated[Optional[Path], typer.Argument(help="study.json that a run wrote, or STUDY.py.")] = None,
+    model: Annotated[Optional[list[str]], typer.Option(help="Who is explained; may be repeated.")] = None,
+    images: Annotated[Optional[list[str]], typer.Option(help="Folder, CSV or built-in data set.")] = None,
+    masks: Annotated[str, typer.Option(help="Folder of masks named like the pictures.")] = "",
+    methods: Annotated[Optional[str], typer.Option(help="a,b,c(field=value)")] = None,
+    metrics: Annotated[Optional[str], typer.Option(help="a,b,c(field=value)")] = None,
+    protocols: Annotated[Optional[str], typer.Option(help="p,q(preset=paper)")] = None,
+    out: Out = Path("runs/latest"),
+    limit: Annotated[Optional[int], typer.Option(help="Only the first so many pictures.")] = None,
+    seed: Annotated[Optional[int], typer.Option(help="Seed of everything random.")] = None,
+    target: Annotated[Optional[str], typer.Option(help="Class explained: predicted or label.")] = None,
+    device: Device = "auto",
+    trust_pickle: Annotated[bool, typer.Option(help="Load weights that are arbitrary pickles.")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Judge methods on a model and images, under protocols or single metrics; write rows and a report."""
+    from heatproof import asking
+
+    if study is not None:
+        given = {"--model": model, "--images": images, "--methods": methods, "--metrics": metrics, "--protocols": protocols}
+        clash = [name for name, value in given.items() if value]
+        if clash:
+            usage(f"a study file says everything itself: leave out {', '.join(clash)}")
+        from heatproof.study import load
+
+        with readable_errors():
+            studies = load(study)
+    else:
+        with readable_errors():
+            studies = asking.studies(
+                models=model or [],
+                images=images or [],
+                masks=masks,
+                methods=methods,
+                metrics=metrics,
+                protocols=protocols,
+                trust_pickle=trust_pickle,
+                changes={"limit": limit, "seed": seed, "target": target},
+            )
+    run_and_report(studies, out, device, quiet)
+
+
+def report(
+    directory: Annotated[Path, typer.Argument(help="A directory that a run wrote.")],
+    out: Annotated[Optional[Path], typer.Option("--out", "-o", help="Default: DIRECTORY/report.html.")] = None,
+) -> None:
+    """Draw the report of a run again; no model is needed."""
+    from heatproof.report import report as draw
+    from heatproof.results import Results
+
+    with readable_errors():
+        path = draw(Results.load(directory), out or directory / "report.html")
+    typer.echo(path)
+
+
+def run_and_report(studies: list[Any], out: Path, device: str, quiet: bool) -> None:
+    from heatproof.report import report as draw
+    from heatproof.run import run as judge
+
+    try:
+        with readable_errors(), progress_bar(quiet) as watch:
+            results = judge(studies, out, device=device, watch=watch)
+            page = draw(results, out / "report.html")
+    except KeyboardInterrupt:
+        typer.echo(f"\nStopped. Everything finished is kept in {out}; the same command goes on from there.", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+    for name in results.info.get("damaged", []):
+        typer.echo(f"{name} was damaged and has been computed again.", err=True)
+    if not results.complete:
+        bad = results.scores[results.scores["status"].isin(["failed", "unreadable"])]
+        typer.echo(f"{len(bad)} of {len(results.scores)} rows have no score; first: {bad.iloc[0]['note']}", err=True)
+    typer.echo(page)
+    raise typer.Exit(COMPLETE if results.complete else FAILED_ROWS)

@@ -1,0 +1,67 @@
+"""`list` and `check`: what there is, and whether it keeps its promises."""
+
+from __future__ import annotations
+
+import json
+import sys
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from heatproof.cli.terminal import COMPLETE, FAILED_ROWS, readable_errors
+
+
+class Listable(StrEnum):
+    """What `heatproof list` can list."""
+
+    methods = "methods"
+    metrics = "metrics"
+    imputers = "imputers"
+    segmenters = "segmenters"
+    protocols = "protocols"
+    datasets = "datasets"
+    models = "models"
+
+
+def list_(
+    what: Annotated[Listable, typer.Argument(help="What to list.")],
+    as_json: Annotated[bool, typer.Option("--json", help="A JSON list of objects.")] = False,
+) -> None:
+    """List what there is, with its fields and its paper."""
+    from heatproof import registry
+
+    kind: Any = what.value.removesuffix("s")
+    rows = [registry.entry(kind, name).as_dict() for name in registry.names(kind)]
+    if as_json:
+        typer.echo(json.dumps(rows, indent=1))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, title=None)
+    cost = kind == "method"
+    for heading in ("name", *(["forward", "backward"] if cost else []), "what it is", "fields"):
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        passes = [f"{row['cost'][side]:g}" if row["cost"] else "?" for side in ("forward", "backward")] if cost else []
+        fields = ", ".join(f"{name}={_brief(value)}" for name, value in row["fields"].items())
+        table.add_row(row["name"], *passes, row["summary"], fields)
+    Console(width=None if sys.stdout.isatty() else 160).print(table)
+
+
+def check(name: Annotated[str, typer.Argument(help="A method, metric, imputer, segmenter, data set or model.")]) -> None:
+    """Put a component through the conformance kit and say what holds."""
+    from heatproof import testing
+
+    with readable_errors():
+        verdicts = testing.check(name)
+    for verdict in verdicts:
+        typer.echo(f"{'ok  ' if verdict.holds else 'FAIL'}  {verdict.claim}{'' if verdict.holds else ': ' + verdict.why}")
+    raise typer.Exit(COMPLETE if all(verdict.holds for verdict in verdicts) else FAILED_ROWS)
+
+
+def _brief(value: Any) -> str:
+    if isinstance(value, dict):
+        return str(next((value[kind] for kind in value if kind != "fields"), "…"))
+    return str(value)

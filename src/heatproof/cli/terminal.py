@@ -1,0 +1,61 @@
+"""What every command shares: options, the progress bar, errors as sentences, exit statuses."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+COMPLETE, FAILED_ROWS, BAD_USAGE, INTERRUPTED = 0, 1, 2, 130
+
+Out = Annotated[Path, typer.Option("--out", "-o", help="Directory for rows and report; run again to go on.")]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
+
+
+@contextmanager
+def progress_bar(quiet: bool) -> Iterator[Callable[[int, int, str], None] | None]:
+    """A bar with rate and time left on a terminal; nothing elsewhere."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich import progress
+    from rich.console import Console
+
+    columns = (
+        progress.TextColumn("{task.description}", table_column=None),
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TextColumn("{task.fields[rate]}"),
+        progress.TimeRemainingColumn(),
+    )
+    with progress.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("preparing", total=None, rate="")
+
+        def watch(done: int, total: int, what: str) -> None:
+            speed = bar.tasks[0].speed
+            rate = f"{speed:.1f} units/s" if speed else ""
+            bar.update(task, completed=done, total=total, description=what[:40].ljust(40), rate=rate)
+
+        yield watch
+
+
+@contextmanager
+def readable_errors() -> Iterator[None]:
+    """Our own errors are sentences for a person: print them and leave with status 2."""
+    from heatproof.errors import HeatproofError
+
+    try:
+        yield
+    except HeatproofError as error:
+        usage(str(error))
+
+
+def usage(sentence: str) -> NoReturn:
+    """Say what was wrong with the words, and leave."""
+    typer.echo(f"heatproof: {sentence}", err=True)
+    raise typer.Exit(BAD_USAGE)

@@ -1,0 +1,199 @@
+"""Mosaics: pictures of the class asked for beside pictures of others, so that it is known where the answer is."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from heatproof.data.files import as_view
+from heatproof.data.mosaic_plan import Laid, draw, labels_of, layouts, pools_of
+from heatproof.data.two_factor.dataset import TwoFactor
+from heatproof.errors import BadInput
+from heatproof.recipe import spelt
+from heatproof.registry import dataset
+from heatproof.types import Batch, Dataset, Images, Keep, Model, View
+
+
+def tiled(pictures: Tensor, grid: int) -> Tensor:
+    """(B, grid², C, H, W) to (B, C, grid · H, grid · W), row by row."""
+    count, _, channels, height, width = pictures.shape
+    rows = pictures.view(count, grid, grid, channels, height, width).permute(0, 3, 1, 4, 2, 5)
+    return rows.reshape(count, channels, grid * height, grid * width)
+
+
+def target_regions(labels: Tensor, targets: Tensor, height: int, width: int) -> Keep:
+    """(B, grid²) classes to (B, H, W): True on the tiles that show the target."""
+    grid = int(labels.shape[1] ** 0.5)
+    shown = (labels == targets[:, None]).view(-1, grid, grid)
+    rows, columns = (torch.arange(side) * grid // side for side in (height, width))
+    return shown[:, rows][:, :, columns]
+
+
+@dataset
+@dataclass(frozen=True)
+class Mosaic:
+    """Mosaics of any labelled pictures: half of the tiles show the class to be explained, the others do not.
+
+    Paper: Fresz et al. 2024, "Classification Metrics for Image Explanations: Towards Building Reliable
+    XAI-Evaluations"
+
+    A 2×2 mosaic has twice the side of its pictures; `resize` shrinks it to the side of one, for networks that take
+    one size only. `laid` is a plan kept from elsewhere (`plan`, `from_plan`); without one it is drawn from the seed.
+    """
+
+    target: ClassVar[Literal["given"]] = "given"  # the mosaic's class is explained, whatever the model says
+
+    of: Dataset = field(default_factory=TwoFactor)
+    between: tuple[int, ...] = ()  # the classes that meet; all there are if empty
+    per_class: int = 10
+    grid: int = 2
+    seed: int = 0
+    task: str | None = None  # which label names the class: `label` of files, `object` or `scene` of two_factor
+    resize: bool = False
+    title: str = ""  # what tables call it
+    view: View | None = None  # how pictures from disk are cut: the model's own if None
+    laid: tuple[Laid, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "view", as_view(self.view))
+        object.__setattr__(self, "between", tuple(self.between))
+        object.__setattr__(self, "laid", tuple(Laid(t, tuple(p), tuple(c)) for t, p, c in self.laid))
+        layouts(self.grid)  # says which grids there are
+        if self.per_class < 1:
+            raise BadInput(f"per_class must be at least 1 mosaic, got {self.per_class}")
+
+    @property
+    def name(self) -> str:
+        return self.title or spelt(dataclasses.replace(self, view=None, laid=()))
+
+    def fitted(self, model: Model) -> Mosaic:
+        """These mosaics as the model wants to see them, or `BadInput` where it cannot."""
+        if model.fixed_size and not self.resize:
+            side = f"{model.view.size}×{model.view.size}" if model.view else "one size of"
+            raise BadInput(
+                f"model {model.name!r} takes {side} pixels only, and a {self.grid}×{self.grid} mosaic has "
+                f"{self.grid} times the side: set resize=True to shrink mosaics, or take a network for any size"
+            )
+        of = self.of
+        if model.classes and getattr(of, "classes", None) == ():  # folders named by class mean the model's classes
+            of = dataclasses.replace(of, classes=model.classes)  # type: ignore[type-var]
+        view = self.view
+        if getattr(of, "view", ...) is None and view is None:
+            if model.view is None:
+                raise BadInput(
+                    f"model {model.name!r} does not say which input size it wants and {of.name!r} has none: "
+                    "give the mosaic a view, e.g. view=heatproof.View(size=224, resize=256)"
+                )
+            view = model.view
+        return dataclasses.replace(self, of=of, view=view)
+
+    @cached_property
+    def pictures(self) -> Dataset:
+        """What the mosaics are made of, cut as they are to be shown."""
+        if self.view is not None and getattr(self.of, "view", ...) is None:
+            return dataclasses.replace(self.of, view=self.view)  # type: ignore[type-var]
+        return self.of
+
+    @cached_property
+    def _labelled(self) -> tuple[str, dict[str, int]]:
+        return labels_of(self.pictures, self.task)
+
+    @cached_property
+    def mosaics(self) -> tuple[Laid, ...]:
+        """The plan: which picture stands where."""
+        if self.laid:
+            return self.laid
+        return draw(pools_of(self._labelled[1], self.between), self.per_class, self.grid, self.seed)
+
+    def plan(self) -> dict[str, Any]:
+        """The plan as plain data, to be kept: `Mosaic.from_plan` lays the same mosaics again, bit for bit."""
+        rows = [{"target": m.target, "pictures": list(m.pictures), "labels": list(m.labels)} for m in self.mosaics]
+        return {"heatproof_mosaics": 1, "grid": self.grid, "mosaics": rows}
+
+    @classmethod
+    def from_plan(cls, stored: Mapping[str, Any] | str | Path, of: Dataset, **fields: Any) -> Mosaic:
+        """Mosaics as they were planned: from `plan()`, or from a file that holds it as JSON."""
+        if isinstance(stored, str | Path):
+            try:
+                stored = json.loads(Path(stored).read_text())
+            except (OSError, ValueError) as error:
+                raise BadInput(f"{stored} must be a plan of mosaics in JSON, got: {error}") from error
+        try:
+            laid = tuple(Laid(m["target"], tuple(m["pictures"]), tuple(m["labels"])) for m in stored["mosaics"])  # type: ignore[index]
+            grid = int(stored["grid"])  # type: ignore[index]
+        except (KeyError, TypeError) as error:
+            raise BadInput(f"a plan of mosaics must hold grid and mosaics (target, pictures, labels): {error}") from error
+        if not laid or any(len(m.pictures) != grid**2 or len(m.labels) != grid**2 for m in laid):
+            raise BadInput(f"every mosaic of the plan must hold {grid**2} pictures and labels")
+        return cls(of=of, grid=grid, laid=laid, **fields)
+
+    def __len__(self) -> int:
+        return len(self.mosaics)
+
+    def ids(self) -> tuple[str, ...]:
+        """The number, the class and where it stands: `0007-class3-TDDT`."""
+        shown = ("".join("T" if label == m.target else "D" for label in m.labels) for m in self.mosaics)
+        return tuple(f"{i:04d}-class{m.target}-{where}" for i, (m, where) in enumerate(zip(self.mosaics, shown, strict=True)))
+
+    def digest(self, indices: Sequence[int], /) -> str:
+        told: list[Any] = [self.grid, self.resize, self.task]
+        for mosaic in (self.mosaics[i] for i in indices):
+            told += [mosaic.target, mosaic.labels, self.pictures.digest(self._places(mosaic))]
+        return hashlib.sha256(repr(told).encode()).hexdigest()[:32]
+
+    def batch(self, indices: Sequence[int], /) -> Batch:
+        ids = self.ids()
+        wanted = [self.mosaics[i] for i in indices]
+        places = sorted({place for mosaic in wanted for place in self._places(mosaic)})
+        tiles = self.pictures.batch(places)
+        row = {identity: at for at, identity in enumerate(tiles.ids)}
+        missing, kept = {}, []
+        for index, mosaic in zip(indices, wanted, strict=True):
+            lost = [picture for picture in mosaic.pictures if picture not in row]
+            if lost:
+                missing[ids[index]] = f"{lost[0]}: {tiles.missing.get(lost[0], 'cannot be read')}"
+            else:
+                kept.append((index, mosaic))
+        rows = torch.tensor([[row[p] for p in mosaic.pictures] for _, mosaic in kept], dtype=torch.int64)
+        shown = tiles.images[rows.view(-1, self.grid**2)]
+        images = self._sized(tiled(shown, self.grid), tiles.images)
+        targets = torch.tensor([mosaic.target for _, mosaic in kept], dtype=torch.int64)
+        classes = torch.tensor([mosaic.labels for _, mosaic in kept], dtype=torch.int64).view(-1, self.grid**2)
+        return Batch(
+            images=images,
+            targets=targets,
+            ids=tuple(ids[index] for index, _ in kept),
+            regions=target_regions(classes, targets, *images.shape[2:]),
+            labels={self.task or self._task: targets},
+            missing=missing,
+        )
+
+    @property
+    def _task(self) -> str:
+        return self._labelled[0]
+
+    def _sized(self, mosaics: Images, pictures: Images) -> Images:
+        if not self.resize or not len(mosaics):
+            return mosaics
+        size = tuple(pictures.shape[2:])
+        return F.interpolate(mosaics, size, mode="bilinear", antialias=True).clamp(0, 1)
+
+    @cached_property
+    def _index(self) -> dict[str, int]:
+        return {identity: at for at, identity in enumerate(self.pictures.ids())}
+
+    def _places(self, mosaic: Laid) -> list[int]:
+        absent = [picture for picture in mosaic.pictures if picture not in self._index]
+        if absent:
+            raise BadInput(f"the plan needs the picture {absent[0]!r}, which {self.of.name!r} does not hold")
+        return [self._index[picture] for picture in mosaic.pictures]

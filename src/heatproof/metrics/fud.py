@@ -1,0 +1,186 @@
+"""FUD: keep what the map calls important, let a diffusion model draw the rest again, and see if the class
+survives.
+
+The removed pixels are drawn by a prior that knows nothing of the class; near the end a term against the
+class keeps
+the prior from painting it back. What is left of the model's confidence was carried by what was kept. The
+term is an
+attack on the model as well, so a score is never given without its controls: the random and the inverted
+order, no
+guidance, and guidance alone on a picture from which nothing was removed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from heatproof.errors import BadInput
+from heatproof.models import engine
+from heatproof.occlusion.diffusion import priors
+from heatproof.occlusion.diffusion.guidance import Guidance
+from heatproof.occlusion.diffusion.reconstruct import Begin, reconstruct
+from heatproof.occlusion.diffusion.sampler import Sampler
+from heatproof.occlusion.keeping import kept_most
+from heatproof.occlusion.segmenters.pixels import Pixels
+from heatproof.occlusion.shown import Samples
+from heatproof.registry import metric
+from heatproof.types import Attribution, Batch, Curve, Maps, Scored, Segmenter, keyed_seed, read
+
+Control = Literal["random", "inverted", "no_guidance", "guidance_only"]
+CONTROLS: tuple[Control, ...] = ("random", "inverted", "no_guidance", "guidance_only")
+PROFILES = {
+    "fast": Sampler("ddim", 20, late_start=True),
+    "paper": Sampler("ddpm", 250, late_start=False),
+}
+
+
+@metric
+@dataclass(frozen=True)
+class Fud:
+    """FUD: the area under the model's confidence as the least important pixels are drawn again by a
+    diffusion model.
+
+    Notes give the same area for the controls. `score="gain"` is the area less that of a random order.
+
+    Paper: FUD, ICLR 2026, in-distribution faithfulness by diffusion
+    """
+
+    prior: Any = "embedded"  # or `diffusers:FOLDER_OR_HUB_ID`, or a Denoiser
+    profile: Literal["fast", "paper"] = "fast"  # DDIM-20 with late start, or 250 ancestral steps
+    scale: float = 4.0  # of the term against the class
+    window: Literal["late", "wide"] = (
+        "late"  # it acts in the last 5 % of the noise schedule, or in all but the first
+    )
+    levels: tuple[float, ...] = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)  # kept shares
+    draws: int = 2
+    segmenter: Segmenter = field(default_factory=Pixels)  # what is kept or removed together
+    mask: Literal["hard", "soft"] = "hard"
+    score: Literal["area", "gain"] = "area"
+    controls: tuple[Control, ...] = CONTROLS
+
+    higher_is_better: ClassVar[bool] = True
+    measures: ClassVar[Literal["faithfulness"]] = "faithfulness"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "levels", tuple(sorted(self.levels, reverse=True)))
+        controls = (self.controls,) if isinstance(self.controls, str) else tuple(self.controls)
+        object.__setattr__(self, "controls", controls)
+        if not self.levels or not all(0 <= level < 1 for level in self.levels):
+            raise BadInput(
+                f"levels of fud must be kept shares from 0 up to but not including 1, got {self.levels}"
+            )
+        if self.draws < 1:
+            raise BadInput(f"draws of fud must be at least 1, got {self.draws}")
+        if self.profile not in PROFILES:
+            raise BadInput(f"profile of fud must be one of {', '.join(PROFILES)}, got {self.profile!r}")
+        if not set(self.controls) <= set(CONTROLS):
+            raise BadInput(f"controls of fud must be among {', '.join(CONTROLS)}, got {self.controls}")
+
+    @property
+    def sampler(self) -> Sampler:
+        return replace(PROFILES[self.profile], mask=self.mask)
+
+    @property
+    def removed(self) -> Tensor:
+        return torch.tensor([0.0, *(1 - level for level in self.levels)], dtype=torch.float64)
+
+    def __call__(self, attribution: Attribution, /) -> Scored:
+        curve = self.curve(attribution, attribution.maps)
+        values = self.area(curve)
+        beside = self.beside(attribution)
+        if self.score == "gain":
+            chance = beside.get("random", None)
+            chance = (
+                self.area(self.curve(attribution, _random(attribution.batch))) if chance is None else chance
+            )
+            values = values - chance
+        notes = tuple(
+            ", ".join(f"{name.replace('_', ' ')} {float(areas[row]):.3f}" for name, areas in beside.items())
+            for row in range(len(values))
+        )
+        return Scored(values, notes, Curve(self.removed, curve))
+
+    def beside(self, attribution: Attribution) -> dict[str, Tensor]:
+        """The areas of the controls asked for, each per image."""
+        curves = {
+            "random": lambda: self.curve(attribution, _random(attribution.batch)),
+            "inverted": lambda: self.curve(attribution, -attribution.maps),
+            "no_guidance": lambda: self.curve(attribution, attribution.maps, scale=0.0),
+            "guidance_only": lambda: self.curve(attribution, attribution.maps, begin="original"),
+        }
+        return {name: self.area(curves[name]()) for name in self.controls}
+
+    def area(self, curve: Tensor) -> Tensor:
+        """(B,): the mean height of the curve over the removed share."""
+        return torch.trapezoid(curve, self.removed, dim=1) / (self.removed[-1] - self.removed[0])
+
+    def curve(
+        self, attribution: Attribution, maps: Maps, scale: float | None = None, begin: Begin = "noise"
+    ) -> Tensor:
+        """(B, 1 + levels) float64: confidence in the target on the whole picture and at every level, mean
+        over draws."""
+        model, batch = attribution.model, attribution.batch
+        shares = []
+        for draw in range(self.draws):
+            pictures = self.drawn(attribution, maps, draw, scale, begin)
+            shares.append(_confidence(attribution, pictures.flatten(0, 1)).view(len(batch), -1))
+        whole = read(engine.forward(model, batch.images), batch.targets, "probability").double().cpu()
+        return torch.cat([whole[:, None], torch.stack(shares).mean(0)], 1)
+
+    def drawn(
+        self,
+        attribution: Attribution,
+        maps: Maps,
+        draw: int,
+        scale: float | None = None,
+        begin: Begin = "noise",
+    ) -> Tensor:
+        """(B, K, C, H, W): the reconstructions at every level, in one flat batch; noise is shared by all
+        methods."""
+        batch = attribution.batch
+        keep = kept_most(maps, batch, self.segmenter, self.levels)
+        rows = torch.arange(len(batch)).repeat_interleave(len(self.levels)).to(batch.images.device)
+        seeds = [keyed_seed(batch.seed, identity, "fud", draw) for identity in batch.ids for _ in self.levels]
+        guidance = Guidance(self.scale if scale is None else scale, self.window)
+        pictures = reconstruct(
+            priors.find(self.prior),
+            batch.images[rows],
+            keep.flatten(0, 1),
+            seeds,
+            self.sampler,
+            (guidance, attribution.model, batch.targets[rows]),
+            begin,
+        )
+        levels: Tensor = pictures.unflatten(0, (len(batch), len(self.levels)))
+        return levels
+
+    def samples(self, attribution: Attribution, /) -> Samples:
+        """What the model is shown, first draw."""
+        pictures = self.drawn(attribution, attribution.maps, 0)
+        return Samples(pictures, self.removed[1:].expand(len(pictures), -1))
+
+    def control_samples(self, attribution: Attribution, /) -> dict[str, Samples]:
+        """What the model is shown without guidance, and with guidance alone."""
+        maps, count = attribution.maps, len(attribution.batch)
+        removed = self.removed[1:].expand(count, -1)
+        return {
+            "no guidance": Samples(self.drawn(attribution, maps, 0, scale=0.0), removed),
+            "guidance only": Samples(self.drawn(attribution, maps, 0, begin="original"), removed),
+        }
+
+
+def _random(batch: Batch) -> Maps:
+    size = batch.images.shape[2:]
+    return torch.stack([torch.rand(size, generator=dice) for dice in batch.generators("fud random")]).to(
+        batch.images.device
+    )
+
+
+def _confidence(attribution: Attribution, pictures: Tensor) -> Tensor:
+    targets = attribution.batch.targets
+    rows = targets.repeat_interleave(len(pictures) // max(1, len(targets)))
+    return read(engine.forward(attribution.model, pictures), rows, "probability").double().cpu()

@@ -1,0 +1,99 @@
+"""Infidelity: how far the map is from saying what the answer does when the picture is disturbed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+from torch import Generator, Tensor
+
+from heatproof.errors import BadInput
+from heatproof.models import engine
+from heatproof.occlusion.imputers.mean import IMAGENET_MEAN, coloured
+from heatproof.occlusion.shown import Samples
+from heatproof.registry import metric
+from heatproof.types import Attribution, Readout, Scored, read
+
+
+def infidelity(said: Tensor, changed: Tensor) -> Tensor:
+    """(B, M) what the map says and what the answer did -> (B,) mean squared error at the map's best scale."""
+    power = said.square().sum(-1)
+    scale = torch.where(
+        power > 0, (said * changed).sum(-1) / power.clamp_min(1e-300), torch.zeros_like(power)
+    )
+    return (scale[:, None] * said - changed).square().mean(-1)
+
+
+@metric
+@dataclass(frozen=True)
+class Infidelity:
+    """The squared error between what the map says of random disturbances and what the answer does, at the
+    best scale.
+
+    `square` hides squares: the map's sum over the square should be the drop. `gaussian` adds noise, the same
+    in all
+    channels: the map times the noise should be the drop, which suits gradient-like maps.
+
+    Paper: Yeh et al. 2019, "On the (In)fidelity and Sensitivity of Explanations"
+    """
+
+    disturbance: Literal["square", "gaussian"] = "square"
+    count: int = 100  # disturbances, the same for all methods
+    largest: float = 0.36  # side of the largest square as a share of the picture's
+    deviation: float = 0.2  # of the noise
+    colour: tuple[float, ...] = IMAGENET_MEAN  # of hidden squares
+    readout: Readout = "logit"
+
+    higher_is_better: ClassVar[bool] = False
+    measures: ClassVar[Literal["faithfulness"]] = "faithfulness"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "colour", tuple(self.colour))
+        if self.disturbance not in ("square", "gaussian"):
+            raise BadInput(f"disturbance must be 'square' or 'gaussian', got {self.disturbance!r}")
+        if self.count < 2:
+            raise BadInput(f"infidelity needs at least 2 disturbances, got {self.count}")
+
+    def __call__(self, attribution: Attribution, /) -> Scored:
+        model, batch = attribution.model, attribution.batch
+        said, changed = [], []
+        whole = read(engine.forward(model, batch.images), batch.targets, self.readout).double()
+        for row in range(len(batch)):
+            moved, weights = self.disturbed(attribution, row, self.count)
+            targets = batch.targets[row].expand(self.count)
+            changed.append(whole[row] - read(engine.forward(model, moved), targets, self.readout).double())
+            said.append((weights.double() * attribution.maps[row].double()).flatten(1).sum(1))
+        return Scored(infidelity(torch.stack(said), torch.stack(changed)).cpu())
+
+    def disturbed(self, attribution: Attribution, row: int, count: int) -> tuple[Tensor, Tensor]:
+        """(M, C, H, W) disturbed pictures, and (M, H, W) what multiplies the map: hidden or not, or how much
+        darker."""
+        batch = attribution.batch
+        picture = batch.images[row]
+        dice = batch.generators(f"infidelity {self.disturbance}")[row]
+        if self.disturbance == "square":
+            hidden = squares(count, picture.shape[1], picture.shape[2], self.largest, dice).to(picture.device)
+            moved = torch.where(hidden[:, None], coloured(self.colour, picture[None]), picture)
+            return moved, hidden.to(picture.dtype)
+        noise = self.deviation * torch.randn(count, 1, *picture.shape[1:], generator=dice).to(picture)
+        moved = (picture - noise).clamp(0, 1)
+        return moved, (picture - moved).mean(1)
+
+    def samples(self, attribution: Attribution, /) -> Samples:
+        """What the model is shown: nine disturbances of each picture."""
+        both = [self.disturbed(attribution, row, 9) for row in range(len(attribution.batch))]
+        changed = torch.stack([(weights != 0).flatten(1).double().mean(1) for _, weights in both])
+        return Samples(torch.stack([moved for moved, _ in both]), changed.cpu())
+
+
+def squares(count: int, height: int, width: int, largest: float, dice: Generator) -> Tensor:
+    """(count, H, W) bool: squares of every size up to the largest, wholly inside, anywhere."""
+    most = max(1, int(largest * min(height, width)))
+    sides = torch.randint(1, most + 1, (count,), generator=dice)
+    top = (torch.rand(count, generator=dice) * (height - sides + 1)).long()
+    left = (torch.rand(count, generator=dice) * (width - sides + 1)).long()
+    down, along = torch.arange(height), torch.arange(width)
+    tall = (down >= top[:, None]) & (down < (top + sides)[:, None])
+    wide = (along >= left[:, None]) & (along < (left + sides)[:, None])
+    return tall[:, :, None] & wide[:, None, :]

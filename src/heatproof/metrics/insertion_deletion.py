@@ -1,0 +1,80 @@
+"""Insertion and deletion: pixels come to a blurred picture, or go from a whole one, the most important
+first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+from torch import Tensor
+
+from heatproof.occlusion.game import Game, Occlusion, game_of
+from heatproof.occlusion.imputers.blur import Blur
+from heatproof.occlusion.imputers.mean import Mean
+from heatproof.occlusion.orders import area, lots, pooled, removal_ranks, removals
+from heatproof.occlusion.segmenters.pixels import Pixels
+from heatproof.occlusion.shown import Samples, shown
+from heatproof.registry import metric
+from heatproof.types import Attribution, Curve, Readout, Scored
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """Pixels change sides in equal steps, the most important first."""
+
+    occlusion: Occlusion = field(default_factory=lambda: Occlusion(Mean(), Pixels(), 1))
+    readout: Readout = "probability"
+    points: int = 33  # of the curve, both ends included
+
+    measures: ClassVar[Literal["faithfulness"]] = "faithfulness"
+    comes: ClassVar[bool] = False
+
+    def __call__(self, attribution: Attribution, /) -> Scored:
+        game = game_of(attribution.model, attribution.batch, self.occlusion, self.readout)
+        visible, x = self.coalitions(game, attribution, self.points)
+        curve = Curve(x, game.value(visible))
+        return Scored(area(curve), curve=curve)
+
+    def coalitions(self, game: Game, attribution: Attribution, points: int) -> tuple[Tensor, Tensor]:
+        """(B, K, n) who is visible at each step, and (B, K) the share of the area that has changed sides."""
+        ranks = removal_ranks(pooled(game, attribution.maps), lots(game.batch, game.counts, "ties"))
+        moved = removals(game.counts, "linear", points)
+        first = ranks[:, None, :] < moved[:, :, None]
+        sizes = game.sizes
+        x = (first * sizes[:, None]).sum(2) / sizes.sum(1, keepdim=True)
+        return (first if self.comes else ~first), x
+
+    def samples(self, attribution: Attribution, /) -> Samples:
+        """What the model is shown at nine equal steps between the ends."""
+        game = game_of(attribution.model, attribution.batch, self.occlusion, self.readout)
+        visible, x = self.coalitions(game, attribution, 11)
+        visible, x = visible[:, 1:-1], x[:, 1:-1]
+        flat = game.segments.flatten(1)[:, None].expand(-1, visible.shape[1], -1)
+        keep = visible.to(flat.device).gather(2, flat).unflatten(2, tuple(game.segments.shape[1:]))
+        return Samples(shown(attribution.batch, keep, self.occlusion), 1 - x if self.comes else x)
+
+
+@metric
+@dataclass(frozen=True)
+class Deletion(_Steps):
+    """The area under the model's confidence as the most important pixels take the mean colour: lower is
+    better.
+
+    Paper: Petsiuk et al. 2018, "RISE: Randomized Input Sampling for Explanation of Black-box Models"
+    """
+
+    higher_is_better: ClassVar[bool] = False
+
+
+@metric
+@dataclass(frozen=True)
+class Insertion(_Steps):
+    """The area under the model's confidence as the most important pixels come back to a blurred picture:
+    higher is better.
+
+    Paper: Petsiuk et al. 2018, "RISE: Randomized Input Sampling for Explanation of Black-box Models"
+    """
+
+    occlusion: Occlusion = field(default_factory=lambda: Occlusion(Blur(5.0), Pixels(), 1))
+    higher_is_better: ClassVar[bool] = True
+    comes: ClassVar[bool] = True

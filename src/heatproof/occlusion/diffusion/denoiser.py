@@ -1,0 +1,143 @@
+"""Diffusion priors, whatever their make, as one thing: which noise is in this picture?"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import sqrt
+from typing import Any, Literal, Protocol, runtime_checkable
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor, nn
+
+from heatproof.errors import BadInput, BadModel
+from heatproof.occlusion.diffusion.schedule import alphas_cumprod
+from heatproof.types import Images
+
+Predicts = Literal["noise", "velocity", "picture"]
+
+
+@runtime_checkable
+class Denoiser(Protocol):
+    """`(x, t) -> eps`: the noise in pictures x, in [-1, 1] but for the noise, at step t of the prior's
+    schedule."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def revision(self) -> str:
+        """A hash of the weights: what is drawn depends on them."""
+        ...
+
+    @property
+    def alphas_cumprod(self) -> Tensor:
+        """(T,) the share of the picture's power that is left at each step."""
+        ...
+
+    @property
+    def channels(self) -> int: ...
+
+    @property
+    def size(self) -> int | None:
+        """The side of the pictures it was trained on; None if any will do."""
+        ...
+
+    @property
+    def multiple(self) -> int:
+        """Sides must be divisible by this, because the network halves them."""
+        ...
+
+    def __call__(self, x: Tensor, t: int, /) -> Tensor: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """Any network `(x, t) -> C or 2C channels` as a denoiser; learned variances, if any, are left aside."""
+
+    name: str
+    network: nn.Module
+    alphas_cumprod: Tensor = field(default_factory=alphas_cumprod)
+    channels: int = 3
+    size: int | None = None
+    multiple: int = 1
+    predicts: Predicts = "noise"
+
+    def __post_init__(self) -> None:
+        self.network.eval().requires_grad_(False)
+
+    @cached_property
+    def revision(self) -> str:
+        digest = hashlib.sha256(f"{self.predicts} {self.alphas_cumprod.tolist()}".encode())
+        for name, value in sorted(self.network.state_dict().items()):
+            digest.update(
+                name.encode() + value.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes()
+            )
+        return digest.hexdigest()[:16]
+
+    def recipe(self) -> dict[str, str]:
+        return {"prior": self.name, "revision": self.revision}
+
+    @torch.no_grad()
+    def __call__(self, x: Tensor, t: int, /) -> Tensor:
+        known = next(self.network.parameters(), x)
+        if known.device != x.device:
+            self.network.to(x.device)
+        steps = torch.full((len(x),), t, device=x.device, dtype=torch.int64)
+        answer: Any = self.network(x.to(known.dtype), steps)
+        answer = getattr(answer, "sample", answer)
+        if not isinstance(answer, Tensor) or answer.shape[1:] not in (
+            x.shape[1:],
+            (2 * x.shape[1], *x.shape[2:]),
+        ):
+            got = tuple(getattr(answer, "shape", ())) or type(answer).__name__
+            raise BadModel(
+                f"prior {self.name!r} must answer {tuple(x.shape)} with as many channels or twice as many, "
+                f"got {got}"
+            )
+        said = answer[:, : x.shape[1]].to(x.dtype)
+        share = float(self.alphas_cumprod[t])
+        if self.predicts == "velocity":
+            return sqrt(share) * said + sqrt(1 - share) * x
+        if self.predicts == "picture":
+            return (x - sqrt(share) * said) / sqrt(1 - share)
+        return said
+
+
+_fine: WeakKeyDictionary[Any, set[tuple[int, ...]]] = WeakKeyDictionary()
+
+
+def check(denoiser: Denoiser, images: Images) -> None:
+    """Raise before any work is done if this prior cannot paint these pictures."""
+    _, channels, height, width = images.shape
+    known = _fine.setdefault(denoiser, set())
+    if (channels, height, width) in known:
+        return
+    if channels != denoiser.channels:
+        raise BadInput(
+            f"prior {denoiser.name!r} paints pictures with {denoiser.channels} channels, these have "
+            f"{channels}: choose a prior trained on such pictures"
+        )
+    if denoiser.size is not None and (height, width) != (denoiser.size, denoiser.size):
+        raise BadInput(
+            f"prior {denoiser.name!r} was trained on {denoiser.size}×{denoiser.size} pictures, these are "
+            f"{height}×{width}: view the pictures at {denoiser.size} or choose another prior"
+        )
+    if height % denoiser.multiple or width % denoiser.multiple:
+        raise BadInput(
+            f"prior {denoiser.name!r} halves its pictures and needs sides divisible by {denoiser.multiple}, "
+            f"got {height}×{width}"
+        )
+    steps = len(denoiser.alphas_cumprod)
+    noise = torch.randn(1, channels, height, width, generator=torch.Generator().manual_seed(0)).to(images)
+    for t in (steps - 1, steps // 2, 0):
+        said = denoiser(noise, t)
+        if said.shape != noise.shape or not bool(said.isfinite().all()):
+            raise BadModel(
+                f"prior {denoiser.name!r} must answer with finite noise of shape {tuple(noise.shape)}, got "
+                f"{'NaN or infinity' if said.shape == noise.shape else tuple(said.shape)} at step {t}: "
+                "its weights are broken or were loaded into another network"
+            )
+    known.add((channels, height, width))

@@ -1,0 +1,119 @@
+"""Draw removed pixels again: the prior's steps on what is hidden, the picture itself on what is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import sqrt
+
+import torch
+from torch import Tensor
+
+from heatproof.occlusion.diffusion.denoiser import Denoiser
+from heatproof.occlusion.diffusion.guidance import AntiClass
+from heatproof.occlusion.diffusion.sampler import Sampler, ddim, ddpm_deviation, ddpm_mean, guess
+from heatproof.occlusion.diffusion.schedule import trailing
+from heatproof.occlusion.imputers.drawn import drawn
+from heatproof.occlusion.imputers.nearest import Nearest
+from heatproof.types import Images, Keep, keyed_seed
+
+
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """Rows that are drawn together: all stand at the same step, each with its own noise."""
+
+    denoiser: Denoiser
+    images: Images
+    keep: Keep
+    seeds: Sequence[int]  # one per row; rows with the same seed share all noise
+    sampler: Sampler
+
+    @cached_property
+    def times(self) -> list[int]:
+        return trailing(self.sampler.steps, len(self.denoiser.alphas_cumprod))
+
+    @cached_property
+    def shares(self) -> list[float]:
+        """The picture's share of the power at each visited step, and 1 at the end."""
+        return [*(float(self.denoiser.alphas_cumprod[t]) for t in self.times), 1.0]
+
+    @cached_property
+    def first(self) -> Tensor:
+        """(B,) the step each row begins at."""
+        removed = (~self.keep).flatten(1).double().mean(1).tolist()
+        return torch.tensor([self.sampler.first(share) for share in removed])
+
+    @cached_property
+    def clean(self) -> Tensor:
+        return self.images * 2 - 1
+
+    def noise(self, purpose: str) -> Tensor:
+        """Keyed by the row's seed and what it is for: the same whatever the batch mates."""
+        seeds = [keyed_seed(seed, purpose) for seed in self.seeds]
+        shape = self.images.shape[1:]
+        return drawn(seeds, self.images, lambda dice: torch.randn(shape, generator=dice))
+
+    def begun(self) -> Tensor:
+        """Every row at its own first step: noise, or for a late start a noised rough fill."""
+        noise = self.noise("start")
+        late = (self.first > 0) & (self.first < self.sampler.steps)
+        share = torch.tensor([self.shares[i] for i in self.first.tolist()]).to(noise)[:, None, None, None]
+        if not bool(late.any()):
+            return noise
+        rows = late.nonzero().flatten().to(self.images.device)
+        state = noise.clone()
+        rough = Nearest()(self.images[rows], self.keep[rows]) * 2 - 1
+        state[rows] = share[rows].sqrt() * rough + (1 - share[rows]).sqrt() * noise[rows]
+        return state
+
+    def noised(self, step: int) -> Tensor:
+        """The whole picture with the noise of that step: what guidance alone would begin from."""
+        share = self.shares[step]
+        return sqrt(share) * self.clean + sqrt(1 - share) * self.noise("start")
+
+    def steps(self, state: Tensor, begin: int, end: int, against: AntiClass | None = None) -> Tensor:
+        """The state taken from step `begin` to step `end`; rows that begin later wait until then."""
+        state = state.clone()
+        for step in range(begin, end):
+            rows = ((self.first <= step) & (self.first < self.sampler.steps)).nonzero().flatten()
+            if len(rows):
+                rows = rows.to(state.device)
+                state[rows] = self._step(state, step, rows, against)
+        return state
+
+    def _step(self, state: Tensor, step: int, rows: Tensor, against: AntiClass | None) -> Tensor:
+        share, after = self.shares[step], self.shares[step + 1]
+        x = self._held(state[rows], step, rows)
+        eps = self.denoiser(x, self.times[step])
+        clean = guess(x, eps, share)
+        slopes = against.gradient(x, clean, share, rows) if against else None
+        if self.sampler.kind == "ddim":
+            if slopes is not None:
+                eps = eps + sqrt(1 - share) * slopes
+                clean = guess(x, eps, share)
+            return ddim(clean, eps, after)
+        mean = ddpm_mean(x, clean, share, after)
+        if slopes is not None:
+            mean = mean - (1 - share / after) * slopes
+        deviation = ddpm_deviation(share, after)
+        return mean + deviation * self.noise(f"step {self.times[step]}")[rows] if deviation else mean
+
+    def _held(self, x: Tensor, step: int, rows: Tensor) -> Tensor:
+        """Kept pixels where they belong at this step."""
+        share = self.shares[step]
+        known = self.clean[rows]
+        if self.sampler.known == "noised":
+            known = sqrt(share) * known + sqrt(1 - share) * self.noise(f"known {self.times[step]}")[rows]
+        if self.sampler.mask == "soft":
+            lost = 1 - share / self.shares[step + 1]
+            known = x + min(1.0, lost / (2 * self.sampler.pull**2)) * (known - x)
+        return torch.where(self.keep[rows][:, None], known, x)
+
+    def done(self, state: Tensor) -> Images:
+        """As a picture of 256 steps of brightness, its kept pixels bit for bit those of the image (hard
+        mask)."""
+        painted = ((state.clamp(-1, 1) + 1) * 127.5).round() / 255
+        whole = (self.first == self.sampler.steps).to(self.keep.device)[:, None, None]
+        kept = self.keep if self.sampler.mask == "hard" else self.keep & whole
+        return torch.where(kept[:, None], self.images, painted.to(self.images))

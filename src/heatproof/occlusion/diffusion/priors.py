@@ -1,0 +1,102 @@
+"""Where priors come from: the embedded one, a diffusers folder or hub id."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from functools import lru_cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import load as read_safetensors
+
+from heatproof.errors import BadInput, BadModel, Missing
+from heatproof.models.torchvision_repair import import_torchvision
+from heatproof.occlusion.diffusion.denoiser import Denoiser, Predicts, Prior
+from heatproof.occlusion.diffusion.schedule import alphas_cumprod
+from heatproof.occlusion.diffusion.unet import UNet
+
+_PREDICTS: dict[str, Predicts] = {"epsilon": "noise", "v_prediction": "velocity", "sample": "picture"}
+
+
+def find(prior: Any) -> Denoiser:
+    """A denoiser as it is, or by name: `embedded`, or `diffusers:` and a local folder or hub id."""
+    if isinstance(prior, str):
+        return _named(prior)
+    if isinstance(prior, Denoiser):
+        return prior
+    raise BadInput(f"a prior must be a name or a Denoiser, got {type(prior).__name__}")
+
+
+@lru_cache(maxsize=4)
+def _named(name: str) -> Denoiser:
+    kind, _, place = name.partition(":")
+    if name == "embedded":
+        return embedded()
+    if kind == "diffusers" and place:
+        return from_diffusers(place)
+    raise BadInput(f"a prior must be 'embedded' or 'diffusers:FOLDER_OR_HUB_ID', got {name!r}")
+
+
+def embedded() -> Prior:
+    """The prior of the embedded pictures, 64×64."""
+    try:
+        stored = (files("heatproof.occlusion.diffusion") / "trained" / "prior.safetensors").read_bytes()
+    except FileNotFoundError:
+        raise BadModel(
+            "the embedded prior is not in this installation: `heatproof train prior` makes it"
+        ) from None
+    network = UNet()
+    network.load_state_dict({name: value.float() for name, value in read_safetensors(stored).items()})
+    return Prior("embedded", network, channels=3, size=64, multiple=network.multiple, predicts="velocity")
+
+
+def about() -> dict[str, Any]:
+    """The embedded prior's recipe and loss curve."""
+    told: dict[str, Any] = json.loads(
+        (files("heatproof.occlusion.diffusion") / "trained" / "prior.json").read_text()
+    )
+    return told
+
+
+def from_diffusers(place: str) -> Prior:
+    """A `UNet2DModel`, alone or inside a pipeline, from a local folder or the hub; its own schedule if it
+    has one."""
+    with suppress(Missing):  # diffusers can do without torchvision, but not with a broken one
+        import_torchvision("diffusers")
+    try:
+        from diffusers import DDPMScheduler, UNet2DModel
+    except ImportError as error:
+        raise Missing.package("diffusers", "diffusion", "a diffusers prior") from error
+    local = Path(place).expanduser()
+    at = str(local) if local.exists() else place
+    failures = []
+    for folder in ("unet", None):
+        try:
+            network = UNet2DModel.from_pretrained(at, **({"subfolder": folder} if folder else {}))
+            break
+        except Exception as error:
+            failures.append(str(error).splitlines()[0][:200])
+    else:
+        raise BadModel(
+            f"{place!r} must be a folder or hub id of a diffusers UNet2DModel, got: {failures[-1]}"
+        )
+    shares, predicts = alphas_cumprod("linear"), "epsilon"
+    for folder in ("scheduler", None):
+        try:
+            scheduler = DDPMScheduler.from_pretrained(at, **({"subfolder": folder} if folder else {}))
+        except Exception:
+            continue
+        shares, predicts = scheduler.alphas_cumprod.double(), scheduler.config.prediction_type
+        break
+    size = network.config.sample_size
+    return Prior(
+        f"diffusers:{place}",
+        network,
+        shares,
+        channels=network.config.in_channels,
+        size=size if isinstance(size, int) else size[0] if size else None,
+        multiple=2 ** (len(network.config.block_out_channels) - 1),
+        predicts=_PREDICTS[predicts],
+    )

@@ -1,0 +1,59 @@
+"""One step from noise towards a picture, and which steps are taken."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import Literal
+
+from torch import Tensor
+
+from heatproof.errors import BadInput
+
+
+@dataclass(frozen=True)
+class Sampler:
+    """How removed pixels are drawn again."""
+
+    kind: Literal["ddim", "ddpm"] = "ddim"
+    steps: int = 20
+    known: Literal["clean", "noised"] = "clean"  # how kept pixels are shown to the prior on the way
+    mask: Literal["hard", "soft"] = "hard"  # kept pixels are set, or only pulled towards where they were
+    pull: float = 0.2  # of the soft mask: the standard deviation that kept pixels are allowed
+    late_start: bool = True  # little removed: begin from a rough fill, with less noise and fewer steps
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("ddim", "ddpm"):
+            raise BadInput(f"a sampler's kind must be 'ddim' or 'ddpm', got {self.kind!r}")
+        if not 1 <= self.steps <= 1000:
+            raise BadInput(f"a sampler's steps must be from 1 to 1000, got {self.steps}")
+
+    def first(self, removed: float) -> int:
+        """The step to begin at, given the removed share: 0 is pure noise, `steps` is nothing left to do."""
+        if removed == 0:
+            return self.steps
+        if not self.late_start:
+            return 0
+        noise = min(1.0, 0.3 + 0.7 * max(0.0, removed - 0.1) / 0.8)
+        return min(self.steps - 1, int((1 - noise) * self.steps + 1e-9))
+
+
+def guess(x: Tensor, eps: Tensor, share: float) -> Tensor:
+    """The clean picture that this noise implies, kept within [-1, 1]."""
+    return ((x - sqrt(1 - share) * eps) / sqrt(share)).clamp(-1, 1)
+
+
+def ddim(clean: Tensor, eps: Tensor, after: float) -> Tensor:
+    """The deterministic step: the clean guess with the same noise, less of it."""
+    return sqrt(after) * clean + sqrt(1 - after) * eps
+
+
+def ddpm_mean(x: Tensor, clean: Tensor, share: float, after: float) -> Tensor:
+    """The mean of the ancestral step."""
+    step = share / after
+    return (sqrt(after) * (1 - step) * clean + sqrt(step) * (1 - after) * x) / (1 - share)
+
+
+def ddpm_deviation(share: float, after: float) -> float:
+    """The standard deviation of the ancestral step: 0 at the last."""
+    return sqrt((1 - after) / (1 - share) * (1 - share / after))

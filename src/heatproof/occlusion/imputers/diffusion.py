@@ -1,0 +1,32 @@
+"""Hidden pixels are drawn again by a diffusion model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from heatproof.occlusion.diffusion import priors
+from heatproof.occlusion.diffusion.reconstruct import reconstruct
+from heatproof.occlusion.diffusion.sampler import Sampler
+from heatproof.occlusion.imputers.drawn import per_row
+from heatproof.registry import imputer
+from heatproof.types import Images, Keep
+
+
+@imputer
+@dataclass(frozen=True)
+class Diffusion:
+    """Hidden pixels are drawn again by an unconditional diffusion model that sees what is kept.
+
+    Paper: Lugmayr et al. 2022, "RePaint: Inpainting using Denoising Diffusion Probabilistic Models"
+    """
+
+    prior: Any = "embedded"  # or `diffusers:FOLDER_OR_HUB_ID`, or a Denoiser
+    sampler: Sampler = field(default_factory=Sampler)
+    random: ClassVar[bool] = True
+
+    def __call__(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Images:
+        rows = per_row(seeds, images, "diffusion")
+        painted = reconstruct(priors.find(self.prior), images, keep, rows, self.sampler)
+        return images.where(keep[:, None], painted)

@@ -1,0 +1,41 @@
+"""Hidden pixels take those of the same picture without its object: removal as it truly is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from heatproof.errors import NotApplicable
+from heatproof.registry import imputer
+from heatproof.types import Batch, Images, Imputer, Keep
+
+
+@imputer
+@dataclass(frozen=True)
+class Twin:
+    """Hidden pixels take those of the same picture without its object, where the data know that picture.
+
+    The reference that photographs do not have: nothing else is changed, and nothing is guessed.
+    """
+
+    def for_batch(self, batch: Batch, /) -> Imputer:
+        """Bound to pictures whose twins are known; the game calls this with the rows it is about to hide
+        parts of."""
+        if batch.twins is None:
+            raise NotApplicable("twin needs each picture without its object, and this data set has no twins")
+        return Bound(batch.twins)
+
+    def __call__(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Images:
+        raise NotApplicable(
+            "twin needs to know the data set's pictures without their object: use it inside a game"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """A twin imputer for these very rows."""
+
+    twins: Images
+
+    def __call__(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Images:
+        return images.where(keep[:, None], self.twins)

@@ -1,0 +1,1 @@
+"""What each paper prescribes: a protocol makes studies."""

@@ -1,0 +1,176 @@
+"""Threshold-free localisation: where do heatmaps look, without choosing a threshold first?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from heatproof import data, models
+from heatproof.data.two_factor.dataset import TwoFactor
+from heatproof.errors import BadInput
+from heatproof.methods.blur_ig import BlurIG
+from heatproof.methods.cam import GradCam
+from heatproof.methods.controls import Edges, Oracle, Random
+from heatproof.methods.guided_ig import GuidedIG
+from heatproof.methods.integrated import IGSmoothGrad, IntegratedGradients
+from heatproof.methods.lime import LIME
+from heatproof.methods.xrai import XRAI
+from heatproof.metrics.normalising import RULES, Choice
+from heatproof.metrics.pointing import PointingGame
+from heatproof.metrics.region_share import RegionShare, shares
+from heatproof.metrics.threshold_free import (
+    AUCIoU,
+    AveragePrecision,
+    ExactAUCIoU,
+    IoUByArea,
+    RelevanceMass,
+)
+from heatproof.models.calibration import calibrate
+from heatproof.registry import protocol
+from heatproof.study import Study
+from heatproof.types import AnyMethod, Dataset, Metric, Model
+
+Preset = Literal["default", "paper"]
+
+SCALE = (0.4, 0.85)  # 4 % to 50 % of the picture; beyond, the embedded models no longer know the object
+
+
+def contestants(preset: Preset, temperature: float, cam_layer: str = "") -> list[AnyMethod]:
+    """The paper's seven methods; `default` has fewer steps and noisy copies: minutes on a CPU.
+
+    Gradients are pooled by magnitude over the colour channels, as the library behind the paper draws them.
+    """
+    full = preset == "paper"
+    return [
+        XRAI(steps=100 if full else 20),
+        LIME(samples=1000 if full else 250, kernel_width=1.0, alpha=10.0, top=5, temperature=temperature),
+        GradCam(layer=cam_layer),
+        IntegratedGradients(steps=25, baseline="mean", pooling="abs_sum"),
+        BlurIG(steps=100 if full else 25, pooling="abs_sum"),
+        IGSmoothGrad(steps=25 if full else 10, baseline="mean", draws=25 if full else 8, mode="squared"),
+        GuidedIG(steps=25, fraction=0.5, max_dist=1.0, baseline="mean", pooling="abs_sum"),
+    ]
+
+
+@protocol
+@dataclass(frozen=True)
+class ThresholdFree:
+    """IoU with the true region over all thresholds, by object size, with the tests that say what is solid.
+
+    Runs on the embedded data, a folder of pictures with a folder of masks, or HAM10000. `preset="paper"`
+    has the published settings. LIME reads probabilities, so its logits are divided by a temperature: given,
+    or fitted on `held_out` (a data set of one's own; for embedded models the embedded one), else 1. Strata
+    of region size are cut at percentiles of the pictures judged, or of the data set `pool`, or at fixed
+    shares (`cutoffs`).
+
+    Paper: Aksoy 2025, "Systematic Evaluation of Attribution Methods: Eliminating Threshold Bias and Revealing
+    Method-Dependent Performance Patterns" (arXiv 2509.03176)
+    """
+
+    preset: Preset = "default"
+    rule: Choice = "by_method"
+    thresholds: int = 19
+    area: Literal["mean_height", "paper"] = "mean_height"
+    cam_layer: str = ""
+    temperature: float | None = None
+    held_out: Dataset | str | None = None
+    percentiles: tuple[float, ...] = (33.0, 67.0)
+    pool: Dataset | str | None = None
+    cutoffs: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.preset not in ("default", "paper"):
+            raise BadInput(f"preset must be 'default' or 'paper', got {self.preset!r}")
+        if self.cutoffs is not None and self.pool is not None:
+            raise BadInput("strata are cut at percentiles of a pool or at fixed cutoffs: give one of the two")
+
+    def studies(
+        self,
+        models: Sequence[Model | str] | None = None,
+        datasets: Sequence[Dataset | str] | None = None,
+        methods: Sequence[AnyMethod | str] | None = None,
+    ) -> list[Study]:
+        """One study per model, because each has its own temperature."""
+        if models is None and datasets is not None:
+            raise BadInput("pictures of one's own need a model: name one, e.g. --model efficientnet-lite0")
+        chosen = [_model(one) for one in models or ["embedded:object"]]
+        pictures = [_dataset(one) for one in datasets or [TwoFactor(scale=SCALE)]]
+        return [self._study(model, pictures, methods) for model in chosen]
+
+    def metrics(self) -> list[Metric]:
+        """AUC-IoU under the chosen normalising rule and under every other, and what needs no rule at all."""
+        main = AUCIoU(self.rule, self.thresholds, self.area)
+        others: list[Metric] = [
+            AUCIoU(rule, self.thresholds, self.area) for rule in RULES if rule != self.rule
+        ]
+        free: list[Metric] = [
+            ExactAUCIoU(self.rule, area=self.area),
+            IoUByArea(),
+            AveragePrecision(),
+            RelevanceMass(),
+        ]
+        return [main, *free, PointingGame(), *others, RegionShare()]
+
+    def _study(
+        self, model: Model, datasets: list[Dataset], methods: Sequence[AnyMethod | str] | None
+    ) -> Study:
+        temperature, told = self._temperature(model) if methods is None else (1.0, "methods were given")
+        controls: list[AnyMethod] = [Random(), Edges(), Oracle()]
+        return Study(
+            models=[model],
+            datasets=datasets,
+            methods=methods or [*contestants(self.preset, temperature, self.cam_layer), *controls],
+            metrics=self.metrics(),
+            protocol="threshold_free",
+            limit=500 if self.preset == "paper" else 96,
+            notes={
+                "preset": self.preset,
+                "rule": self.rule,
+                "area": self.area,
+                "temperature": told,
+                "strata": self._strata(),
+            },
+        )
+
+    def _temperature(self, model: Model) -> tuple[float, Any]:
+        """T and how it came about; rounded, so that the last bits of a fit do not change LIME's recipe."""
+        if self.temperature is not None:
+            return self.temperature, "given"
+        held_out = self.held_out
+        if held_out is None and model.name.startswith("embedded:"):
+            held_out = TwoFactor("held_out", 300, scale=SCALE)
+        if held_out is None:
+            return 1.0, "not fitted: no held-out pictures were given"
+        fitted = calibrate(model, _seen_by(model, _dataset(held_out)))
+        return round(fitted.value, 3), fitted._asdict()
+
+    def _strata(self) -> dict[str, Any]:
+        if self.cutoffs is not None:
+            return {"rule": "fixed", "cutoffs": list(self.cutoffs)}
+        if self.pool is None:
+            return {"rule": "percentile of the evaluated set", "percentiles": list(self.percentiles)}
+        sizes = shares(_dataset(self.pool))
+        return {
+            "rule": "percentile of a pool",
+            "percentiles": list(self.percentiles),
+            "cutoffs": np.percentile(sizes, self.percentiles).tolist(),
+            "pool_size": len(sizes),
+        }
+
+
+def _model(given: Model | str) -> Model:
+    return models.load(given) if isinstance(given, str) else given
+
+
+def _dataset(given: Dataset | str) -> Dataset:
+    return data.load(given) if isinstance(given, str) else given
+
+
+def _seen_by(model: Model, dataset: Dataset) -> Dataset:
+    """Pictures from disk cut the way the model wants them."""
+    if getattr(dataset, "view", ...) is None:
+        return replace(dataset, view=model.view)  # type: ignore[type-var]
+    return dataset

@@ -1,0 +1,122 @@
+"""Small, medium and large regions apart."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+
+from heatproof.errors import HeatproofError
+from heatproof.report.charts import Estimate, interval_ranking, small_multiples
+from heatproof.report.reading import Panel, Reading
+from heatproof.report.typeset import MINUS, MISSING, counted, escape, number
+from heatproof.stats.strata import Strata, by_cutoffs, by_percentile, by_stratum, gain
+
+
+def size_strata(reading: Reading, panel: Panel, wanted: Mapping[str, Any]) -> str | None:
+    """Means by region size with their intervals, and how much each method gains from small to large."""
+    sizes = region_shares(reading, panel)
+    table = reading.table(panel)
+    table = table.loc[table.index.intersection(sizes.index)]
+    try:
+        strata = strata_of(sizes.loc[table.index], wanted)
+        means = by_stratum(table, strata, resamples=1000)
+    except HeatproofError as error:
+        return f'<p class="hole">No strata by size: {escape(error)}</p>' if len(sizes) else None
+    charts = [
+        (_caption(strata, at), _chart(reading, panel, means, name)) for at, name in enumerate(strata.names)
+    ]
+    cuts = ", ".join(f"{100 * cut:.1f} %" for cut in strata.cutoffs)
+    pool = f" of {counted(strata.pool_size, 'picture')}" if strata.pool_size else ""
+    said = f"By the region’s share of the picture, cut at {cuts} ({strata.rule}{pool})."
+    return (
+        f"<h4>By size of the region</h4><p>{escape(said)}</p>{small_multiples(charts)}"
+        f"{_gains(reading, means, strata)}"
+    )
+
+
+def region_shares(reading: Reading, panel: Panel) -> pd.Series[float]:
+    """The share of each picture that its region covers, by picture."""
+    named = reading.info.get("metrics", {})
+    labels = [label for label, about in named.items() if about.get("name") == "region_share"]
+    scores = reading.scores
+    chosen = scores["metric"].isin(labels) & (scores["status"] == "ok")
+    chosen &= (scores["dataset"] == panel.dataset) & (scores["model"] == panel.model)
+    return scores.loc[chosen].groupby("image", observed=True)["value"].first().astype(float)
+
+
+def strata_of(sizes: pd.Series[float], wanted: Mapping[str, Any]) -> Strata:
+    """Cut as the protocol asked: at percentiles of these sizes or of a pool, or at fixed shares."""
+    names = ("small", "medium", "large")
+    cutoffs = wanted.get("cutoffs")
+    if cutoffs is None:
+        percentiles = tuple(wanted.get("percentiles", (33.0, 67.0)))
+        return by_percentile(sizes, percentiles, names=_names(len(percentiles), names))
+    strata = by_cutoffs(sizes, cutoffs, names=_names(len(cutoffs), names))
+    if wanted.get("rule") != "percentile of a pool":
+        return strata
+    return replace(
+        strata,
+        rule="percentile of a pool",
+        percentiles=tuple(wanted["percentiles"]),
+        pool_size=int(wanted["pool_size"]),
+    )
+
+
+def _names(cuts: int, usual: tuple[str, ...]) -> tuple[str, ...]:
+    return usual if cuts == len(usual) - 1 else tuple(f"stratum {at + 1}" for at in range(cuts + 1))
+
+
+def _caption(strata: Strata, at: int) -> str:
+    low = f"over {100 * strata.cutoffs[at - 1]:.1f} %" if at else ""
+    high = f"up to {100 * strata.cutoffs[at]:.1f} %" if at < len(strata.cutoffs) else ""
+    return f"{strata.names[at]} · {counted(strata.n[at], 'image')} · {' '.join(filter(None, (low, high)))}"
+
+
+def _chart(reading: Reading, panel: Panel, means: pd.DataFrame, stratum: str) -> str:
+    estimates = [
+        Estimate(
+            str(row["method"]),
+            float(row["mean"]),
+            float(row["low"]),
+            float(row["high"]),
+            colour=reading.colours.get(str(row["method"])),
+            control=reading.is_control(str(row["method"])),
+            note=counted(int(row["n"]), "image"),
+        )
+        for row in means.loc[means["stratum"] == stratum].to_dict("records")
+    ]
+    title = f"{panel.metric} on {stratum} regions"
+    return interval_ranking(estimates, title=title, higher_is_better=reading.higher_is_better(panel.metric))
+
+
+def _gains(reading: Reading, means: pd.DataFrame, strata: Strata) -> str:
+    first, last = strata.names[0], strata.names[-1]
+    relative = gain(means, first, last)
+    told = {
+        (str(row["method"]), str(row["stratum"])): (float(row["mean"]), float(row["sd"]))
+        for row in means.to_dict("records")
+    }
+    rows = []
+    for method in [name for name in reading.methods if name in relative.index]:
+        pairs = [told[method, name] for name in strata.names]
+        cells = "".join(
+            f'<td class="num" data-v="{mean:.6g}">{number(mean)} ± {number(sd)}</td>' for mean, sd in pairs
+        )
+        change = float(relative[method])
+        words = f"{100 * change:+.0f} %".replace("-", MINUS) if math.isfinite(change) else MISSING
+        kind = ' class="control"' if reading.is_control(method) else ""
+        rows.append(
+            f'<tr{kind}><th scope="row">{escape(method)}</th>{cells}'
+            f'<td class="num" data-v="{change:.6g}">{words}</td></tr>'
+        )
+    heads = [*strata.names, f"{first} to {last}"]
+    head = "".join(f'<th scope="col" class="num"><button>{escape(name)}</button></th>' for name in heads)
+    return (
+        '<figure class="wide"><figcaption>Mean ± standard deviation by size of the region.</figcaption>'
+        '<div class="scroll"><table class="board sortable"><thead><tr><th scope="col"><button>method</button>'
+        f"</th>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div></figure>"
+    )

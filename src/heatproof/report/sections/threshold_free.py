@@ -1,0 +1,85 @@
+"""Threshold-free localisation: what size, threshold and normalising rule do to the ranking by AUC-IoU."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from heatproof.report.reading import Reading
+from heatproof.report.sections.blocks import section, unfolding
+from heatproof.report.sections.normalising_rules import normalising_rules
+from heatproof.report.sections.size_strata import size_strata
+from heatproof.report.sections.threshold_choice import threshold_choice
+from heatproof.report.typeset import counted, escape, number
+
+SHOWN = 2  # data sets and models in full; further ones are behind a fold
+PROTOCOL = "threshold_free"
+
+
+def threshold_free(reading: Reading) -> str | None:
+    """One part per data set and model that was judged by AUC-IoU under this protocol."""
+    label = main_metric(reading)
+    if label is None:
+        return None
+    pieces = []
+    for panel in reading.panels:
+        if panel.metric != label or reading.contenders(panel).empty:
+            continue
+        notes = notes_of(reading, panel.model)
+        parts = (
+            size_strata(reading, panel, notes.get("strata", {})),
+            threshold_choice(reading, panel, paper=notes.get("area") == "paper"),
+            normalising_rules(reading, panel),
+        )
+        name = f"{panel.model} on {panel.dataset}"
+        heading = f"<h3>{escape(name)}</h3>{_temperature(notes.get('temperature'))}"
+        pieces.append((name, f'<div class="metric">{heading}{"".join(part for part in parts if part)}</div>'))
+    if not pieces:
+        return None
+    return section(PROTOCOL, "Without a threshold", _lead(reading, label), unfolding(pieces, SHOWN))
+
+
+def main_metric(reading: Reading) -> str | None:
+    """The AUC-IoU the protocol ranks by: the first that was named."""
+    named = reading.info.get("metrics", {})
+    return next((label for label in reading.metrics if named.get(label, {}).get("name") == "auc_iou"), None)
+
+
+def notes_of(reading: Reading, model: str) -> Mapping[str, Any]:
+    """The protocol's own settings for a model, as the run stored them."""
+    for study in reading.info.get("studies", []):
+        models = [one.get("spec") for one in study.get("models", [])]
+        if study.get("protocol") == PROTOCOL and model in models:
+            told: Mapping[str, Any] = study.get("notes", {})
+            return told
+    return {}
+
+
+def _lead(reading: Reading, label: str) -> str:
+    areas = {notes_of(reading, panel.model).get("area") for panel in reading.panels if panel.metric == label}
+    shown = (
+        "Shown is the published area, at most 0.9: set against an IoU it is first divided by that."
+        if areas == {"paper"}
+        else "Shown is the mean height of the curve of IoU over thresholds, the published area divided by "
+        "0.9: 1 is perfect, and it compares with an IoU."
+    )
+    return (
+        f"AUC-IoU asks how well the hot pixels cover the true region at every threshold at once. {shown} "
+        'The curves themselves are under <a href="#curves">Curves</a>, the pairwise tests under '
+        '<a href="#significance">What is solid, what is noise</a>.'
+    )
+
+
+def _temperature(told: Any) -> str:
+    if isinstance(told, Mapping):
+        words = (
+            f"LIME reads probabilities of logits divided by T = {number(float(told['value']))}, fitted on "
+            f"{counted(int(told['pictures']), 'held-out picture')}: mean confidence "
+            f"{number(float(told['confidence_before']))} → {number(float(told['confidence_after']))} at an "
+            f"accuracy of {number(float(told['accuracy']))}."
+        )
+    elif told:
+        words = f"Temperature of probability-reading methods: {told}."
+    else:
+        return ""
+    return f'<p class="note">{escape(words)}</p>'

@@ -1,0 +1,73 @@
+"""Blur integrated gradients against scipy's blur and PAIR's own code."""
+
+from __future__ import annotations
+
+import networks
+import numpy as np
+import pytest
+import torch
+from scipy import ndimage
+
+from heatproof.methods.blur_ig import BlurIG, blur_and_slope, blur_matrix
+from heatproof.models import engine
+from heatproof.types import Model
+
+
+@pytest.mark.parametrize("sigma", [0.0, 0.05, 0.7, 3.0, 12.0])
+def test_the_matrix_blurs_as_scipy_does(sigma: float) -> None:
+    picture = networks.pictures(1)[0, 0].double().numpy()
+    matrix = blur_matrix(sigma, 32).numpy()
+    expected = ndimage.gaussian_filter(picture, sigma, mode="constant") if sigma else picture
+    assert np.abs(matrix @ picture @ matrix.T - expected).max() < 1e-12
+
+
+def test_the_slope_is_the_difference_of_two_blurs() -> None:
+    images = networks.pictures(2).double()
+    sigmas = torch.tensor([0.6, 4.0], dtype=torch.float64)
+    blurred, slope = blur_and_slope(images, sigmas, 0.01)
+    for image, sigma, shown, change in zip(images.numpy(), sigmas.tolist(), blurred, slope, strict=True):
+        here, there = (
+            np.stack([ndimage.gaussian_filter(c, s, mode="constant") for c in image])
+            for s in (sigma, sigma + 0.01)
+        )
+        assert np.abs(shown.numpy() - here).max() < 1e-12
+        assert np.abs(change.numpy() - (there - here) / 0.01).max() < 1e-9
+
+
+def test_on_a_linear_model_it_is_weight_times_what_the_blur_took() -> None:
+    model, batch = networks.linear(), networks.batch(2)
+    batch = batch.showing(batch.images.double())
+    weights = model.network.fc.weight.double().view(10, 3, 32, 32)[batch.targets]
+    method = BlurIG(steps=400, max_sigma=6.0, reference_side=None)
+    blurred, _ = blur_and_slope(batch.images, torch.tensor([6.0, 6.0]), 0.01)
+    expected = (weights * (batch.images - blurred)).sum((1, 2, 3))
+    total = method(model, batch).double().sum((1, 2))
+    assert (total - expected).abs().max() < 0.02 * expected.abs().max()
+
+
+@pytest.mark.parametrize("sqrt", [False, True])
+def test_it_is_pairs_blur_ig(sqrt: bool) -> None:
+    saliency = pytest.importorskip("saliency.core")
+    small = networks.small_cnn()
+    model = Model("double", small.network.double(), small.mean, small.std)
+    batch = networks.batch(2)
+    batch = batch.showing(batch.images.double())
+
+    def slopes(pictures: np.ndarray, call_model_args: int, expected_keys: object) -> dict[str, np.ndarray]:
+        images = torch.from_numpy(pictures).permute(0, 3, 1, 2)
+        found = engine.gradient(model, images, torch.full((len(images),), call_model_args))[0]
+        return {"INPUT_OUTPUT_GRADIENTS": found.permute(0, 2, 3, 1).numpy()}
+
+    method = BlurIG(steps=24, max_sigma=8.0, sqrt=sqrt, reference_side=None)
+    ours = method.channels(model, batch)
+    for picture, target, mine in zip(batch.images, batch.targets.tolist(), ours, strict=True):
+        theirs = saliency.BlurIG().GetMask(
+            picture.permute(1, 2, 0).numpy(), slopes, target, max_sigma=8.0, steps=24, sqrt=sqrt, batch_size=1
+        )
+        assert np.abs(mine.permute(1, 2, 0).numpy() - theirs).max() < 1e-9 * np.abs(theirs).max()
+
+
+def test_the_largest_blur_scales_with_the_picture() -> None:
+    assert float(BlurIG().sigmas(224)[-1]) == pytest.approx(50)
+    assert float(BlurIG().sigmas(56)[-1]) == pytest.approx(12.5)
+    assert float(BlurIG(reference_side=None).sigmas(56)[-1]) == pytest.approx(50)

@@ -1,0 +1,126 @@
+"""Activation maps against pytorch-grad-cam and captum, and their edges."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from captum.attr import GuidedGradCam as CaptumGuidedGradCam
+from captum.attr import LayerGradCam
+from networks import batch, small_cnn, small_resnet, small_vit
+from torch import Tensor, nn
+
+from heatproof.errors import NotApplicable, UnknownName
+from heatproof.methods.cam import GradCam, GradCamPP, GuidedGradCam, LayerCam, ScoreCam, cam_layer
+from heatproof.models.torchvision_repair import import_torchvision
+from heatproof.types import Model
+
+
+def stretched(maps: Tensor) -> Tensor:
+    low, high = (edge.view(-1, 1, 1) for edge in maps.flatten(1).aminmax(dim=1))
+    return (maps - low) / (high - low)
+
+
+def loud(model: Model) -> Model:
+    """Larger logits: pytorch-grad-cam's fixed epsilons are then small beside the gradients."""
+    last = [m for m in model.network.modules() if isinstance(m, nn.Linear)][-1]
+    with torch.no_grad():
+        last.weight.mul_(3000)
+    return model
+
+
+def reference(model: Model, name: str, layer: str) -> Tensor:
+    import_torchvision("pytorch-grad-cam")
+    import pytorch_grad_cam
+    from pytorch_grad_cam.utils.model_targets import ClassifierOutputTarget
+
+    pictures = batch(3)
+    module = dict(model.network.named_modules())[layer]
+    tokens = lambda x: x[:, 1:].transpose(1, 2).reshape(len(x), -1, 4, 4)  # noqa: E731
+    cam = getattr(pytorch_grad_cam, name)(
+        model.network, [module], reshape_transform=tokens if "norm" in layer else None
+    )
+    targets = [ClassifierOutputTarget(int(target)) for target in pictures.targets]
+    return torch.from_numpy(cam(model.normalised(pictures.images), targets))
+
+
+@pytest.mark.parametrize(
+    ("name", "method"),
+    [
+        ("GradCAM", GradCam()),
+        ("GradCAMPlusPlus", GradCamPP()),
+        ("LayerCAM", LayerCam()),
+        ("ScoreCAM", ScoreCam()),
+    ],
+)
+def test_agrees_with_pytorch_grad_cam(name: str, method: Any) -> None:
+    # ScoreCAM: a softmax of loud logits would leave one channel, and its gradients play no part
+    dress = (lambda model: model) if name == "ScoreCAM" else loud
+    for make, layer in ((small_cnn, "features"), (small_resnet, "layers"), (small_vit, "blocks.1.norm1")):
+        if name == "ScoreCAM" and make is small_vit:
+            continue  # theirs scales tokens to the picture before they are laid out
+        model = dress(make())
+        ours = method(model, batch(3))
+        theirs = reference(dress(make()), name, layer)
+        alive = ours.flatten(1).amax(1) > 0
+        assert bool(alive.any())
+        assert float((stretched(ours[alive]) - theirs[alive]).abs().max()) < 2e-3
+        assert float(theirs[~alive].abs().sum()) == 0
+
+
+def test_agrees_with_captum() -> None:
+    model, pictures = small_cnn(), batch(3)
+    inputs = model.normalised(pictures.images)
+    low = LayerGradCam(model.network, model.network.features).attribute(inputs, pictures.targets)
+    theirs = LayerGradCam.interpolate(low, (32, 32), "bilinear")[:, 0].detach()
+    ours = GradCam(relu=False)(model, pictures)
+    assert torch.allclose(ours, theirs, rtol=1e-4, atol=1e-6 * float(theirs.abs().max()))
+    guided = CaptumGuidedGradCam(model.network, model.network.features).attribute(
+        inputs, pictures.targets, interpolate_mode="bilinear"
+    ).detach()
+    ours = GuidedGradCam().channels(model, pictures) * torch.tensor(model.std).view(1, 3, 1, 1)
+    assert torch.allclose(ours, guided, rtol=1e-3, atol=1e-5 * float(guided.abs().max()))
+
+
+def test_the_layer_is_found_or_named() -> None:
+    pictures = batch(1)
+    assert cam_layer(small_cnn(), pictures) == "features"
+    assert cam_layer(small_resnet(), pictures) == "layers"
+    assert cam_layer(small_vit(), pictures) == "blocks.1.norm1"
+    early = replace(small_cnn(), cam_layer="features.0")
+    assert torch.equal(GradCam()(early, pictures), GradCam("features.0")(small_cnn(), pictures))
+    with pytest.raises(UnknownName, match="Did you mean 'features'"):
+        GradCam("featurs")(small_cnn(), pictures)
+    with pytest.raises(NotApplicable, match=r"layer of \(batch, channels, height, width\)"):
+        GradCam("head")(small_cnn(), pictures)
+    with pytest.raises(NotApplicable, match="runs 2 times"):
+        GradCam("layers.0.relu")(small_resnet(), pictures)
+
+
+def test_an_all_negative_map_is_zero_and_never_nan() -> None:
+    model = small_cnn()
+    with torch.no_grad():
+        model.network.head[1].weight.abs_()
+        model.network.head[3].weight.copy_(-model.network.head[3].weight.abs())
+    for method in (GradCam(), GradCamPP(), LayerCam()):
+        assert float(method(model, batch(2)).abs().max()) == 0
+    assert float(GradCam(relu=False)(model, batch(2)).max()) <= 0
+
+
+def test_small_gradients_do_not_drown() -> None:
+    """Grad-CAM++ is the same map for a model whose logits are a thousandth, but for the curvature term."""
+    model, faint = small_cnn(), small_cnn()
+    with torch.no_grad():
+        for part in (faint.network.head[3].weight, faint.network.head[3].bias):
+            part.mul_(1e-3)
+    maps, small = (stretched(GradCamPP()(m, batch(2))) for m in (model, faint))
+    assert float((maps - small).abs().max()) < 0.05
+
+
+def test_score_cam_with_a_limit_keeps_the_channels_that_vary_most() -> None:
+    model, pictures = small_cnn(), batch(2)
+    assert torch.equal(ScoreCam(limit=99)(model, pictures), ScoreCam()(model, pictures))
+    assert not torch.equal(ScoreCam(limit=3)(model, pictures), ScoreCam()(model, pictures))
+    assert ScoreCam(limit=3).cost() == (4, 1)

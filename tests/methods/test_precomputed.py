@@ -1,0 +1,73 @@
+"""Maps from elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from networks import batch, small_cnn
+
+from heatproof.errors import BadInput, BadShape, NotApplicable
+from heatproof.methods.precomputed import Precomputed
+from heatproof.recipe import build, key, plain
+from heatproof.types import attribute
+
+MAPS = np.random.default_rng(0).normal(size=(3, 32, 32)).astype(np.float64)
+
+
+def archive(where: Path, maps: np.ndarray = MAPS) -> Precomputed:
+    np.savez(where / "maps.npz", **{f"picture{i}": values for i, values in enumerate(maps)})
+    return Precomputed(str(where / "maps.npz"))
+
+
+def test_an_archive_and_a_folder_hold_one_map_per_image(tmp_path: Path) -> None:
+    pictures = replace(batch(3), ids=("picture0", "picture1", "picture2.jpg"))
+    folder = tmp_path / "maps"
+    folder.mkdir()
+    for i, values in enumerate(MAPS):
+        np.save(folder / f"picture{i}.npy", values)
+    for method in (archive(tmp_path), Precomputed(str(folder))):
+        maps = attribute(small_cnn(), pictures, method).maps
+        assert torch.equal(maps, torch.from_numpy(MAPS).float())
+        turned = attribute(small_cnn(), pictures.select([2, 0]), method).maps
+        assert torch.equal(turned, maps[[2, 0]])
+
+
+def test_channels_are_added_up(tmp_path: Path) -> None:
+    method = archive(tmp_path, np.stack([MAPS] * 3))
+    assert torch.allclose(method(small_cnn(), batch(1))[0], torch.from_numpy(MAPS.sum(0)).float(), atol=1e-5)
+
+
+def test_what_is_wrong_is_named(tmp_path: Path) -> None:
+    pictures, model = batch(1), small_cnn()
+    with pytest.raises(NotApplicable, match="path="):
+        Precomputed()(model, pictures)
+    with pytest.raises(BadInput, match="no file or folder"):
+        Precomputed(str(tmp_path / "nowhere"))(model, pictures)
+    with pytest.raises(BadInput, match="no map for image 'other'"):
+        archive(tmp_path)(model, replace(pictures, ids=("other",)))
+    with pytest.raises(BadShape, match=r"'picture0' .* must have shape \(32, 32\), got \(16, 16\)"):
+        archive(tmp_path, MAPS[:, :16, :16])(model, pictures)
+    (tmp_path / "broken.npz").write_bytes(b"no archive")
+    with pytest.raises(BadInput, match="cannot be read"):
+        Precomputed(str(tmp_path / "broken.npz"))(model, pictures)
+    np.save(tmp_path / "picture0.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    with pytest.raises(BadInput, match="cannot be read"):
+        Precomputed(str(tmp_path))(model, pictures)
+
+
+def test_an_image_id_cannot_reach_outside_the_folder(tmp_path: Path) -> None:
+    np.save(tmp_path / "secret.npy", MAPS[0])
+    (tmp_path / "maps").mkdir()
+    with pytest.raises(BadInput, match="no map"):
+        Precomputed(str(tmp_path / "maps"))(small_cnn(), replace(batch(1), ids=("../secret",)))
+
+
+def test_other_maps_under_the_same_name_are_another_method(tmp_path: Path) -> None:
+    before = key(archive(tmp_path))
+    again = archive(tmp_path)
+    assert build(plain(again)) == again
+    assert key(archive(tmp_path, MAPS + 1)) != before

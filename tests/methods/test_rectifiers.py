@@ -1,0 +1,93 @@
+"""Guided backpropagation and deconvnet, however a network writes its rectifiers."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from captum.attr import Deconvolution
+from captum.attr import GuidedBackprop as CaptumGuidedBackprop
+from networks import MEAN, STD, batch, small_cnn
+from torch import Tensor, nn
+
+from heatproof.methods.rectifiers import DeconvNet, GuidedBackprop
+from heatproof.types import Model
+
+
+class Written(nn.Module):
+    """The same convolutions, with the rectifier written in one of several ways."""
+
+    def __init__(self, way: str) -> None:
+        super().__init__()
+        self.way = way
+        self.one, self.two = nn.Conv2d(3, 6, 3, padding=1), nn.Conv2d(6, 6, 3, padding=1)
+        self.head = nn.Linear(6, 10)
+        self.module = nn.ReLU6() if way == "relu6_module" else nn.ReLU()
+
+    def rectify(self, x: Tensor) -> Tensor:
+        match self.way:
+            case "module" | "relu6_module":
+                return self.module(x)
+            case "function":
+                return F.relu(x)
+            case "in_place_function":
+                return F.relu(x, True)
+            case "in_place_ignoring_the_answer":
+                F.relu(x, inplace=True)
+                return x
+            case "torch":
+                return torch.relu(x)
+            case "tensor_method":
+                return x.relu()
+            case "in_place_tensor_method":
+                x.relu_()
+                return x
+            case "relu6":
+                return F.relu6(x)
+        raise AssertionError(self.way)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.rectify(self.two(self.rectify(self.one(x)))).mean((2, 3)))
+
+
+def written(way: str) -> Model:
+    torch.manual_seed(3)
+    return Model(way, Written(way), MEAN, STD)
+
+
+def test_agrees_with_captum() -> None:
+    model, pictures = small_cnn(), batch(3)
+    for ours, theirs in ((GuidedBackprop(), CaptumGuidedBackprop), (DeconvNet(), Deconvolution)):
+        # captum wants a module; the network alone, and its gradient by the chain rule of the normalisation
+        wanted = theirs(model.network).attribute(model.normalised(pictures.images), target=pictures.targets)
+        wanted = wanted.detach() / torch.tensor(STD).view(1, 3, 1, 1)
+        got = ours.channels(model, pictures)
+        assert torch.allclose(got, wanted, rtol=1e-4, atol=1e-6 * float(wanted.abs().max()))
+        plain = torch.autograd.functional.jacobian(lambda x: model(x)[0, 0], pictures.images)[0]
+        assert not torch.allclose(got[0], plain, rtol=1e-2)
+
+
+def test_every_way_of_writing_a_rectifier_is_the_same() -> None:
+    pictures = batch(2)
+    for method in (GuidedBackprop(), DeconvNet()):
+        wanted = method(written("module"), pictures)
+        for way in (
+            *("function", "in_place_function", "in_place_ignoring_the_answer", "torch"),
+            *("tensor_method", "in_place_tensor_method"),
+            *("relu6", "relu6_module"),  # no activation here exceeds six
+        ):
+            assert torch.allclose(method(written(way), pictures), wanted, rtol=1e-5, atol=1e-9), way
+
+
+def test_the_rule_on_numbers() -> None:
+    """One positive, one negative and one closed rectifier, by hand."""
+
+    class Three(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            signs = torch.tensor([1.0, 1.0, -1.0]).view(1, 3, 1, 1)
+            said = (F.relu(x * signs) * torch.tensor([2.0, -3.0, 5.0]).view(1, 3, 1, 1)).sum((1, 2, 3))
+            return torch.stack([said, -said], 1)
+
+    pictures = batch(1, size=4)
+    model = Model("three", Three())
+    assert GuidedBackprop().channels(model, pictures)[0, :, 0, 0].tolist() == [2.0, 0.0, 0.0]
+    assert DeconvNet().channels(model, pictures)[0, :, 0, 0].tolist() == [2.0, 0.0, -5.0]

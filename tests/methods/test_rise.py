@@ -1,0 +1,45 @@
+"""RISE: its masks, and its mean."""
+
+from __future__ import annotations
+
+import networks
+import torch
+from torch import nn
+
+from heatproof.methods.rise import RISE, visibility
+from heatproof.types import Model
+
+
+def test_masks_are_smooth_shares_in_the_right_number() -> None:
+    generators = [torch.Generator().manual_seed(i) for i in range(400)]
+    found = visibility((30, 41), 7, 0.3, generators)
+    assert found.shape == (400, 30, 41)
+    assert found.min() >= 0
+    assert found.max() <= 1 + 1e-6
+    assert abs(float(found.mean()) - 0.3) < 0.02
+    assert (found[:, 1:] - found[:, :-1]).abs().max() < 0.5
+
+
+class Constant(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.cat([x.sum((1, 2, 3))[:, None] * 0 + 2.0, x.sum((1, 2, 3))[:, None] * 0], 1)
+
+
+def test_of_a_model_that_looks_at_nothing_it_is_nearly_flat() -> None:
+    batch = networks.batch(2).aimed(torch.zeros(2, dtype=torch.int64))
+    maps = RISE(masks=600)(Model("constant", Constant()), batch)
+    probability = torch.tensor([2.0, 0.0]).softmax(0)[0]
+    assert (maps - probability).abs().max() < 0.2 * probability
+
+
+class Corner(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        seen = x[:, :, :8, :8].mean((1, 2, 3))
+        return torch.stack([20 * seen, 10 * torch.ones_like(seen)], 1)
+
+
+def test_what_the_model_looks_at_ranks_first() -> None:
+    batch = networks.batch(1).aimed(torch.zeros(1, dtype=torch.int64))
+    images = torch.ones_like(batch.images)
+    maps = RISE(masks=300, baseline="black")(Model("corner", Corner()), batch.showing(images))[0]
+    assert maps[:8, :8].mean() > maps[16:, 16:].max()

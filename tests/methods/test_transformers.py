@@ -1,0 +1,148 @@
+"""Attention as it is computed, however a network computes it."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from networks import MEAN, STD, SmallViT, batch, small_cnn, small_vit
+from torch import Tensor, nn
+
+from heatproof.errors import NotApplicable
+from heatproof.methods.cam import GradCam
+from heatproof.methods.transformers import AttentionRollout, attends, grid, rollout, token_layer
+from heatproof.types import Model
+
+
+class WrittenOut(nn.Module):
+    """The softmax in plain sight, as in the embedded networks."""
+
+    def __init__(self, like: nn.Module) -> None:
+        super().__init__()
+        self.qkv, self.proj, self.heads = like.qkv, like.proj, like.heads
+
+    def forward(self, x: Tensor) -> Tensor:
+        count, tokens, width = x.shape
+        q, k, v = self.qkv(x).reshape(count, tokens, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        attention = (q @ k.transpose(-2, -1) * (width // self.heads) ** -0.5).softmax(-1)
+        return self.proj((attention @ v).transpose(1, 2).reshape(count, tokens, width))
+
+
+class Torch(nn.Module):
+    """nn.MultiheadAttention with the same weights."""
+
+    def __init__(self, like: nn.Module, need_weights: bool) -> None:
+        super().__init__()
+        self.need_weights = need_weights
+        self.inner = nn.MultiheadAttention(like.proj.in_features, like.heads, batch_first=True)
+        with torch.no_grad():
+            self.inner.in_proj_weight.copy_(like.qkv.weight)
+            self.inner.in_proj_bias.copy_(like.qkv.bias)
+            self.inner.out_proj.weight.copy_(like.proj.weight)
+            self.inner.out_proj.bias.copy_(like.proj.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.inner(x, x, x, need_weights=self.need_weights)[0]
+
+
+def with_attention(kind: str) -> Model:
+    model = small_vit()
+    for block in model.network.blocks:
+        match kind:
+            case "written_out":
+                block.attn = WrittenOut(block.attn)
+            case "torch":
+                block.attn = Torch(block.attn, need_weights=True)
+            case "torch_without_weights":
+                block.attn = Torch(block.attn, need_weights=False)
+    model.network.eval()
+    return model
+
+
+@pytest.mark.parametrize("kind", ["written_out", "torch", "torch_without_weights"])
+def test_every_way_of_computing_attention_gives_the_same_map(kind: str) -> None:
+    pictures, model = batch(2), with_attention(kind)
+    with torch.no_grad():
+        assert torch.allclose(model(pictures.images), small_vit()(pictures.images), atol=1e-5)
+    wanted = AttentionRollout()(small_vit(), pictures)
+    assert torch.allclose(AttentionRollout()(model, pictures), wanted, rtol=1e-4)
+    assert token_layer(model, pictures.images) == "blocks.1.norm1"
+    assert torch.allclose(GradCam()(model, pictures), GradCam()(small_vit(), pictures), rtol=1e-3, atol=1e-6)
+
+
+def test_rollout_by_hand() -> None:
+    first = torch.tensor([[[0.5, 0.5], [0.2, 0.8]]])
+    second = torch.tensor([[[0.1, 0.9], [0.6, 0.4]]])
+    eye = torch.eye(2)
+    by_hand = (0.5 * second + 0.5 * eye) @ (0.5 * first + 0.5 * eye)
+    assert torch.allclose(rollout([first, second], 0.5), by_hand)
+    assert torch.allclose(rollout([first, second], 0.0), second @ first)
+    assert torch.allclose(rollout([first, second], 0.5).sum(-1), torch.ones(1, 2))
+
+
+def test_it_is_the_same_for_every_class_and_positive() -> None:
+    model, pictures = small_vit(), batch(2)
+    maps = AttentionRollout()(model, pictures)
+    assert torch.equal(maps, AttentionRollout()(model, pictures.aimed(pictures.targets + 3)))
+    assert float(maps.min()) >= 0
+    for heads in ("max", "min"):
+        assert not torch.equal(AttentionRollout(heads)(model, pictures), maps)  # type: ignore[arg-type]
+
+
+def test_attention_on_one_patch_shows_there() -> None:
+    """Keys that answer to one patch's content draw every token's attention to it."""
+    model, pictures = Model("vit", SmallViT(), MEAN, STD, fixed_size=True), batch(1)
+    torch.manual_seed(0)
+    images = torch.full_like(pictures.images, 0.5)
+    images[:, :, 8:16, 16:24] = 1.0  # row 1, column 2 of the patches
+    tokens = model.network
+    with torch.no_grad():
+        tokens.pos_embed.zero_()
+        for block in tokens.blocks:
+            block.attn.qkv.weight[:24] = 0  # queries: one constant direction
+            block.attn.qkv.bias[:24] = 1.0
+            mean = tokens.patch_embed(model.normalised(images))[0, :, 1, 2]
+            other = tokens.patch_embed(model.normalised(images))[0, :, 0, 0]
+            block.attn.qkv.weight[24:48] = 20 * (mean - other).expand(24, 24) / (mean - other).norm()
+            block.attn.qkv.bias[24:48] = 0
+    maps = AttentionRollout(residual=0.0)(model, pictures.showing(images))
+    row, column = divmod(int(maps.argmax()), 32)
+    assert 8 <= row < 16
+    assert 16 <= column < 24
+
+
+@given(st.integers(1, 20), st.integers(1, 3), st.integers(0, 4), st.sampled_from([8, 16]))
+def test_the_grid_is_found_whatever_comes_first(side: int, ratio: int, first: int, patch: int) -> None:
+    images = torch.zeros(1, 3, side * patch, ratio * side * patch)
+    found = grid(first + ratio * side * side, images)
+    if (
+        ratio * ((side + 1) ** 2) > first + ratio * side * side
+    ):  # more leading tokens than another row would need
+        assert found == (first, side, ratio * side)
+
+
+def test_networks_without_attention_are_told_apart() -> None:
+    assert not attends(small_cnn(), batch(1).images)
+    assert attends(small_vit(), batch(1).images)
+
+
+class Windowed(nn.Module):
+    """Attention within the quarters of a picture's tokens."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.norm = nn.Conv2d(3, 8, 8, 8), nn.LayerNorm(8)
+        self.attn, self.head = nn.MultiheadAttention(8, 2, batch_first=True), nn.Linear(8, 10)
+
+    def forward(self, x: Tensor) -> Tensor:
+        tokens = self.embed(x).flatten(2).transpose(1, 2)
+        windows = self.norm(tokens).reshape(-1, 4, 8)
+        mixed = self.attn(windows, windows, windows)[0].reshape(tokens.shape)
+        tokens = mixed + self.attn(tokens, tokens, tokens)[0]
+        return self.head(tokens.mean(1))
+
+
+def test_windowed_attention_is_refused() -> None:
+    with pytest.raises(NotApplicable, match="same tokens in every layer"):
+        AttentionRollout()(Model("windowed", Windowed()), batch(2))

@@ -1,0 +1,171 @@
+"""Choices are remembered, carried along, and the same for all who ask."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from heatproof.errors import BadInput
+from heatproof.models import engine
+from heatproof.models.engine import choice as memory
+from heatproof.models.engine import deciding, device, low_precision, measure
+from tests.models.test_engine import model, pictures
+
+
+@pytest.fixture(autouse=True)
+def _fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    monkeypatch.setenv("HEATPROOF_CACHE", str(tmp_path))
+    monkeypatch.setattr(deciding, "TINY", 0)
+    engine.forget()
+    yield
+    engine.forget()
+
+
+def test_a_measured_choice_is_found_again_by_another_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    images = pictures(3)
+    engine.forward(model(), images)
+    engine.gradient(model(), images, torch.zeros(3, dtype=torch.int64))
+    made = engine.choices()
+    assert sorted(question.split(" | ")[0] for question in made) == ["forward", "gradient"]
+    engine.forget()
+
+    def never(*_: object) -> None:
+        raise AssertionError("measured again")
+
+    monkeypatch.setattr(measure, "climb", never)
+    engine.forward(model(), images)
+    engine.gradient(model(), images, torch.zeros(3, dtype=torch.int64))
+    assert engine.choices() == made
+
+
+def test_other_weights_of_the_same_architecture_share_a_choice_and_other_sizes_do_not() -> None:
+    subject = model()
+    engine.forward(subject, pictures(1))
+    with torch.no_grad():
+        subject.network[-1].bias.add_(1)  # type: ignore[index]
+    engine.forward(subject, pictures(1))
+    assert len(engine.choices()) == 1
+    engine.forward(subject, pictures(1, size=20))
+    assert len(engine.choices()) == 2
+
+
+@pytest.mark.parametrize("size", [1, 3, 5])
+def test_recorded_choices_are_used_before_all_others(size: int) -> None:
+    subject, images = model(), pictures(7)
+    logits = engine.forward(subject, images)
+    recorded = json.loads(json.dumps(engine.choices()))
+    (question,) = recorded
+    recorded[question]["size"] = size
+    engine.use(recorded)
+    assert engine.batch_size(subject, images) == size
+    torch.testing.assert_close(engine.forward(subject, images), logits, rtol=1e-5, atol=1e-5)
+
+
+def test_recorded_choices_that_are_none_are_refused() -> None:
+    for fields in ({"backend": "eager"}, {"backend": "abacus", "layout": "contiguous", "size": 1}):
+        with pytest.raises(BadInput):
+            engine.use({"question": fields})
+
+
+def test_the_first_to_write_wins() -> None:
+    first = memory.remember("question", memory.Choice("eager", "contiguous", 4))
+    engine.forget()
+    assert memory.remember("question", memory.Choice("folded", "channels_last", 16)) == first
+    engine.forget()
+    assert memory.recall("question") == first
+
+
+def test_a_damaged_memory_is_replaced(tmp_path: Path) -> None:
+    chosen = memory.remember("question", memory.Choice("eager", "contiguous", 4))
+    (file,) = (tmp_path / "engine").iterdir()
+    file.write_text("{")
+    engine.forget()
+    assert memory.recall("question") is None
+    memory.remember("question", chosen)
+    engine.forget()
+    assert memory.recall("question") == chosen
+
+
+def test_a_cache_that_cannot_be_written_to_is_done_without(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("HEATPROOF_CACHE", str(tmp_path / "file" / "below"))
+    assert engine.forward(model(), pictures(2)).shape == (2, 7)
+    assert len(engine.choices()) == 1
+
+
+def test_unmeasured_passes_are_neither_timed_nor_kept(tmp_path: Path) -> None:
+    with engine.settings(measure=False):
+        assert engine.batch_size(model(), pictures(1)) == deciding.DEFAULT_SIZE
+    assert not (tmp_path / "engine").exists()
+    assert engine.current() == engine.Settings()
+
+
+def test_settings_are_checked_and_put_back() -> None:
+    with (
+        pytest.raises(BadInput, match="backend must be one of auto, eager, onnx, compile"),
+        engine.settings(backend="x"),
+    ):
+        pass
+    assert engine.current() == engine.Settings()
+
+
+def test_low_precision_is_near() -> None:
+    with engine.settings(precision="bfloat16"):
+        logits = engine.forward(model(), pictures(4))
+    assert logits.dtype == torch.float32
+    torch.testing.assert_close(logits, engine.forward(model(), pictures(4)), rtol=0.1, atol=0.05)
+
+
+def test_low_precision_that_does_not_work_is_noted(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(low_precision, "works", lambda _kind: False)
+    subject, images = model(), pictures(4)
+    with engine.settings(precision="bfloat16"), caplog.at_level(logging.WARNING):
+        logits = engine.forward(subject, images)
+    assert "full precision is used" in caplog.text
+    assert torch.equal(logits, engine.forward(subject, images))
+
+
+class Costs:
+    """A clock that moves by what each pass would take."""
+
+    def __init__(self, per_row: dict[int, float], memory_for: int = 1000) -> None:
+        self.per_row, self.memory_for, self.now = per_row, memory_for, 0.0
+
+    def run(self, size: int) -> None:
+        if size > self.memory_for:
+            raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
+        self.now += size * self.per_row[size]
+
+    def climb(self, budget: float = 10.0) -> dict[int, float]:
+        return measure.climb(self.run, sorted(self.per_row), torch.device("cpu"), budget, lambda: self.now)
+
+
+def test_the_climb_finds_the_best_size_and_prefers_small_ones() -> None:
+    assert measure.best_size(Costs({1: 3e-3, 4: 2e-3, 8: 1e-3, 16: 1.1e-3}).climb()) == 8
+    assert measure.best_size(Costs({1: 1.02e-3, 4: 1e-3, 8: 1e-3}).climb()) == 1
+
+
+def test_the_climb_ends_where_it_gets_worse_or_memory_or_time_end() -> None:
+    flat = dict.fromkeys((1, 4, 8, 16), 1e-3)
+    assert set(Costs({**flat, 8: 2e-3}).climb()) == {1, 4, 8}
+    assert set(Costs(flat, memory_for=4).climb()) == {1, 4}
+    assert set(Costs(dict.fromkeys(flat, 1.0)).climb(budget=0.5)) == {1}
+    with pytest.raises(RuntimeError, match="memory"):
+        Costs(flat, memory_for=0).climb()
+
+
+def test_devices_are_picked_by_name() -> None:
+    assert device.pick("cpu") == torch.device("cpu")
+    assert device.pick().type in device.WISHES
+    for wish in ("tpu", "cuda:x", "cuda:99"):
+        with pytest.raises(BadInput, match="device"):
+            device.pick(wish)

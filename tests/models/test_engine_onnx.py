@@ -1,0 +1,96 @@
+"""ONNX Runtime says what the network says, or is not used."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from heatproof.errors import Missing
+from heatproof.models import engine
+from heatproof.models.engine import onnx
+from tests.models.test_engine import Attending, convolutional, model, pictures
+
+
+@pytest.fixture(autouse=True)
+def _asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    monkeypatch.setenv("HEATPROOF_CACHE", str(tmp_path))
+    engine.forget()
+    with engine.settings(backend="onnx"):
+        yield
+    engine.forget()
+
+
+def backends() -> set[str]:
+    return {choice["backend"] for choice in engine.choices().values()}
+
+
+@pytest.mark.parametrize("network", [convolutional, Attending])
+def test_it_is_the_network_and_rows_stand_alone(
+    network: type[nn.Module], caplog: pytest.LogCaptureFixture
+) -> None:
+    subject, images = model(network()), pictures(11, 18 if network is convolutional else 20)
+    with caplog.at_level(logging.WARNING):
+        logits = engine.forward(subject, images)
+    assert not caplog.records  # no falling back
+    assert backends() == {"onnx"}
+    with torch.no_grad():
+        torch.testing.assert_close(logits, subject(images), rtol=1e-4, atol=1e-5)
+    order = torch.tensor([9, 0, 4])
+    assert torch.equal(engine.forward(subject, images[order]), logits[order])
+
+
+def test_a_network_is_exported_once_per_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    images = pictures(2)
+    logits = engine.forward(model(), images)
+    engine.forward(model(convolutional(seed=5)), images)
+    assert len(list((tmp_path / "onnx").iterdir())) == 2
+
+    def never(*_: object) -> bytes:
+        raise AssertionError("exported again")
+
+    monkeypatch.setattr(onnx, "_exported", never)
+    assert torch.equal(engine.forward(model(), images), logits)
+
+
+def test_a_wrong_export_in_the_cache_is_made_anew(tmp_path: Path) -> None:
+    images = pictures(2)
+    logits = engine.forward(model(), images)
+    (right,) = (tmp_path / "onnx").iterdir()
+    engine.forward(model(convolutional(seed=5)), images)
+    (wrong,) = set((tmp_path / "onnx").iterdir()) - {right}
+    right.write_bytes(wrong.read_bytes())
+    assert torch.equal(engine.forward(model(), images), logits)
+
+
+class Branching(nn.Module):
+    """Takes another way for bright pictures: a recording of one way would be wrong on the other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = convolutional()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.inner(x) if len(x) > 100 or x.max() < 100 else -self.inner(x)
+
+
+def test_a_network_that_cannot_be_exported_is_run_eagerly_with_a_note(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    subject, images = model(Branching()), pictures(3)
+    with caplog.at_level(logging.WARNING):
+        logits = engine.forward(subject, images)
+    assert any("onnx is not used" in record.message for record in caplog.records)
+    assert any(c["backend"] == "eager" for question, c in engine.choices().items() if "weights" in question)
+    with torch.no_grad():
+        torch.testing.assert_close(logits, subject(images), rtol=1e-4, atol=1e-5)
+
+
+def test_asking_for_what_is_not_installed_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(onnx, "installed", lambda: False)
+    with pytest.raises(Missing, match=r"heatproof\[onnx\]"):
+        engine.forward(model(), pictures(1))

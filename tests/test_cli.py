@@ -1,0 +1,168 @@
+"""The command line as a person meets it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from heatproof.cli import app
+
+KINDS = ["methods", "metrics", "imputers", "segmenters", "protocols", "datasets", "models"]
+FACTORY = """
+from torch import nn
+import torch
+
+def factory():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Conv2d(3, 4, 5, 4), nn.ReLU(), nn.AdaptiveAvgPool2d(4), nn.Flatten(), nn.Linear(64, 5))
+
+factory.size = 64
+"""
+
+
+@pytest.fixture
+def shell() -> CliRunner:
+    return CliRunner()
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    folder = tmp_path / "photos"
+    for name in ("0_cat", "1_dog"):
+        (folder / name).mkdir(parents=True)
+        for i in range(3):
+            pixels = np.random.default_rng(i).integers(0, 255, (70, 80, 3), dtype=np.uint8)
+            Image.fromarray(pixels).save(folder / name / f"{i}.png")
+    (folder / "1_dog" / "broken.jpg").write_bytes(b"not a picture")
+    return folder
+
+
+def test_help_does_not_load_torch() -> None:
+    code = "import sys; import heatproof.cli; assert 'torch' not in sys.modules, 'torch'; assert 'pandas' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_lists_are_objects_with_name_summary_paper_and_fields(shell: CliRunner, kind: str) -> None:
+    answer = shell.invoke(app, ["list", kind, "--json"])
+    assert answer.exit_code == 0
+    rows = json.loads(answer.stdout)
+    assert rows
+    for row in rows:
+        assert {"name", "summary", "paper", "fields"} <= set(row)
+        assert len(row["summary"]) > 15, row["name"]
+    if kind == "methods":
+        assert {row["name"] for row in rows} >= {"saliency", "lrp", "random", "oracle", "edges", "grad_cam"}
+        assert all(row["cost"] is not None for row in rows), [row["name"] for row in rows if row["cost"] is None]
+
+
+def test_lists_can_be_read(shell: CliRunner) -> None:
+    answer = shell.invoke(app, ["list", "metrics"])
+    assert answer.exit_code == 0
+    assert "srg" in answer.stdout
+
+
+def test_a_run_on_ones_own_model_and_photos(shell: CliRunner, photos: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(FACTORY)
+    out = tmp_path / "run"
+    words = ["run", "--model", f"{tmp_path / 'mine.py'}:factory", "--images", str(photos), "--out", str(out)]
+    answer = shell.invoke(app, [*words, "--methods", "saliency,random", "--metrics", "srg"])
+    assert answer.exit_code == 1, answer.output  # one picture is broken: said, and the run goes on
+    scores = pd.read_parquet(out / "scores.parquet")
+    assert set(scores[scores["status"] != "ok"]["image"]) == {"1_dog/broken.jpg"}
+    assert (scores["status"] == "ok").sum() == 6 * 2
+    assert (out / "report.html").is_file()
+    assert "broken.jpg" in (out / "report.html").read_text()
+
+
+def test_a_run_can_be_replayed_and_its_report_drawn_again(shell: CliRunner, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    words = ["run", "--model", "embedded:object", "--methods", "saliency,random", "--metrics", "mif", "--limit", "4"]
+    assert shell.invoke(app, [*words, "--out", str(out)]).exit_code == 0
+    again = tmp_path / "again"
+    assert shell.invoke(app, ["run", str(out / "study.json"), "--out", str(again)]).exit_code == 0
+    one, other = (pd.read_parquet(folder / "scores.parquet").drop(columns="seconds") for folder in (out, again))
+    pd.testing.assert_frame_equal(one, other, check_exact=True)
+    (out / "report.html").unlink()
+    assert shell.invoke(app, ["report", str(out)]).exit_code == 0
+    assert (out / "report.html").is_file()
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["run"], "say what to judge"),
+        (["run", "--methods", "saliancy"], "Did you mean 'saliency'"),
+        (["run", "--model", "embedded:objct"], "object"),
+        (["run", "--model", "resnet"], "resnet"),
+        (["run", "--images", "nowhere/at/all"], "no folder"),
+        (["run", "nothing.json"], "no study file"),
+        (["run", "study.json", "--methods", "saliency"], "leave out --methods"),
+        (["run", "--methods", "saliency(step=3)"], "saliency"),
+        (["report", "nowhere"], "scores.parquet"),
+        (["check", "nobody"], "No component is called"),
+        (["consistency", "nowhere.csv"], "no file"),
+        (["list", "colours"], "colours"),
+    ],
+)
+def test_bad_usage_is_a_sentence_and_status_two(shell: CliRunner, words: list[str], says: str) -> None:
+    answer = shell.invoke(app, words)
+    assert answer.exit_code == 2, answer.output
+    assert says in answer.output
+    assert "Traceback" not in answer.output
+
+
+def test_check_says_what_holds(shell: CliRunner) -> None:
+    answer = shell.invoke(app, ["check", "saliency"])
+    assert answer.exit_code == 0, answer.output
+    assert "does not depend on batch mates" in answer.output
+
+
+def test_explain_draws_a_grid_and_keeps_the_maps(shell: CliRunner, photos: Path, tmp_path: Path) -> None:
+    out = tmp_path / "maps.png"
+    words = ["explain", "--model", "embedded:object", "--methods", "saliency,edges,attention_rollout", "--out", str(out)]
+    answer = shell.invoke(app, [*words, str(photos / "0_cat")])
+    assert answer.exit_code == 1, answer.output  # a CNN has no attention to roll out: said
+    assert "attention_rollout" in answer.output
+    with Image.open(out) as grid:
+        assert grid.width > 3 * 180
+        assert grid.height > 3 * 180
+    with np.load(tmp_path / "maps.npz") as raw:
+        assert raw["saliency"].shape == (3, 64, 64)
+
+
+def test_consistency_of_a_table(shell: CliRunner, tmp_path: Path) -> None:
+    rows = [
+        {"model": m, "n": n, "method": name, "mif": 0.2 + 0.1 * k + (0.15 if m == "b" and k == 0 else 0), "lif": 0.8 - 0.1 * k}
+        | {"r_oms": 0.5 + n / 1000}
+        for m in "ab"
+        for n in (25, 100)
+        for k, name in enumerate(["lrp", "saliency", "random"])
+    ]
+    pd.DataFrame(rows).to_csv(tmp_path / "scores.csv", index=False)
+    answer = shell.invoke(app, ["consistency", str(tmp_path / "scores.csv"), "--json"])
+    assert answer.exit_code == 0, answer.output
+    told = json.loads(answer.stdout)
+    assert told["n_setups"] == 4
+    assert told["distinct_rankings"] == {"mif": 2, "lif": 1, "srg": 1}
+    pd.DataFrame(rows[:-1]).to_csv(tmp_path / "hole.csv", index=False)
+    assert shell.invoke(app, ["consistency", str(tmp_path / "hole.csv")]).exit_code == 2
+
+
+def test_the_quick_demo(tmp_path: Path) -> None:
+    """A stranger's path: the command itself, in a process of its own, to a report."""
+    command = [sys.executable, "-m", "heatproof.cli", "demo", "--quick", "--out", str(tmp_path / "demo")]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""  # plain when not a terminal
+    page = (tmp_path / "demo" / "report.html").read_text()
+    assert "oracle" in page
