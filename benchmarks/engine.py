@@ -2,10 +2,10 @@
 
     python benchmarks/engine.py [--threads N] [--rounds N]
 
-Plain loops run in NCHW at batch 1, 8, 32 and 64 without gradients; the engine runs eagerly and by ONNX Runtime,
-each after its one-time measurement, which shows in the first call. Rounds are interleaved, so a busy moment hits
-all alike; each contestant is given by the median of its rounds. On a machine that others use too, compare CPU
-time with one thread.
+Plain loops run in NCHW at batch 1, 8, 32 and 64 without gradients; the engine runs eagerly and by ONNX
+Runtime, each after its one-time measurement, which shows in the first call. Rounds are interleaved, so a busy
+moment hits all alike; each contestant is given by the median of its rounds. On a machine that others use too,
+compare CPU time with one thread.
 """
 
 from __future__ import annotations

@@ -209,8 +209,8 @@ def main() -> None:
         passes = measure_passes(model, batch)
         print(
             f"\n{spec}, {count} images of {batch.images.shape[-1]}², {torch.get_num_threads()} threads. "
-            f"Per image: forward {passes.forward * 1e3:.2f} ms, with backward {passes.gradient * 1e3:.2f} ms, "
-            f"one more backward {passes.backward * 1e3:.2f} ms"
+            f"Per image: forward {passes.forward * 1e3:.2f} ms, with backward "
+            f"{passes.gradient * 1e3:.2f} ms, one more backward {passes.backward * 1e3:.2f} ms"
         )
         print(
             f"{'method':22} {'forward':>7} {'backw.':>7} {'limit s':>10} {'time s':>10} {'×limit':>7}   "

@@ -61,7 +61,7 @@ class MeanMap:
 
     def __call__(self, attribution: Attribution, /) -> Scored:
         means = attribution.maps.mean((1, 2))
-        return Scored(means.where(means > 0.3, float("nan")), tuple("" if m > 0.3 else "too dark" for m in means.tolist()))
+        return Scored(means.where(means > 0.45, float("nan")), tuple("" if m > 0.45 else "too dark" for m in means.tolist()))
 
 
 def study(methods: Sequence[Any] = (brightness, "random"), metrics: Sequence[Any] = ("srg",), **rest: Any) -> Study:

@@ -64,8 +64,8 @@ def test_exact_on_a_linear_model() -> None:
 
 
 def test_agrees_with_captum() -> None:
-    # Averages in place of maxima: captum's rule for max-pooling does not add up (0.0020 for a difference of 0.0024
-    # on this network as it is, where ours does), so there is nothing to agree with.
+    # Averages in place of maxima: captum's rule for max-pooling does not add up (0.0020 for a difference of
+    # 0.0024 on this network as it is, where ours does), so there is nothing to agree with.
     model, pictures = small_cnn(), batch(3)
     model.network.features[2] = model.network.features[5] = nn.AvgPool2d(2)  # type: ignore[operator,index]
     inputs = model.normalised(pictures.images)

@@ -10,7 +10,8 @@ import torch.nn.functional as F
 from networks import MEAN, STD, batch, linear, small_cnn, small_resnet
 from torch import Tensor, nn
 
-from heatproof.methods.canonizing import merges
+from heatproof.errors import NotApplicable
+from heatproof.methods.canonizing import merges, merging
 from heatproof.methods.lrp import LRP
 from heatproof.models.torchvision_repair import import_torchvision
 from heatproof.types import Model
@@ -145,3 +146,39 @@ def test_a_norm_is_merged_only_into_the_layer_whose_output_it_gets() -> None:
     assert len(merges(resnet, batch(1).images)) == sum(
         isinstance(module, nn.BatchNorm2d) for module in resnet.network.modules()
     )
+
+
+class TwoReaders(nn.Module):
+    """A convolution read by its norm and by somebody else: merging the two would change the answer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.bn, self.fc = nn.Conv2d(3, 6, 3), nn.BatchNorm2d(6), nn.Linear(6, 10)
+        self.bn.running_var.fill_(9.0)  # type: ignore[union-attr]
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.conv(x)
+        return self.fc((self.bn(x) + 2 * x.relu()).mean((2, 3)))
+
+
+def test_a_merge_that_would_change_the_answer_is_refused() -> None:
+    model = Model("two_readers", TwoReaders())
+    with pytest.raises(NotApplicable, match="canonizer='none'"):
+        LRP()(model, batch(1))
+    assert float(LRP(canonizer="none")(model, batch(1)).abs().max()) > 0
+
+
+def test_a_merge_is_exact_whatever_the_norms_epsilon() -> None:
+    model, pictures = small_resnet(), batch(2)
+    norms = [module for module in model.network.modules() if isinstance(module, nn.BatchNorm2d)]
+    for norm in norms:
+        norm.eps = 0.1
+    with torch.no_grad():
+        before = model(pictures.images)
+        applied = merging(merges(model, pictures.images)).apply(model.network)
+        merged = model(pictures.images)
+        for merge in applied:
+            merge.remove()
+        assert torch.equal(model(pictures.images), before)
+    assert torch.allclose(merged, before, rtol=1e-4, atol=1e-5)
+    assert all(norm.eps == 0.1 for norm in norms)

@@ -42,7 +42,10 @@ def test_sensitivity_n_of_exact_attributions_is_one_for_every_n():
 def test_sensitivity_n_of_the_opposite_is_minus_one_and_of_nothing_is_zero():
     exact = _attribution().maps
     torch.testing.assert_close(
-        SensitivityN(sizes=3, sets=20)(_attribution(-exact)).values, -torch.ones(3).double(), atol=1e-4, rtol=0
+        SensitivityN(sizes=3, sets=20)(_attribution(-exact)).values,
+        -torch.ones(3).double(),
+        atol=1e-4,
+        rtol=0,
     )
     assert SensitivityN(sizes=3, sets=20)(_attribution(torch.ones(3, 32, 32))).values.tolist() == [0, 0, 0]
 
@@ -105,7 +108,9 @@ def test_infidelity_is_captums(disturbance):
         max_examples_per_batch=60,
         normalize=True,
     )
-    torch.testing.assert_close(metric(attribution).values.float(), wanted.detach().float(), atol=1e-6, rtol=1e-3)
+    torch.testing.assert_close(
+        metric(attribution).values.float(), wanted.detach().float(), atol=1e-6, rtol=1e-3
+    )
 
 
 def test_a_map_of_zeros_explains_nothing_of_the_change():
@@ -121,7 +126,11 @@ def test_squares_lie_inside_and_have_every_side():
 
 def test_deletion_and_insertion_prefer_the_exact_map_to_its_opposite():
     exact = _attribution().maps
-    for metric in (Deletion(COARSE, "logit"), Insertion(readout="logit", points=9), Road(COARSE, readout="logit")):
+    for metric in (
+        Deletion(COARSE, "logit"),
+        Insertion(readout="logit", points=9),
+        Road(COARSE, readout="logit"),
+    ):
         good, bad = metric(_attribution()).values, metric(_attribution(-exact)).values
         sign = 1 if metric.higher_is_better else -1
         assert bool((sign * (good - bad) > 0).all())
@@ -132,7 +141,9 @@ def test_deletion_starts_at_the_picture_and_insertion_ends_there():
     from heatproof.models import engine
     from heatproof.types import read
 
-    whole = read(engine.forward(attribution.model, attribution.batch.images), attribution.batch.targets, "probability")
+    whole = read(
+        engine.forward(attribution.model, attribution.batch.images), attribution.batch.targets, "probability"
+    )
     torch.testing.assert_close(Deletion(COARSE)(attribution).curve.y[:, 0].float(), whole)
     torch.testing.assert_close(Insertion()(attribution).curve.y[:, -1].float(), whole)
 
@@ -140,7 +151,9 @@ def test_deletion_starts_at_the_picture_and_insertion_ends_there():
 def test_insertion_and_deletion_through_the_same_occlusion_are_mirror_images():
     attribution = _attribution()
     comes = Insertion(COARSE, points=17)(attribution).curve.y
-    goes = Deletion(COARSE, points=17)(Attribution(attribution.model, attribution.batch, None, -attribution.maps))
+    goes = Deletion(COARSE, points=17)(
+        Attribution(attribution.model, attribution.batch, None, -attribution.maps)
+    )
     torch.testing.assert_close(comes, goes.curve.y.flip(1))
 
 
@@ -176,7 +189,11 @@ def test_samples_are_the_pictures_with_what_stays_untouched():
 
 @pytest.mark.parametrize(
     "make",
-    [lambda: Road(shares=(0.5, 1.5)), lambda: SensitivityN(largest=1.0), lambda: Infidelity("square", count=1)],
+    [
+        lambda: Road(shares=(0.5, 1.5)),
+        lambda: SensitivityN(largest=1.0),
+        lambda: Infidelity("square", count=1),
+    ],
 )
 def test_what_cannot_be_is_refused(make):
     with pytest.raises(BadInput):

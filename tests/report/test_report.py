@@ -22,7 +22,7 @@ from heatproof.report.reading import Reading
 from heatproof.report.sections import SECTIONS
 from heatproof.report.sections.curves import mean_curve
 from heatproof.report.sections.disagreement import tau_matrix
-from heatproof.report.sections.verdict import against_controls
+from heatproof.report.sections.verdict import against_controls, brief
 from heatproof.results import Picture, Results
 
 SWITCHES = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
@@ -299,6 +299,19 @@ def large_run(methods: int, metrics: int, images: int) -> Results:
 def test_many_methods_and_metrics_stay_small(tmp_path: Path, methods: int, metrics: int, images: int) -> None:
     path = report(large_run(methods, metrics, images), tmp_path / "r.html")
     assert path.stat().st_size < 5_000_000
+
+
+def test_with_many_methods_the_card_tells_of_the_leader() -> None:
+    reading = Reading(large_run(14, 1, 12))
+    panel = reading.panels[0]
+    means = reading.table(panel).mean()
+    said = brief(reading, panel)
+    assert said[0].startswith(f"{means.idxmax()} has the best mean and beats ")
+    tests = reading.pairs(panel)
+    assert tests is not None
+    beaten = int((tests.frame["significant"] & (tests.frame["winner"] == means.idxmax())).sum())
+    assert f"beats {beaten} of the other 13" in said[0]
+    assert f"{int(tests.frame['significant'].sum())} of 91 pairs" in said[2]
 
 
 def test_drawing_needs_no_torch() -> None:

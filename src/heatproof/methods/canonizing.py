@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from heatproof.errors import NotApplicable
 from heatproof.models.engine.running import evaluating
+from heatproof.models.torchvision_repair import import_torchvision
 from heatproof.types import Images, Model
 
 STABILISER = 1e-6  # zennit's own
@@ -151,14 +152,31 @@ def merges(model: Model, images: Images) -> Merges:
     return found
 
 
-def _check(model: Model, images: Images, found: Merges) -> None:
-    """A merge must not change an answer; where a layer's output is also used elsewhere, it would."""
+def merging(found: Merges) -> Any:
+    """zennit's canonizer for these merges, made exact."""
+    import_torchvision("lrp (by way of zennit)")
     from zennit.canonizers import NamedMergeBatchNorm
 
+    class Merging(NamedMergeBatchNorm):  # type: ignore[misc]
+        """Also sets the norm's epsilon aside: left in, it shrinks every layer's output."""
+
+        def register(self, linears: Any, batch_norm: Any) -> None:
+            super().register(linears, batch_norm)
+            self.eps, batch_norm.eps = batch_norm.eps, 0.0
+
+        def remove(self) -> None:
+            self.batch_norm.eps = self.eps
+            super().remove()
+
+    return Merging(found)
+
+
+def _check(model: Model, images: Images, found: Merges) -> None:
+    """A merge must not change an answer; where a layer's output is also used elsewhere, it would."""
     row = images[:1].to(model.device)
     with torch.no_grad(), evaluating(model.network):
         before = model(row)
-        merged = NamedMergeBatchNorm(found).apply(model.network)
+        merged = merging(found).apply(model.network)
         try:
             after = model(row)
         finally:

@@ -127,7 +127,7 @@ class Oracle:
 
     def __call__(self, model: Model, batch: Batch, /) -> Maps:
         if batch.regions is None:
-            raise NotApplicable("oracle needs to know where the answer is, and this data set has no regions")
+            raise NotApplicable("oracle needs to know where the answer is, but the data set has no regions")
         return torch.where(batch.regions, 1.0, self.outside).to(batch.images.dtype)
 
     def cost(self) -> Cost:

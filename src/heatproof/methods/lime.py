@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from heatproof.models import engine
-from heatproof.occlusion.game import impute
 from heatproof.occlusion.imputers.constant import Constant
 from heatproof.occlusion.segmenters.quickshift import Quickshift
 from heatproof.occlusion.segments import segments_of
@@ -85,14 +84,15 @@ class LIME:
         visible = [c.to(images.device) for c in coalitions]
         seeds = batch.seeds("lime")
         parts = []
-        for rows in torch.arange(len(which)).split(engine.batch_size(model, images, "forward") * 4):
+        chunk = 4 * engine.batch_size(model, images, "forward")
+        for rows in torch.arange(len(which)).split(chunk):
             owner = which[rows]
             keep = [
                 visible[i][r % self.samples][segments[i]]
                 for i, r in zip(owner.tolist(), rows.tolist(), strict=True)
             ]
             index = owner.to(images.device)
-            shown = impute(self.imputer, images[index], torch.stack(keep), [seeds[i] for i in owner.tolist()])
+            shown = self.imputer(images[index], torch.stack(keep), seeds=[seeds[i] for i in owner.tolist()])
             logits = engine.forward(model, shown).double() / self.temperature
             parts.append(read(logits, batch.targets[index], "probability").cpu())
         return torch.cat(parts).view(len(batch), self.samples)

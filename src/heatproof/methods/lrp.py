@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from heatproof.errors import NotApplicable
-from heatproof.methods.canonizing import merges, proportional
+from heatproof.methods.canonizing import merges, merging, proportional
 from heatproof.methods.intercept import forward_only
 from heatproof.methods.pooling import Pooling, keeps_sign, pool
 from heatproof.methods.transformers import attends
@@ -66,9 +66,7 @@ def propagating(model: Model, images: Images, composite: Composite, canonizer: C
     """The network with its rules in place; whatever happens, without them afterwards."""
     engine.batch_size(model, images, "gradient")  # settled on the network as it is, before it is changed
     if canonizer == "auto":
-        from zennit.canonizers import NamedMergeBatchNorm
-
-        composite.canonizers = [NamedMergeBatchNorm(merges(model, images))]
+        composite.canonizers = [merging(merges(model, images))]
     with forward_only(model.network, proportional() if canonizer == "auto" else {}):
         try:
             composite.register(model.network)

@@ -9,7 +9,6 @@ from torch import Tensor
 
 from heatproof.errors import BadInput
 from heatproof.models import engine
-from heatproof.occlusion.game import impute
 from heatproof.occlusion.imputers.mean import Mean
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Imputer, Maps, Model, Readout, read
@@ -71,6 +70,6 @@ class SlidingOcclusion:
         for rows in torch.arange(len(batch) * views, device=images.device).split(chunk):
             owner = rows // views
             luck = [seeds[i] for i in owner.tolist()]
-            shown = impute(self.imputer, images[owner], keep[rows % views], luck)
+            shown = self.imputer(images[owner], keep[rows % views], seeds=luck)
             parts.append(read(engine.forward(model, shown), batch.targets[owner], self.readout))
         return torch.cat(parts).view(len(batch), views)

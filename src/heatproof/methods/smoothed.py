@@ -32,7 +32,7 @@ class ChannelWise(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Noisy(Batch):
-    """Noisy copies of pictures: they may leave [0, 1], as in the published method, and know which draw they are.
+    """Noisy copies of pictures: they may leave [0, 1], as in the published method, and know their draw.
 
     A random method asked about them draws anew for every copy.
     """
@@ -64,7 +64,7 @@ def noise_scale(model: Model, images: Images, amount: float, unit: Unit) -> Tens
 def noisy_copies(
     batch: Batch, scale: Tensor, draws: int, clamp: bool, rows: int
 ) -> Iterator[tuple[list[int], Noisy]]:
-    """Every image `draws` times with fresh noise keyed by image, `rows` copies at a time, and whose copies they are."""
+    """Every image `draws` times with noise keyed by image, `rows` copies at a time, and whose they are."""
     generators = batch.generators("smoothgrad")
     shape = batch.images.shape[1:]
     scale = scale.expand(len(batch), -1, -1, -1)

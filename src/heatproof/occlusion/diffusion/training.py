@@ -32,12 +32,12 @@ class Plan:
 
     pictures: int = 10_000  # composites, and as many scenes without their object
     steps: int = 20_000
-    minutes: float = 70.0  # training ends after this many minutes even if the steps are not done
+    minutes: float = 78.0  # training ends after this many minutes even if the steps are not done
     batch: int = 16
     learning_rate: float = 1e-3
     warm_up: int = 200
     average: float = 0.999  # of the weights that are kept
-    shown: float = 0.5  # share of rows in which some pixels are shown clean, as they are while inpainting
+    shown: float = 0.8  # share of rows in which some pixels are shown clean, as they are while inpainting
     seed: int = 0
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from heatproof.errors import BadInput
-from heatproof.occlusion.imputers.mean import coloured
+from heatproof.occlusion.imputers.mean import coloured, repainted
 from heatproof.registry import imputer
 from heatproof.types import Images, Keep
 
@@ -25,4 +25,4 @@ class Constant:
             raise BadInput(f"colour must hold numbers in [0, 1], got {self.colour}")
 
     def __call__(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Images:
-        return images.where(keep[:, None], coloured(self.colour, images))
+        return repainted(images, keep, coloured(self.colour, images))

@@ -7,8 +7,10 @@ gallery when the run's info names the protocol.
 from collections.abc import Callable
 
 from heatproof.report.reading import Reading
+from heatproof.report.sections.in_distribution import in_distribution
+from heatproof.report.sections.mosaics import mosaics
 from heatproof.report.sections.threshold_free import threshold_free
 
 Section = Callable[[Reading], str | None]
 
-SECTIONS: dict[str, Section] = {"threshold_free": threshold_free}
+SECTIONS: dict[str, Section] = {"in_distribution": in_distribution, "mosaics": mosaics, "threshold_free": threshold_free}

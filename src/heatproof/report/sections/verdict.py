@@ -6,11 +6,12 @@ from collections import Counter
 
 from heatproof.report.reading import Panel, Reading
 from heatproof.report.sections.blocks import fold, section
-from heatproof.report.typeset import breakable, counted, emphasised, escape, listed
+from heatproof.report.typeset import breakable, count, counted, emphasised, escape, listed
 
 CARDS = 12  # shown at once; further ones are behind a fold
 SENTENCES = 4  # per card, likewise
 STRONG = ("Nothing",)
+MANY = 12  # beyond so many contestants, who beats whom is for the matrix; the card tells of the leader only
 
 
 def verdict(reading: Reading) -> str | None:
@@ -72,7 +73,8 @@ def _clear(clear: int, judged: int) -> str:
 
 def _card(reading: Reading, panel: Panel) -> str:
     where = reading.named(panel)
-    sentences = reading.verdict(panel)
+    many = reading.contenders(panel).shape[1] > MANY
+    sentences = brief(reading, panel) if many else reading.verdict(panel)
     sentences, hidden = sentences[:SENTENCES], sentences[SENTENCES:]
     words = [*reading.methods, *STRONG]
     told = "".join(f"<p>{emphasised(sentence, words)}</p>" for sentence in sentences)
@@ -85,6 +87,31 @@ def _card(reading: Reading, panel: Panel) -> str:
         told += f'<div class="controls">{controls}</div>'
     tag = f'<span class="where">{escape(where)}</span>' if where else ""
     return f'<article class="card"><h3>{breakable(panel.metric)}{tag}</h3>{told}</article>'
+
+
+def brief(reading: Reading, panel: Panel) -> list[str]:
+    """The leader by mean, whom it beats, and how many pairs of methods differ solidly at all."""
+    tests, ranks = reading.pairs(panel), reading.standings[panel].ranks
+    if tests is None or not ranks:
+        return reading.verdict(panel)
+    leader = min(ranks, key=lambda method: (ranks[method][0], method))
+    others = sorted((method for method in ranks if method != leader), key=lambda method: ranks[method][0])
+    pairs = tests.frame.loc[tests.frame["method_a"].isin(ranks) & tests.frame["method_b"].isin(ranks)]
+    solid = pairs.loc[pairs["significant"]].to_dict("records")
+    beaten = {
+        row["method_b"] if row["method_a"] == leader else row["method_a"]
+        for row in solid
+        if row["winner"] == leader
+    }
+    level = [method for method in others if method not in beaten]
+    told = f"{leader} has the best mean and beats {len(beaten)} of the other {len(others)} methods."
+    open_ends = f"Nothing here puts it above {_some(level)}." if level else "It is alone at the top."
+    basis = f"{count(len(solid))} of {counted(len(pairs), 'pair')} of methods differ solidly"
+    return [
+        told,
+        open_ends,
+        f"{basis} (paired Wilcoxon tests on {counted(tests.n_images, 'image')}, Holm-adjusted).",
+    ]
 
 
 def against_controls(reading: Reading, panel: Panel) -> list[str]:

@@ -1,0 +1,203 @@
+"""In-distribution faithfulness: FUD beside the classic evaluations, and an audit of how far each leaves the
+data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from heatproof import recipe
+from heatproof.audit.energy import Energy
+from heatproof.audit.evaluation import Evaluation, Removal
+from heatproof.audit.image_quality import MEASURES, ImageQuality, Measure
+from heatproof.audit.smoothness import Smoothness
+from heatproof.data.two_factor.dataset import TwoFactor
+from heatproof.errors import BadInput
+from heatproof.methods.agi import AGI
+from heatproof.methods.attexplore import AttEXplore
+from heatproof.methods.boundary_ig import BoundaryIG
+from heatproof.methods.controls import Inverted, Oracle, Random
+from heatproof.methods.expected import ExpectedGradients
+from heatproof.methods.gradients import Saliency
+from heatproof.methods.guided_ig import GuidedIG
+from heatproof.methods.integrated import FastIG, IntegratedGradients
+from heatproof.methods.isa import ISA
+from heatproof.methods.local_attribution import LocalAttribution
+from heatproof.methods.mfaba import MFABA
+from heatproof.metrics.fud import Fud
+from heatproof.metrics.infidelity import Infidelity
+from heatproof.metrics.insertion_deletion import Deletion, Insertion
+from heatproof.metrics.road import Road
+from heatproof.metrics.sensitivity_n import SensitivityN
+from heatproof.occlusion.diffusion.sampler import Sampler
+from heatproof.occlusion.game import Occlusion
+from heatproof.occlusion.imputers.constant import Constant
+from heatproof.occlusion.imputers.diffusion import Diffusion
+from heatproof.occlusion.imputers.mean import Mean
+from heatproof.occlusion.imputers.road import NoisyLinear
+from heatproof.occlusion.imputers.telea import Telea
+from heatproof.occlusion.imputers.twin import Twin
+from heatproof.occlusion.segmenters.pixels import Pixels
+from heatproof.registry import protocol
+from heatproof.study import Study
+from heatproof.types import AnyMethod, Dataset, Imputer, Metric, Model
+
+Profile = Literal["fast", "paper"]
+
+
+def contestants(profile: Profile) -> list[AnyMethod]:
+    """The paper's eleven methods; `fast` has fewer steps, draws and classes: seconds per picture on a CPU."""
+    if profile == "paper":
+        return [
+            IntegratedGradients(),
+            GuidedIG(steps=15),
+            BoundaryIG(),
+            Saliency(),
+            AGI(),
+            MFABA(),
+            AttEXplore(),
+            ISA(),
+            ExpectedGradients(),
+            FastIG(),
+            LocalAttribution(),
+        ]
+    return [
+        IntegratedGradients(steps=16),
+        GuidedIG(steps=15),
+        BoundaryIG(steps=16, attack_steps=20),
+        Saliency(),
+        AGI(classes=5, steps=10),
+        MFABA(steps=20, step_size=0.0025),
+        AttEXplore(steps=5, draws=8),
+        ISA(rounds=10, steps=4),
+        ExpectedGradients(draws=25),
+        FastIG(),
+        LocalAttribution(classes=5, steps=10),
+    ]
+
+
+@protocol
+@dataclass(frozen=True)
+class InDistribution:
+    """FUD with its controls, the classic evaluations, and one table of how far each of them leaves the data.
+
+    `profile="paper"` draws with 250 ancestral steps and explains with the published settings. Any model and
+    folder of
+    pictures will do, given a diffusion prior of such pictures.
+
+    Paper: FUD, ICLR 2026, in-distribution faithfulness by diffusion
+    """
+
+    profile: Profile = "fast"
+    prior: Any = "embedded"  # or `diffusers:FOLDER_OR_HUB_ID`
+    scale: float = 4.0
+    window: Literal["late", "wide"] = "late"
+    draws: int = 2
+    pictures: int = 16
+    audit: bool = True
+    quality: tuple[Measure, ...] = MEASURES
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "quality", tuple(self.quality))
+        if self.profile not in ("fast", "paper"):
+            raise BadInput(f"profile must be 'fast' or 'paper', got {self.profile!r}")
+
+    def studies(
+        self,
+        models: Sequence[Model | str] | None = None,
+        datasets: Sequence[Dataset | str] | None = None,
+        methods: Sequence[AnyMethod | str] | None = None,
+    ) -> list[Study]:
+        """One study of the methods, one of the evaluations."""
+        if models is None and datasets is not None:
+            raise BadInput("pictures of one's own need a model: name one, e.g. --model efficientnet-lite0")
+        shown = list(models or ["embedded:object"])
+        pictures = list(datasets or [TwoFactor()])
+        oracle = [Oracle()] if datasets is None else []
+        judged = Study(
+            models=shown,
+            datasets=pictures,
+            methods=methods or [*contestants(self.profile), Random(), *self._inverted(), *oracle],
+            metrics=self.metrics(),
+            protocol="in_distribution",
+            limit=self.pictures,
+            notes={"profile": self.profile, "prior": recipe.plain(self.prior), "scale": self.scale},
+        )
+        if not self.audit:
+            return [judged]
+        measured, told = self.audited(twins=datasets is None)
+        examined = Study(
+            models=shown,
+            datasets=pictures,
+            methods=methods[:1] if methods else [IntegratedGradients(steps=16), Random()],
+            metrics=measured,
+            protocol="in_distribution",
+            limit=self.pictures,
+            notes={"audit": told},
+        )
+        return [judged, examined]
+
+    def _inverted(self) -> list[AnyMethod]:
+        return [Inverted(IntegratedGradients(steps=16))]
+
+    @property
+    def fud(self) -> Fud:
+        """Inverted orders are a method of their own here, so that each is drawn once."""
+        return Fud(
+            self.prior,
+            self.profile,
+            self.scale,
+            self.window,
+            draws=self.draws,
+            controls=("random", "no_guidance", "guidance_only"),
+        )
+
+    def metrics(self) -> list[Metric]:
+        """FUD, its gain over a random order, and what it is compared with."""
+        gain = Fud(
+            self.prior,
+            self.profile,
+            self.scale,
+            self.window,
+            draws=self.draws,
+            score="gain",
+            controls=("random",),
+        )
+        return [self.fud, gain, Insertion(), Deletion(), SensitivityN(), Infidelity(), Road()]
+
+    def evaluations(self, twins: bool = True) -> Mapping[str, Evaluation]:
+        """Everything that shows a model changed pictures, by the name it has in the table."""
+        sampler = Sampler("ddpm", 250, late_start=False) if self.profile == "paper" else Sampler()
+        imputers: dict[str, Imputer] = {
+            "flipping, zero": Constant(),
+            "flipping, mean": Mean(),
+            "flipping, telea": Telea(),
+            "flipping, road": NoisyLinear(),
+            "flipping, diffusion": Diffusion(self.prior, sampler),
+            **({"flipping, twin": Twin()} if twins else {}),
+        }
+        soft = Fud(self.prior, self.profile, self.scale, self.window, mask="soft", controls=())
+        plain = Fud(self.prior, self.profile, 0.0, self.window, controls=())
+        return {
+            **{name: Removal(Occlusion(imputer, Pixels(), 1)) for name, imputer in imputers.items()},
+            "insertion": Insertion(),
+            "deletion": Deletion(),
+            "sensitivity-n": SensitivityN(),
+            "infidelity": Infidelity(),
+            "fud": Fud(self.prior, self.profile, self.scale, self.window, controls=()),
+            "fud without guidance": plain,
+            "fud, soft mask": soft,
+        }
+
+    def audited(self, twins: bool = True) -> tuple[list[Metric], dict[str, dict[str, str]]]:
+        """The audit's measurements, and for each label which evaluation and statistic it is."""
+        measured: list[Metric] = []
+        told: dict[str, dict[str, str]] = {}
+        for name, evaluation in self.evaluations(twins).items():
+            parts: dict[str, Metric] = {"energy": Energy(evaluation), "tau": Smoothness(evaluation)}
+            parts.update({measure: ImageQuality(evaluation, measure) for measure in self.quality})
+            for statistic, one in parts.items():
+                measured.append(one)
+                told[recipe.label(one)] = {"evaluation": name, "statistic": statistic}
+        return measured, told

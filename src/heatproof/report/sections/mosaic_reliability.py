@@ -1,0 +1,146 @@
+"""Are the judgments reliable: alpha of the rankings, Spearman between methods, agreement across data and models."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+
+from heatproof.errors import HeatproofError
+from heatproof.report.charts import Estimate, heatmap, interval_ranking, small_multiples
+from heatproof.report.reading import Panel, Reading
+from heatproof.report.sections.blocks import fold
+from heatproof.report.typeset import MISSING, counted, escape, number
+from heatproof.stats.reliability import agreement, alpha_interval, joint_failures, spearman_matrix
+
+SIGNED = "signed methods only"
+
+
+def alphas(reading: Reading, panels: list[Panel]) -> str:
+    """Krippendorff's alpha with its interval, per ratio, for every data set and model."""
+    charts = []
+    for dataset, model in dict.fromkeys((panel.dataset, panel.model) for panel in panels):
+        rows = [
+            _alpha(reading, f"{panel.metric}{suffix}", table)
+            for panel in panels
+            if (panel.dataset, panel.model) == (dataset, model)
+            for suffix, table in _tables(reading, panel)
+        ]
+        title = f"Krippendorff's alpha, {model} on {dataset}"
+        charts.append((f"{model} · {dataset}", interval_ranking(rows, title=title, reference=0.0)))
+    return (
+        "<h3>Do the mosaics agree on the ranking?</h3><p>Krippendorff’s alpha, ordinal, with every mosaic a judge who "
+        "ranks the methods (controls left out): 1 if all rank alike, 0 as if ranks were dealt at random. Bars are "
+        "95&nbsp;% bootstrap intervals over mosaics. FNR and FPR would have the alphas of recall and specificity.</p>"
+        + small_multiples(charts)
+    )
+
+
+def _tables(reading: Reading, panel: Panel) -> list[tuple[str, pd.DataFrame]]:
+    """The panel's contenders; where some are never negative, once more without those, to compare ratios fairly."""
+    table = reading.contenders(panel)
+    about = reading.info.get("methods", {})
+    signed = [method for method in table.columns if about.get(method, {}).get("signed", True)]
+    both = [("", table)]
+    if len(signed) < len(table.columns):
+        both.append((f", {SIGNED}", table[signed]))
+    return both
+
+
+def _alpha(reading: Reading, label: str, table: pd.DataFrame) -> Estimate:
+    try:
+        found = alpha_interval(table.to_numpy(dtype=float))
+    except HeatproofError as error:
+        return Estimate(label, math.nan, math.nan, math.nan, note=str(error))
+    dropped = f", {found.dropped_mosaics} left out" if found.dropped_mosaics else ""
+    note = f"{counted(found.n_methods, 'method')}, {counted(found.n_mosaics, 'mosaic')}{dropped}"
+    return Estimate(label, found.alpha, found.low, found.high, colour=0, note=note)
+
+
+def correlations(reading: Reading, panels: list[Panel]) -> str:
+    """Spearman between methods over mosaics, under the ratio most methods can be judged by, and shared failures."""
+    first = panels[0].metric
+    charts, warnings = [], []
+    for panel in (panel for panel in panels if panel.metric == first):
+        table = reading.contenders(panel)
+        if len(table.columns) < 2:
+            continue
+        between = spearman_matrix(table)
+        names = [str(name) for name in between.rho.columns]
+        notes = [
+            [f"{a} × {b}: {number(float(between.rho.loc[a, b]), 2)}, n = {between.n.loc[a, b]}" for b in names]
+            for a in names
+        ]
+        chart = heatmap(
+            between.rho.to_numpy(dtype=float), names, names, title=f"Spearman between methods, {first}", notes=notes
+        )
+        charts.append((reading.named(panel) or first, chart))
+        higher = reading.higher_is_better(first)
+        where = f" ({reading.named(panel)})" if reading.named(panel) else ""
+        warnings += [f"{failure}{where}" for failure in joint_failures(table, higher_is_better=higher)]
+    if not charts:
+        return ""
+    told = "".join(f"<li>{escape(warning)}</li>" for warning in warnings)
+    warned = f'<ul class="hole">{told}</ul>' if told else "<p>No two methods agree highly while both score below ½.</p>"
+    return (
+        f"<h3>Do methods find the same mosaics hard?</h3><p>Spearman’s correlation of {escape(first)} between every "
+        "two methods, over the mosaics that have both.</p>" + small_multiples(charts) + warned
+    )
+
+
+def agreements(reading: Reading, panels: list[Panel]) -> str:
+    """Whether data sets (on one model) and models (on one data set) rank the methods alike, by mean and median."""
+    rows, ranks = [], []
+    for metric in dict.fromkeys(panel.metric for panel in panels):
+        here = [panel for panel in panels if panel.metric == metric]
+        for fixed, varied in (("model", "dataset"), ("dataset", "model")):
+            for name in dict.fromkeys(getattr(panel, fixed) for panel in here):
+                group = {getattr(p, varied): reading.contenders(p) for p in here if getattr(p, fixed) == name}
+                found = _agreement(group, reading.higher_is_better(metric))
+                if found is None:
+                    continue
+                judges = "data sets" if varied == "dataset" else "models"
+                by_mean, by_median, count, table = found
+                rows.append(
+                    f'<tr><th scope="row">{escape(metric)}</th><td>{len(group)} {judges}</td><td>{escape(name)}</td>'
+                    f'<td class="num">{count}</td><td class="num">{_number(by_mean)}</td>'
+                    f'<td class="num">{_number(by_median)}</td></tr>'
+                )
+                ranks.append(f"<h4>{escape(metric)}, {judges} on {escape(name)}</h4>{table}")
+    if not rows:
+        return ""
+    heads = ("ratio", "judges", "on", "methods", "alpha of means", "alpha of medians")
+    head = "".join(f'<th scope="col"{" class=num" if at > 2 else ""}>{name}</th>' for at, name in enumerate(heads))
+    return (
+        "<h3>Does the ranking carry over?</h3><p>Alpha between the rankings that data sets, or models, give the methods "
+        "they all can judge: by mean and by median over all mosaics.</p>"
+        f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
+        + fold("The rankings themselves, by mean and by median", "".join(ranks))
+    )
+
+
+def _agreement(tables: dict[str, pd.DataFrame], higher: bool) -> tuple[float, float, int, str] | None:
+    """Over the methods that all tables score; None where there are fewer than two of either."""
+    shared = [
+        method
+        for method in next(iter(tables.values())).columns
+        if all(method in table.columns for table in tables.values())
+    ]
+    if len(tables) < 2 or len(shared) < 2:
+        return None
+    try:
+        found = agreement({name: table[shared] for name, table in tables.items()}, higher_is_better=higher)
+    except HeatproofError:
+        return None
+    head = "".join(f'<th scope="col" class="num">{escape(m)}</th>' for m in found.mean_ranks.columns)
+    lines = []
+    for by, ranks in (("mean", found.mean_ranks), ("median", found.median_ranks)):
+        for name in ranks.index:
+            cells = "".join(f'<td class="num">{float(value):g}</td>' for value in ranks.loc[name])
+            lines.append(f'<tr><th scope="row">{escape(name)}, by {by}</th>{cells}</tr>')
+    table = f'<div class="scroll"><table><thead><tr><th></th>{head}</tr></thead><tbody>{"".join(lines)}</tbody></table></div>'
+    return found.alpha_mean, found.alpha_median, len(found.mean_ranks.columns), table
+
+
+def _number(value: float) -> str:
+    return number(value, 2) if math.isfinite(value) else MISSING

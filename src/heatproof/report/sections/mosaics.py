@@ -1,0 +1,96 @@
+"""Mosaics: how the ratios spread, whether mosaics and methods agree, and the mosaics themselves."""
+
+from __future__ import annotations
+
+from heatproof.report.charts import Spread, small_multiples, strips
+from heatproof.report.reading import Panel, Reading
+from heatproof.report.sections.blocks import metric_heading, section, unfolding
+from heatproof.report.sections.mosaic_exhibits import exhibits
+from heatproof.report.sections.mosaic_reliability import agreements, alphas, correlations
+from heatproof.report.typeset import counted, escape, listed
+
+PROTOCOL = "mosaics"
+SHOWN = 2  # ratios in full; further ones are behind a fold
+
+LEAD = (
+    "In a mosaic half of the tiles show the class that is explained. Positive relevance on them is right (TP), on the "
+    "others wrong (FP); negative relevance is wrong on them (FN) and right on the others (TN). Relevance is added up, "
+    "not counted. Precision alone can be said of methods whose maps are never negative; the other ratios need both "
+    "signs. Where a ratio has no denominator there is no score, and it is counted as missing."
+)
+
+
+def mosaics(reading: Reading) -> str | None:
+    """Spreads, reliability and pictures of every data set and model judged by mosaic ratios."""
+    panels = mosaic_panels(reading)
+    if not any(len(reading.table(panel).columns) for panel in panels):
+        return None
+    metrics = list(dict.fromkeys(panel.metric for panel in panels))
+    spreads = unfolding([(metric, _spreads(reading, metric, panels)) for metric in metrics], SHOWN)
+    parts = (
+        spreads,
+        _holes(reading, panels),
+        alphas(reading, panels),
+        correlations(reading, panels),
+        agreements(reading, panels),
+        exhibits(reading, panels, grid_of(reading)),
+    )
+    return section(PROTOCOL, "Mosaics", LEAD, "".join(part for part in parts if part))
+
+
+def mosaic_panels(reading: Reading) -> list[Panel]:
+    """The panels of this protocol's own metrics."""
+    named = reading.info.get("metrics", {})
+    own = {label for label, about in named.items() if str(about.get("name", "")).startswith("mosaic_")}
+    return [panel for panel in reading.panels if panel.metric in own]
+
+
+def grid_of(reading: Reading) -> int:
+    """Tiles per side, as the run stored it."""
+    for study in reading.info.get("studies", []):
+        if study.get("protocol") == PROTOCOL:
+            return int(study.get("notes", {}).get("grid", 2))
+    return 2
+
+
+def _spreads(reading: Reading, metric: str, panels: list[Panel]) -> str:
+    charts = []
+    for panel in panels:
+        table = reading.table(panel)
+        if panel.metric != metric or not len(table.columns):
+            continue
+        rows = [
+            Spread(
+                method,
+                table[method].astype(float).tolist(),
+                reading.colours.get(method),
+                reading.is_control(method),
+            )
+            for method in table.columns
+        ]
+        # Half is chance, or a map that does not care about classes at all.
+        chart = strips(rows, title=f"{metric} over mosaics, {reading.named(panel)}", reference=0.5)
+        charts.append((reading.named(panel) or counted(len(table), "mosaic"), chart))
+    return f'<div class="metric">{metric_heading(reading, metric)}{small_multiples(charts)}</div>'
+
+
+def _holes(reading: Reading, panels: list[Panel]) -> str:
+    """Undefined ratios and methods a ratio cannot be asked of, counted."""
+    scores = reading.scores
+    here = scores["metric"].isin({panel.metric for panel in panels})
+    undefined = scores[here & (scores["status"] == "undefined")]
+    words = []
+    for metric, part in undefined.groupby("metric", observed=True):
+        counts = part["method"].value_counts()
+        which = listed([f"{method} ({count})" for method, count in counts.items() if count])
+        words.append(f"<li>{escape(metric)} is undefined for {counted(len(part), 'map')}: {escape(which)}</li>")
+    unsigned = [
+        method
+        for method in reading.methods
+        if not reading.info.get("methods", {}).get(method, {}).get("signed", True) and not reading.is_control(method)
+    ]
+    if unsigned:
+        words.append(
+            f"<li>Judged by precision only, since their maps are never negative: {escape(listed(unsigned))}</li>"
+        )
+    return f"<h3>What could not be judged</h3><ul>{''.join(words)}</ul>" if words else ""

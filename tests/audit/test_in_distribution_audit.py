@@ -1,0 +1,142 @@
+"""The audit: energy, quality and smoothness say nothing of samples that are the originals, and much of black
+ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+import torch
+from networks import batch, small_cnn
+from sklearn.metrics import roc_auc_score
+from tiny_prior import tiny
+
+from heatproof.audit.energy import Energy, energy
+from heatproof.audit.evaluation import LEVELS, Removal
+from heatproof.audit.image_quality import MEASURES, ImageQuality, quality
+from heatproof.audit.smoothness import Smoothness, kendall
+from heatproof.audit.table import Audit, table
+from heatproof.errors import BadInput
+from heatproof.methods.controls import Centre, Edges
+from heatproof.metrics.fud import Fud
+from heatproof.metrics.infidelity import Infidelity
+from heatproof.metrics.insertion_deletion import Deletion, Insertion
+from heatproof.metrics.sensitivity_n import SensitivityN
+from heatproof.occlusion.game import Occlusion
+from heatproof.occlusion.imputers.constant import Constant
+from heatproof.occlusion.imputers.mean import Mean
+from heatproof.occlusion.segmenters.grid import Grid
+from heatproof.occlusion.shown import Samples
+from heatproof.stats.out_of_distribution import auroc, fpr95
+from heatproof.types import Attribution
+
+
+@dataclass(frozen=True)
+class Untouched:
+    """An evaluation that changes nothing."""
+
+    def samples(self, attribution, /):
+        images = attribution.batch.images
+        return Samples(
+            images[:, None].expand(-1, 4, -1, -1, -1), torch.linspace(0.1, 0.9, 4).expand(len(images), -1)
+        )
+
+
+def _attribution(count: int = 4) -> Attribution:
+    shown = batch(count, size=48)
+    return Attribution(
+        small_cnn(), shown, None, torch.rand(count, 48, 48, generator=torch.Generator().manual_seed(0))
+    )
+
+
+def test_auroc_is_sklearns_and_the_ends_are_what_they_should_be():
+    dice = torch.Generator().manual_seed(0)
+    low, high = (
+        torch.randn(40, generator=dice).round(decimals=1),
+        (torch.randn(50, generator=dice) + 1).round(decimals=1),
+    )
+    wanted = roc_auc_score([0] * 40 + [1] * 50, [*low.tolist(), *high.tolist()])
+    assert auroc(low, high) == pytest.approx(wanted)
+    assert auroc(low, low) == pytest.approx(0.5)
+    assert auroc([0, 1], [2, 3]) == 1
+    assert fpr95(list(range(1000)), list(range(1000))) == pytest.approx(0.95, abs=0.002)
+    assert fpr95([0, 1], [2, 3]) == 0
+
+
+def test_energy_is_minus_the_log_of_summed_exponentials():
+    logits = torch.randn(3, 5)
+    torch.testing.assert_close(energy(logits), -logits.exp().sum(1).log())
+    torch.testing.assert_close(energy(logits, 2.0), -2 * (logits / 2).exp().sum(1).log())
+
+
+def test_untouched_pictures_are_no_stranger_than_themselves():
+    told = Energy(Untouched())(_attribution())
+    torch.testing.assert_close(told.values, torch.zeros(4).double(), atol=1e-6, rtol=0)
+    assert told.curve.y.shape == (4, 5)
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_quality_is_best_for_the_same_picture_and_falls_as_more_is_blackened(measure):
+    attribution = _attribution(2)
+    best = ImageQuality(Untouched(), measure)(attribution).values
+    metric = ImageQuality(Removal(Occlusion(Constant(), Grid(6), 1), levels=(0.9, 0.3)), measure)
+    told = metric(attribution)
+    sign = 1 if metric.higher_is_better else -1
+    assert bool((sign * (best - told.values) > 0).all())
+    assert bool((sign * (told.curve.y[:, 0] - told.curve.y[:, 1]) > 0).all())
+
+
+def test_small_pictures_have_multi_scale_ssim_too_and_tiny_ones_say_why_not():
+    images = batch(2, size=64).images
+    assert float(quality("ms_ssim", images, images).min()) == pytest.approx(1, abs=1e-5)
+    with pytest.raises(BadInput, match="11×11"):
+        quality("ms_ssim", images[..., :8, :8], images[..., :8, :8])
+
+
+def test_tau_is_one_if_confidence_falls_with_every_step_and_zero_if_it_never_moves():
+    removed = torch.linspace(0, 0.9, 10).double().expand(3, -1)
+    curves = torch.stack([1 - removed[0], removed[0], torch.full((10,), 0.5).double()])
+    assert kendall(removed, curves).tolist() == pytest.approx([1, -1, 0])
+
+
+def test_smoothness_tells_its_controls_and_how_far_the_curve_falls():
+    told = Smoothness(Removal(Occlusion(Mean(), Grid(4), 1)))(_attribution())
+    assert all(note.startswith("falls by") and "random" in note and "inverted" in note for note in told.notes)
+
+
+def test_removal_takes_the_least_important_first_unless_told_otherwise():
+    attribution = _attribution()
+    occlusion = Occlusion(Constant(), Grid(4), 1)
+    least = Removal(occlusion).samples(attribution)
+    most = Removal(occlusion, "most").samples(
+        Attribution(attribution.model, attribution.batch, None, -attribution.maps)
+    )
+    assert torch.equal(least.images, most.images)
+    assert least.images.shape[1] == len(LEVELS)
+
+
+def test_every_evaluation_stands_in_one_table(tmp_path, monkeypatch):
+    monkeypatch.setenv("HEATPROOF_CACHE", str(tmp_path))
+    occlusion = Occlusion(Constant(), Grid(4), 1)
+    evaluations = {
+        "untouched": Untouched(),
+        "zero": Removal(occlusion),
+        "deletion": Deletion(occlusion),
+        "insertion": Insertion(),
+        "sensitivity_n": SensitivityN(sizes=2, sets=4),
+        "infidelity": Infidelity(count=9),
+        "fud": Fud(prior=tiny(48), levels=(0.9, 0.5), draws=1, controls=()),
+    }
+    shown = batch(4, size=48)
+    found = table(small_cnn(), shown, evaluations, [Edges(), Centre()], Audit(("psnr", "ssim")))
+    assert list(found.index) == list(evaluations)
+    assert {"auroc", "fpr95", "psnr", "ssim", "tau", "tau_random", "tau_inverted"} == set(found.columns)
+    assert not bool(found.isna().to_numpy().any())
+    assert found.loc["untouched", "auroc"] == pytest.approx(0.5)
+    assert found.loc["untouched", "psnr"] > found.loc["zero", "psnr"]
+
+
+def test_fud_brings_its_own_controls_to_the_audit_of_smoothness(tmp_path, monkeypatch):
+    monkeypatch.setenv("HEATPROOF_CACHE", str(tmp_path))
+    told = Smoothness(Fud(prior=tiny(48), levels=(0.9, 0.5), draws=1, controls=()))(_attribution(2))
+    assert all("no guidance" in note and "guidance only" in note for note in told.notes)

@@ -1,0 +1,127 @@
+"""The registered localisation metrics: what they refuse, what they remark on, and how controls order."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import networks
+import pytest
+import torch
+
+from heatproof.errors import NotApplicable
+from heatproof.methods.controls import Centre, Inverted, Oracle, Random
+from heatproof.metrics.localisation import auc_iou, exact_auc_iou, iou_curve, normalise
+from heatproof.metrics.pointing import PointingGame
+from heatproof.metrics.region_share import RegionShare, shares
+from heatproof.metrics.threshold_free import (
+    AUROC,
+    AUCIoU,
+    AveragePrecision,
+    BestIoU,
+    ExactAUCIoU,
+    IoUAt,
+    IoUByArea,
+    RelevanceMass,
+    RelevanceRank,
+)
+from heatproof.types import Attribution, attribute
+
+ALL = (
+    AUCIoU(),
+    ExactAUCIoU(),
+    IoUAt(),
+    BestIoU(),
+    AveragePrecision(),
+    AUROC(),
+    PointingGame(),
+    RelevanceMass(),
+    RelevanceRank(),
+    IoUByArea(),
+)
+
+
+@pytest.fixture(scope="module")
+def stage():
+    model, batch = networks.linear(), networks.batch(4)
+    regions = torch.zeros(batch.images[:, 0].shape, dtype=torch.bool)
+    for i in range(4):
+        regions[i, 2 + i : 12 + 3 * i, 5 : 15 + i] = True
+    return model, dataclasses.replace(batch, regions=regions)
+
+
+@pytest.mark.parametrize("metric", ALL, ids=lambda metric: type(metric).__name__)
+def test_pictures_without_regions_are_not_applicable(stage, metric):
+    model, batch = stage
+    bare = dataclasses.replace(batch, regions=None)
+    with pytest.raises(NotApplicable, match="no regions"):
+        metric(attribute(model, bare, Random()))
+
+
+@pytest.mark.parametrize("metric", ALL, ids=lambda metric: type(metric).__name__)
+def test_the_oracle_beats_noise_and_noise_beats_the_oracle_turned_round(stage, metric):
+    model, batch = stage
+    oracle, noise, turned = (
+        metric(attribute(model, batch, control)).values.mean()
+        for control in (Oracle(), Random(distribution="uniform"), Inverted(Oracle()))
+    )
+    assert oracle > noise
+    if not isinstance(metric, AUCIoU | ExactAUCIoU | IoUAt | RelevanceMass):  # magnitudes do not turn round
+        assert noise > turned
+    if not isinstance(metric, IoUByArea):  # where the share taken is fixed, nobody can be perfect
+        assert float(oracle) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("metric", ALL, ids=lambda metric: type(metric).__name__)
+def test_degenerate_pictures_are_remarked_on_and_a_map_that_is_not_finite_has_no_score(stage, metric):
+    model, batch = stage
+    regions = batch.regions.clone()
+    regions[1], regions[2] = False, True
+    batch = dataclasses.replace(batch, regions=regions)
+    maps = attribute(model, batch, Centre()).maps
+    maps[0], maps[3, 0, 0] = 0.0, torch.nan
+    scored = metric(Attribution(model, batch, Centre(), maps))
+    assert scored.notes[0] == "the map is constant"
+    assert scored.notes[1] == "the region is empty"
+    assert scored.notes[2] == "the region covers everything"
+    assert "not finite" in scored.notes[3]
+    assert torch.isnan(scored.values[3])
+    assert all(note for value, note in zip(scored.values, scored.notes, strict=True) if torch.isnan(value))
+
+
+def test_the_metrics_are_the_functions_on_normalised_maps(stage):
+    model, batch = stage
+    found = attribute(model, batch, Random())
+    heat = normalise(found.maps, "abs_p99")
+    scored = AUCIoU()(found)
+    assert torch.equal(scored.values, auc_iou(heat, batch.regions))
+    assert torch.equal(scored.curve.y, iou_curve(heat, batch.regions))
+    assert scored.curve.x.tolist() == [k / 20 for k in range(1, 20)]
+    paper = AUCIoU(area="paper")(found).values
+    assert torch.allclose(paper, 0.9 * scored.values)
+    assert torch.equal(ExactAUCIoU()(found).values, exact_auc_iou(heat, batch.regions))
+    assert torch.equal(IoUAt(0.5)(found).values, iou_curve(heat, batch.regions)[:, 9])
+
+
+def test_an_all_negative_map_has_no_evidence_to_place(stage):
+    model, batch = stage
+    found = Attribution(model, batch, Random(), -torch.rand(batch.regions.shape) - 0.1)
+    scored = RelevanceMass()(found)
+    assert torch.isnan(scored.values).all()
+    assert set(scored.notes) == {"the map is constant"}
+    assert RelevanceMass(sign="absolute")(found).values.isfinite().all()
+    assert AUCIoU(rule="positive")(found).notes[0] == "the map is constant"
+
+
+def test_the_region_share_is_the_data_sets_own_where_it_knows_better(stage):
+    model, batch = stage
+    found = attribute(model, batch, Oracle())
+    assert torch.allclose(RegionShare()(found), batch.regions.float().mean((1, 2)))
+    told = dataclasses.replace(batch, labels={"region_share": torch.tensor([0.1, 0.2, 0.3, 0.4])})
+    assert torch.equal(RegionShare()(attribute(model, told, Oracle())), told.labels["region_share"])
+
+
+def test_the_shares_of_a_data_set_are_those_of_its_pictures():
+    from heatproof.data.two_factor.dataset import TwoFactor
+
+    dataset = TwoFactor(count=3)
+    assert shares(dataset) == pytest.approx(dataset.batch(range(3)).regions.float().mean((1, 2)).tolist())

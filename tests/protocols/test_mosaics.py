@@ -1,0 +1,137 @@
+"""The mosaic protocol: the paper's methods, the right class explained, studies that can be replayed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from networks import small_cnn
+from PIL import Image
+
+from heatproof import recipe, registry
+from heatproof.data.folder import Folder
+from heatproof.data.mosaic import Mosaic
+from heatproof.data.two_factor import EASY_PAIR, HARD_PAIR
+from heatproof.data.two_factor.dataset import TwoFactor
+from heatproof.errors import BadInput
+from heatproof.methods.controls import Oracle
+from heatproof.methods.lrp import LRP
+from heatproof.protocols.mosaics import Mosaics, contestants
+from heatproof.report import report
+from heatproof.results import Results
+from heatproof.run import run, shards
+from heatproof.study import Study
+from heatproof.types import View
+
+CHEAP = ["input_x_gradient", "grad_cam", "bcos", "random", Oracle(outside=-1.0)]
+
+
+def test_the_paper_s_eight_methods() -> None:
+    names = [(registry.name_of(method) or ("", ""))[1] for method in contestants("paper")]
+    assert names == [
+        "lime",
+        "lrp",
+        "integrated_gradients",
+        "grad_cam",
+        "grad_cam_pp",
+        "smoothgrad",
+        "kernel_shap",
+        "bcos",
+    ]
+    signed = [name for name, method in zip(names, contestants("paper"), strict=True) if method.signed]  # type: ignore[union-attr]
+    assert signed == ["lrp", "integrated_gradients", "kernel_shap", "bcos"]
+
+
+def test_the_default_study_has_both_pairs_and_three_networks() -> None:
+    (study,) = Mosaics(per_class=2).studies()
+    assert [model.name for model in study.models] == [  # type: ignore[union-attr]
+        "embedded:object",
+        "embedded:object_plain",
+        "embedded:object_bcos",
+    ]
+    assert [one.between for one in study.datasets] == [EASY_PAIR, HARD_PAIR]  # type: ignore[union-attr]
+    assert study.protocol == "mosaics"
+    again = Study.from_plain(json.loads(json.dumps(study.plain())))
+    assert again.plain() == study.plain()
+    kept = study.notes["plans"][study.datasets[0].name]  # type: ignore[union-attr]
+    assert Mosaic.from_plan(kept, of=TwoFactor()).mosaics == study.datasets[0].mosaics  # type: ignore[union-attr]
+
+
+def test_protocols_round_trip_and_refuse_nonsense() -> None:
+    assert recipe.build(recipe.plain(Mosaics(per_class=3))) == Mosaics(per_class=3)
+    with pytest.raises(BadInput, match="preset"):
+        Mosaics(preset="fast")  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match="need a model"):
+        Mosaics().studies(datasets=[TwoFactor()])
+
+
+def test_folders_become_mosaics_of_as_many_pictures_as_there_are(tmp_path: Path) -> None:
+    luck = np.random.default_rng(0)
+    for name in ("1_cat", "4_car", "6_dog"):
+        (tmp_path / name).mkdir()
+        for i in range(5):
+            Image.fromarray(luck.integers(0, 255, (40, 40, 3), dtype=np.uint8)).save(tmp_path / name / f"{i}.png")
+    (study,) = Mosaics().studies([small_cnn()], [Folder(str(tmp_path), View(32))], ["saliency"])
+    (mosaics,) = study.datasets
+    assert (mosaics.per_class, len(mosaics)) == (2, 6)  # type: ignore[arg-type, union-attr]
+
+
+def test_the_mosaic_s_class_is_explained_whatever_the_model_says() -> None:
+    (study,) = Mosaics(per_class=2).studies(["embedded:object"], None, ["random"])
+    from heatproof.run import aimed
+
+    for shard in shards(study, torch.device("cpu")):
+        batch = aimed(shard)
+        assert batch.targets.tolist() == [shard.dataset.mosaics[i].target for i in shard.indices]  # type: ignore[attr-defined]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    studies = Mosaics(per_class=3).studies(["embedded:object", "embedded:object_bcos"], None, CHEAP)
+    return run(studies, tmp_path_factory.mktemp("mosaics"), device="cpu")
+
+
+def test_a_run_scores_what_can_be_scored_and_says_why_not(finished: Results) -> None:
+    assert finished.complete
+    scores = finished.scores
+    oracle = scores[scores["method"] == "oracle(outside=-1)"]
+    assert len(oracle) == 5 * 12 * 2
+    assert (oracle["value"] == 1).all()
+    cam = scores[(scores["method"] == "grad_cam") & (scores["metric"] != "mosaic_precision")]
+    assert set(cam["status"]) == {"not_applicable"}
+    bcos = scores[(scores["method"] == "bcos") & (scores["status"] == "ok")]
+    assert set(bcos["model"]) == {"embedded:object_bcos"}
+    easy = bcos[(bcos["metric"] == "mosaic_precision") & bcos["dataset"].str.startswith("easy")]
+    assert easy["value"].mean() > 0.7
+
+
+def test_the_report_has_a_section_on_mosaics(finished: Results, tmp_path: Path) -> None:
+    html = report(finished, tmp_path / "report.html").read_text()
+    assert '<section id="mosaics">' in html
+    for words in ("Do the mosaics agree", "Do methods find the same mosaics hard", "Does the ranking carry over"):
+        assert words in html
+    assert "Judged by precision only" in html
+    assert 'class="tiles"' in html
+
+
+def test_a_negative_logit_turns_lrp_round_unless_its_magnitude_is_taken() -> None:
+    (study,) = Mosaics(per_class=2).studies(["embedded:object"], None, ["random"])
+    model = study.models[0]
+    batch = study.datasets[0].batch(range(4))  # type: ignore[union-attr]
+    lowest = batch.aimed(model(batch.images).argmin(1))  # type: ignore[operator]
+    logits = model(batch.images).detach().gather(1, lowest.targets[:, None])[:, 0]  # type: ignore[operator]
+    assert bool((logits < 0).all())
+    plain, logit, magnitude = (LRP(start=start)(model, lowest) for start in ("one_hot", "logit", "abs_logit"))  # type: ignore[arg-type]
+    assert torch.allclose(logit, -magnitude)
+    assert torch.allclose(magnitude, plain * logits.abs()[:, None, None], rtol=1e-4)
+
+
+def test_the_box_rule_starts_where_pixels_are() -> None:
+    (study,) = Mosaics(per_class=2).studies(["embedded:object"], None, ["random"])
+    model, batch = study.models[0], study.datasets[0].batch(range(2))  # type: ignore[union-attr]
+    box, flat = (LRP(composite=rule, biases=False)(model, batch) for rule in ("epsilon_plus_box", "epsilon_plus_flat"))  # type: ignore[arg-type]
+    assert torch.allclose(box.sum((1, 2)), flat.sum((1, 2)), rtol=1e-3), "both hand on what they get"
+    assert not torch.allclose(box, flat)
