@@ -1,8 +1,10 @@
-"""How well the embedded prior inpaints: what classifiers still see when half of a picture is removed and drawn again.
+"""How well the embedded prior inpaints: what classifiers still see when half of a picture is removed and
+drawn again.
 
     python benchmarks/prior.py [--pictures 100]
 
-Blocks of 8×8 pixels and single pixels are removed at 50 %; the accuracy of the embedded scene and object classifiers is
+Blocks of 8×8 pixels and single pixels are removed at 50 %; the accuracy of the embedded scene and object
+classifiers is
 given for the original, mean fill, and each other way of filling in.
 """
 

@@ -84,3 +84,8 @@ def test_two_components_of_one_name_are_refused() -> None:
 
     with pytest.raises(BadInput, match="two methods are called 'saliency'"):
         registry.register("method", Saliency)
+
+
+def test_a_word_that_is_no_choice_is_refused() -> None:
+    with pytest.raises(BadInput, match="pooling of method 'saliency' must be one of"):
+        recipe.parse("method", "saliency(pooling=median)")

@@ -93,6 +93,20 @@ def spelt(value: Any) -> str:
     return f"{title}({', '.join(changed)})" if changed else title
 
 
+def listed(entry: registry.Entry) -> dict[str, Any]:
+    """A registered name as plain data, for `heatproof list --json`."""
+    row: dict[str, Any] = {
+        "name": entry.name,
+        "summary": entry.summary,
+        "paper": entry.paper,
+        "fields": {name: plain(value) for name, value in entry.fields().items()},
+    }
+    if entry.kind == "method":
+        cost = getattr(entry.make(), "cost", None)
+        row["cost"] = None if cost is None else cost()._asdict()
+    return row
+
+
 def _differs(spec: dataclasses.Field[Any], value: Any) -> bool:
     default = registry._default(spec)
     try:

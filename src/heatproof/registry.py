@@ -22,7 +22,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import entry_points
-from typing import Any, Literal, TypeVar, get_args, overload
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints, overload
 
 from heatproof.errors import BadInput, UnknownName
 
@@ -59,21 +59,6 @@ class Entry:
             return {f.name: _default(f) for f in dataclasses.fields(self.make) if f.init}
         parameters = inspect.signature(self.make).parameters.values()
         return {p.name: None if p.default is p.empty else p.default for p in parameters}
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data for `heatproof list --json`."""
-        from heatproof.recipe import plain  # recipes look names up here
-
-        row: dict[str, Any] = {
-            "name": self.name,
-            "summary": self.summary,
-            "paper": self.paper,
-            "fields": {name: plain(value) for name, value in self.fields().items()},
-        }
-        if self.kind == "method":
-            cost = getattr(self.make(), "cost", None)
-            row["cost"] = None if cost is None else cost()._asdict()
-        return row
 
 
 def _default(spec: dataclasses.Field[Any]) -> Any:
@@ -162,7 +147,19 @@ def find(kind: Kind, name: str, /, **fields: Any) -> Any:
     if unknown:
         first = sorted(unknown)[0]
         raise UnknownName.among(f"field of {kind} {name!r}", first, found.fields())
+    _check_choices(found, fields)
     return found.make(**fields)
+
+
+def _check_choices(found: Entry, fields: dict[str, Any]) -> None:
+    """A closed choice is a `Literal`; a word that is none of its values would otherwise be found out late or never."""
+    target = found.make.__init__ if isinstance(found.make, type) else found.make  # type: ignore[misc]
+    hints = get_type_hints(target) if fields else {}
+    for name, value in fields.items():
+        hint = hints.get(name)
+        if get_origin(hint) is Literal and value not in get_args(hint):
+            choices = ", ".join(repr(choice) for choice in get_args(hint))
+            raise BadInput(f"{name} of {found.kind} {found.name!r} must be one of {choices}, got {value!r}")
 
 
 def names(kind: Kind) -> list[str]:

@@ -11,7 +11,7 @@ import errno
 import hashlib
 import json
 import os
-import tempfile
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,22 +52,22 @@ class Unit:
 def write_atomically(path: Path, payload: bytes) -> None:
     """The whole file or none of it, also across a power cut."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    beside = path.parent / f".{path.name}.{uuid.uuid4().hex}"
     try:
-        with os.fdopen(handle, "wb") as file:
+        with beside.open("xb") as file:
             file.write(payload)
             file.flush()
             os.fsync(file.fileno())
-        Path(beside).replace(path)
+        beside.replace(path)
     except OSError as error:
-        Path(beside).unlink(missing_ok=True)
+        beside.unlink(missing_ok=True)
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise StoreFull(
                 f"no space left for {path}: everything finished is safe; free some space and run the same command again"
             ) from error
         raise
     except BaseException:
-        Path(beside).unlink(missing_ok=True)
+        beside.unlink(missing_ok=True)
         raise
 
 

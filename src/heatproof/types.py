@@ -6,12 +6,12 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, get_args, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
-from heatproof.errors import BadModel, BadShape
+from heatproof.errors import BadInput, BadModel, BadShape
 
 Images: TypeAlias = Tensor  # (B, C, H, W) float32 in [0, 1]; the model normalises
 Maps: TypeAlias = Tensor  # (B, H, W) float32; larger = more evidence for the target; signed unless the method is not
@@ -29,6 +29,8 @@ def read(logits: Logits, targets: Tensor, readout: Readout) -> Tensor:
         logits = logits.softmax(-1)
     elif readout == "log_probability":
         logits = logits.log_softmax(-1)
+    elif readout != "logit":
+        raise BadInput(f"readout must be one of {', '.join(get_args(Readout))}, got {readout!r}")
     return logits.gather(-1, targets[..., None]).squeeze(-1)
 
 
@@ -194,18 +196,19 @@ class Model:
 def check_logits(answer: Any, count: int, name: str) -> Logits:
     """The network's answer as float (B, classes), or `BadModel` with what to do."""
     if not isinstance(answer, Tensor):
-        logits = getattr(answer, "logits", None)
-        if not isinstance(logits, Tensor):
+        inner = getattr(answer, "logits", None)
+        if not isinstance(inner, Tensor):
             raise BadModel(
                 f"model {name!r} must return a tensor of logits (batch, classes), got {type(answer).__name__}: "
                 "wrap it in a module that returns the logits alone"
             )
-        answer = logits
+        answer = inner
     if answer.ndim != 2 or len(answer) != count:
         raise BadModel(
             f"model {name!r} must return logits of shape ({count}, classes), got {tuple(answer.shape)}"
         )
-    return answer if answer.dtype in (torch.float32, torch.float64) else answer.float()
+    logits: Logits = answer if answer.dtype in (torch.float32, torch.float64) else answer.float()
+    return logits
 
 
 @runtime_checkable

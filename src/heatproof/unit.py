@@ -71,10 +71,10 @@ def judge(explained: Explained, batch: Batch, ids: Sequence[str], metric: Metric
                 if scored.curve is not None:
                     x, y = (side if side.ndim == 1 else side[i] for side in scored.curve)
                     curves[identity] = (x.double().tolist(), y.double().tolist())
-    for row, reason in explained.reasons.items():
-        found[batch.ids[row]] = (None, *reason)
-    for identity, reason in batch.missing.items():
-        found[identity] = (None, "unreadable", reason)
+    for row, (status, note) in explained.reasons.items():
+        found[batch.ids[row]] = (None, status, note)
+    for identity, why in batch.missing.items():
+        found[identity] = (None, "unreadable", why)
     rows = [found[identity] for identity in ids]
     lines = [curves.get(identity, ([], [])) for identity in ids]
     return Unit(

@@ -37,16 +37,12 @@ class Untouched:
 
     def samples(self, attribution, /):
         images = attribution.batch.images
-        return Samples(
-            images[:, None].expand(-1, 4, -1, -1, -1), torch.linspace(0.1, 0.9, 4).expand(len(images), -1)
-        )
+        return Samples(images[:, None].expand(-1, 4, -1, -1, -1), torch.linspace(0.1, 0.9, 4).expand(len(images), -1))
 
 
 def _attribution(count: int = 4) -> Attribution:
     shown = batch(count, size=48)
-    return Attribution(
-        small_cnn(), shown, None, torch.rand(count, 48, 48, generator=torch.Generator().manual_seed(0))
-    )
+    return Attribution(small_cnn(), shown, None, torch.rand(count, 48, 48, generator=torch.Generator().manual_seed(0)))
 
 
 def test_auroc_is_sklearns_and_the_ends_are_what_they_should_be():

@@ -108,9 +108,7 @@ def test_infidelity_is_captums(disturbance):
         max_examples_per_batch=60,
         normalize=True,
     )
-    torch.testing.assert_close(
-        metric(attribution).values.float(), wanted.detach().float(), atol=1e-6, rtol=1e-3
-    )
+    torch.testing.assert_close(metric(attribution).values.float(), wanted.detach().float(), atol=1e-6, rtol=1e-3)
 
 
 def test_a_map_of_zeros_explains_nothing_of_the_change():
@@ -141,9 +139,7 @@ def test_deletion_starts_at_the_picture_and_insertion_ends_there():
     from heatproof.models import engine
     from heatproof.types import read
 
-    whole = read(
-        engine.forward(attribution.model, attribution.batch.images), attribution.batch.targets, "probability"
-    )
+    whole = read(engine.forward(attribution.model, attribution.batch.images), attribution.batch.targets, "probability")
     torch.testing.assert_close(Deletion(COARSE)(attribution).curve.y[:, 0].float(), whole)
     torch.testing.assert_close(Insertion()(attribution).curve.y[:, -1].float(), whole)
 
@@ -151,9 +147,7 @@ def test_deletion_starts_at_the_picture_and_insertion_ends_there():
 def test_insertion_and_deletion_through_the_same_occlusion_are_mirror_images():
     attribution = _attribution()
     comes = Insertion(COARSE, points=17)(attribution).curve.y
-    goes = Deletion(COARSE, points=17)(
-        Attribution(attribution.model, attribution.batch, None, -attribution.maps)
-    )
+    goes = Deletion(COARSE, points=17)(Attribution(attribution.model, attribution.batch, None, -attribution.maps))
     torch.testing.assert_close(comes, goes.curve.y.flip(1))
 
 
@@ -168,9 +162,7 @@ def test_road_of_a_constant_map_is_exactly_zero():
 def test_scores_do_not_depend_on_batch_mates(metric):
     attribution = _attribution()
     alone = [
-        metric(
-            Attribution(attribution.model, attribution.batch.select([row]), None, attribution.maps[[row]])
-        ).values
+        metric(Attribution(attribution.model, attribution.batch.select([row]), None, attribution.maps[[row]])).values
         for row in range(3)
     ]
     torch.testing.assert_close(torch.cat(alone), metric(attribution).values, atol=1e-6, rtol=1e-5)
@@ -180,9 +172,7 @@ def test_samples_are_the_pictures_with_what_stays_untouched():
     attribution = _attribution()
     samples = Deletion(Occlusion(Constant(), Pixels(), 1)).samples(attribution)
     assert samples.images.shape == (3, 9, 3, 32, 32)
-    torch.testing.assert_close(
-        samples.removed, torch.linspace(0.1, 0.9, 9).double().expand(3, -1), atol=1e-3, rtol=0
-    )
+    torch.testing.assert_close(samples.removed, torch.linspace(0.1, 0.9, 9).double().expand(3, -1), atol=1e-3, rtol=0)
     same = (samples.images == attribution.batch.images[:, None]).all(2).flatten(2).double().mean(2)
     assert bool((same >= 1 - samples.removed - 1e-9).all())
 

@@ -35,9 +35,7 @@ def _few(**fields) -> Fud:
 def test_the_curve_begins_at_the_whole_picture_and_the_area_is_its_mean_height():
     attribution = _attribution()
     told = _few()(attribution)
-    whole = read(
-        engine.forward(attribution.model, attribution.batch.images), attribution.batch.targets, "probability"
-    )
+    whole = read(engine.forward(attribution.model, attribution.batch.images), attribution.batch.targets, "probability")
     torch.testing.assert_close(told.curve.y[:, 0].float(), whole)
     x, y = told.curve
     assert x.tolist() == pytest.approx([0, 0.1, 0.5, 0.9])
@@ -68,9 +66,7 @@ def test_controls_are_told_beside_the_score_and_gain_is_the_area_less_that_of_ch
     attribution = _attribution()
     told = _few(controls=CONTROLS)(attribution)
     for note in told.notes:
-        assert [part.rsplit(" ", 1)[0] for part in note.split(", ")] == [
-            c.replace("_", " ") for c in CONTROLS
-        ]
+        assert [part.rsplit(" ", 1)[0] for part in note.split(", ")] == [c.replace("_", " ") for c in CONTROLS]
     beside = _few(controls=("random",)).beside(attribution)
     torch.testing.assert_close(_few(score="gain")(attribution).values, told.values - beside["random"])
 

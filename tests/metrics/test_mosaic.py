@@ -20,7 +20,7 @@ from heatproof.metrics.mosaic import LACKING, MosaicPrecision, MosaicRatio, conf
 from heatproof.types import Attribution, Batch, Maps, Model, attribute
 
 NAMES = [name for name in registry.names("metric") if name.startswith("mosaic_")]
-TARGET = torch.tensor([[True, True, False, False]] * 2 + [[False, False, True, True]] * 2)  # a diagonal layout
+TARGET = torch.tensor([[True, True, False, False]] * 2 + [[False, False, True, True]] * 2)
 maps = hnp.arrays(np.float32, (3, 4, 4), elements=st.floats(-8, 8, width=16)).map(torch.from_numpy)
 
 
@@ -34,7 +34,8 @@ def same(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 @given(maps, st.floats(1e-3, 1e3))
 def test_scale_does_not_matter(values: Maps, factor: float) -> None:
-    first, scaled = mosaic_scores(values.double(), region(3)), mosaic_scores(values.double() * factor, region(3))
+    first = mosaic_scores(values.double(), region(3))
+    scaled = mosaic_scores(values.double() * factor, region(3))
     assert all(same(first[name], scaled[name]) for name in first)
 
 

@@ -66,7 +66,7 @@ def test_the_oracle_beats_noise_and_noise_beats_the_oracle_turned_round(stage, m
     )
     assert oracle > noise
     if not isinstance(metric, AUCIoU | ExactAUCIoU | IoUAt | RelevanceMass):  # magnitudes do not turn round
-        assert noise > turned
+        assert noise > turned or (isinstance(metric, PointingGame) and turned == 0)  # few hits are none
     if not isinstance(metric, IoUByArea):  # where the share taken is fixed, nobody can be perfect
         assert float(oracle) == pytest.approx(1)
 

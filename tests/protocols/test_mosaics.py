@@ -20,9 +20,11 @@ from heatproof.errors import BadInput
 from heatproof.methods.controls import Oracle
 from heatproof.methods.lrp import LRP
 from heatproof.protocols.mosaics import Mosaics, contestants
-from heatproof.report import report
+from heatproof.report.reading import Reading
+from heatproof.report.sections import SECTIONS
+from heatproof.report.sections.mosaics import mosaics
 from heatproof.results import Results
-from heatproof.run import run, shards
+from heatproof.run import aimed, run, shards
 from heatproof.study import Study
 from heatproof.types import View
 
@@ -73,7 +75,8 @@ def test_folders_become_mosaics_of_as_many_pictures_as_there_are(tmp_path: Path)
     for name in ("1_cat", "4_car", "6_dog"):
         (tmp_path / name).mkdir()
         for i in range(5):
-            Image.fromarray(luck.integers(0, 255, (40, 40, 3), dtype=np.uint8)).save(tmp_path / name / f"{i}.png")
+            pixels = luck.integers(0, 255, (40, 40, 3), dtype=np.uint8)
+            Image.fromarray(pixels).save(tmp_path / name / f"{i}.png")
     (study,) = Mosaics().studies([small_cnn()], [Folder(str(tmp_path), View(32))], ["saliency"])
     (mosaics,) = study.datasets
     assert (mosaics.per_class, len(mosaics)) == (2, 6)  # type: ignore[arg-type, union-attr]
@@ -81,8 +84,6 @@ def test_folders_become_mosaics_of_as_many_pictures_as_there_are(tmp_path: Path)
 
 def test_the_mosaic_s_class_is_explained_whatever_the_model_says() -> None:
     (study,) = Mosaics(per_class=2).studies(["embedded:object"], None, ["random"])
-    from heatproof.run import aimed
-
     for shard in shards(study, torch.device("cpu")):
         batch = aimed(shard)
         assert batch.targets.tolist() == [shard.dataset.mosaics[i].target for i in shard.indices]  # type: ignore[attr-defined]
@@ -108,10 +109,15 @@ def test_a_run_scores_what_can_be_scored_and_says_why_not(finished: Results) -> 
     assert easy["value"].mean() > 0.7
 
 
-def test_the_report_has_a_section_on_mosaics(finished: Results, tmp_path: Path) -> None:
-    html = report(finished, tmp_path / "report.html").read_text()
-    assert '<section id="mosaics">' in html
-    for words in ("Do the mosaics agree", "Do methods find the same mosaics hard", "Does the ranking carry over"):
+def test_the_report_has_a_section_on_mosaics(finished: Results) -> None:
+    assert SECTIONS["mosaics"] is mosaics
+    html = mosaics(Reading(finished)) or ""
+    assert html.startswith('<section id="mosaics">')
+    for words in (
+        "Do the mosaics agree",
+        "Do methods find the same mosaics hard",
+        "Does the ranking carry over",
+    ):
         assert words in html
     assert "Judged by precision only" in html
     assert 'class="tiles"' in html
@@ -132,6 +138,7 @@ def test_a_negative_logit_turns_lrp_round_unless_its_magnitude_is_taken() -> Non
 def test_the_box_rule_starts_where_pixels_are() -> None:
     (study,) = Mosaics(per_class=2).studies(["embedded:object"], None, ["random"])
     model, batch = study.models[0], study.datasets[0].batch(range(2))  # type: ignore[union-attr]
-    box, flat = (LRP(composite=rule, biases=False)(model, batch) for rule in ("epsilon_plus_box", "epsilon_plus_flat"))  # type: ignore[arg-type]
+    box = LRP(composite="epsilon_plus_box", biases=False)(model, batch)  # type: ignore[arg-type]
+    flat = LRP(composite="epsilon_plus_flat", biases=False)(model, batch)  # type: ignore[arg-type]
     assert torch.allclose(box.sum((1, 2)), flat.sum((1, 2)), rtol=1e-3), "both hand on what they get"
     assert not torch.allclose(box, flat)

@@ -45,9 +45,7 @@ def quality(measure: Measure, changed: Images, originals: Images) -> Tensor:
         "fsim": lambda x, y: piq.fsim(x, y, data_range=1.0, reduction="none", chromatic=chromatic),
         "gmsd": lambda x, y: piq.gmsd(x, y, data_range=1.0, reduction="none"),
         "haarpsi": lambda x, y: piq.haarpsi(x, y, data_range=1.0, reduction="none"),
-        "vsi": lambda x, y: piq.vsi(
-            *((p if chromatic else p.expand(-1, 3, -1, -1)) for p in (x, y)), reduction="none"
-        ),
+        "vsi": lambda x, y: piq.vsi(*((p if chromatic else p.expand(-1, 3, -1, -1)) for p in (x, y)), reduction="none"),
     }
     if measure not in calls:
         raise BadInput(f"measure must be one of {', '.join(MEASURES)}, got {measure!r}")

@@ -29,10 +29,10 @@ def list_(
     as_json: Annotated[bool, typer.Option("--json", help="A JSON list of objects.")] = False,
 ) -> None:
     """List what there is, with its fields and its paper."""
-    from heatproof import registry
+    from heatproof import recipe, registry
 
     kind: Any = what.value.removesuffix("s")
-    rows = [registry.entry(kind, name).as_dict() for name in registry.names(kind)]
+    rows = [recipe.listed(registry.entry(kind, name)) for name in registry.names(kind)]
     if as_json:
         typer.echo(json.dumps(rows, indent=1))
         return

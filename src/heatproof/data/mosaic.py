@@ -1,4 +1,4 @@
-"""Mosaics: pictures of the class asked for beside pictures of others, so that it is known where the answer is."""
+"""Mosaics: pictures of the class asked for beside pictures of others, so one knows where the answer is."""
 
 from __future__ import annotations
 
@@ -39,6 +39,14 @@ def target_regions(labels: Tensor, targets: Tensor, height: int, width: int) -> 
     return shown[:, rows][:, :, columns]
 
 
+def _read(path: str | Path) -> Mapping[str, Any]:
+    try:
+        told: Mapping[str, Any] = json.loads(Path(path).read_text())
+    except (OSError, ValueError) as error:
+        raise BadInput(f"{path} must be a plan of mosaics in JSON, got: {error}") from error
+    return told
+
+
 @dataset
 @dataclass(frozen=True)
 class Mosaic:
@@ -47,8 +55,9 @@ class Mosaic:
     Paper: Fresz et al. 2024, "Classification Metrics for Image Explanations: Towards Building Reliable
     XAI-Evaluations"
 
-    A 2×2 mosaic has twice the side of its pictures; `resize` shrinks it to the side of one, for networks that take
-    one size only. `laid` is a plan kept from elsewhere (`plan`, `from_plan`); without one it is drawn from the seed.
+    A 2×2 mosaic has twice the side of its pictures; `resize` shrinks it to the side of one, for networks that
+    take one size only. `laid` is a plan kept from elsewhere (`plan`, `from_plan`); without one it is drawn
+    from the seed.
     """
 
     target: ClassVar[Literal["given"]] = "given"  # the mosaic's class is explained, whatever the model says
@@ -58,7 +67,7 @@ class Mosaic:
     per_class: int = 10
     grid: int = 2
     seed: int = 0
-    task: str | None = None  # which label names the class: `label` of files, `object` or `scene` of two_factor
+    task: str | None = None  # which label names the class: `label` of files, `object` or `scene` embedded
     resize: bool = False
     title: str = ""  # what tables call it
     view: View | None = None  # how pictures from disk are cut: the model's own if None
@@ -82,10 +91,10 @@ class Mosaic:
             side = f"{model.view.size}×{model.view.size}" if model.view else "one size of"
             raise BadInput(
                 f"model {model.name!r} takes {side} pixels only, and a {self.grid}×{self.grid} mosaic has "
-                f"{self.grid} times the side: set resize=True to shrink mosaics, or take a network for any size"
+                f"{self.grid} times the side: set resize=True to shrink it, or take a network for any size"
             )
         of = self.of
-        if model.classes and getattr(of, "classes", None) == ():  # folders named by class mean the model's classes
+        if model.classes and getattr(of, "classes", None) == ():  # folders mean the model's classes
             of = dataclasses.replace(of, classes=model.classes)  # type: ignore[type-var]
         view = self.view
         if getattr(of, "view", ...) is None and view is None:
@@ -123,16 +132,14 @@ class Mosaic:
     @classmethod
     def from_plan(cls, stored: Mapping[str, Any] | str | Path, of: Dataset, **fields: Any) -> Mosaic:
         """Mosaics as they were planned: from `plan()`, or from a file that holds it as JSON."""
-        if isinstance(stored, str | Path):
-            try:
-                stored = json.loads(Path(stored).read_text())
-            except (OSError, ValueError) as error:
-                raise BadInput(f"{stored} must be a plan of mosaics in JSON, got: {error}") from error
+        told = _read(stored) if isinstance(stored, str | Path) else stored
         try:
-            laid = tuple(Laid(m["target"], tuple(m["pictures"]), tuple(m["labels"])) for m in stored["mosaics"])  # type: ignore[index]
-            grid = int(stored["grid"])  # type: ignore[index]
+            laid = tuple(Laid(m["target"], tuple(m["pictures"]), tuple(m["labels"])) for m in told["mosaics"])
+            grid = int(told["grid"])
         except (KeyError, TypeError) as error:
-            raise BadInput(f"a plan of mosaics must hold grid and mosaics (target, pictures, labels): {error}") from error
+            raise BadInput(
+                f"a plan of mosaics must hold grid and mosaics (target, pictures, labels), but lacks {error}"
+            ) from error
         if not laid or any(len(m.pictures) != grid**2 or len(m.labels) != grid**2 for m in laid):
             raise BadInput(f"every mosaic of the plan must hold {grid**2} pictures and labels")
         return cls(of=of, grid=grid, laid=laid, **fields)
@@ -142,8 +149,10 @@ class Mosaic:
 
     def ids(self) -> tuple[str, ...]:
         """The number, the class and where it stands: `0007-class3-TDDT`."""
-        shown = ("".join("T" if label == m.target else "D" for label in m.labels) for m in self.mosaics)
-        return tuple(f"{i:04d}-class{m.target}-{where}" for i, (m, where) in enumerate(zip(self.mosaics, shown, strict=True)))
+        return tuple(
+            f"{i:04d}-class{m.target}-{''.join('T' if label == m.target else 'D' for label in m.labels)}"
+            for i, m in enumerate(self.mosaics)
+        )
 
     def digest(self, indices: Sequence[int], /) -> str:
         told: list[Any] = [self.grid, self.resize, self.task]
@@ -168,12 +177,12 @@ class Mosaic:
         shown = tiles.images[rows.view(-1, self.grid**2)]
         images = self._sized(tiled(shown, self.grid), tiles.images)
         targets = torch.tensor([mosaic.target for _, mosaic in kept], dtype=torch.int64)
-        classes = torch.tensor([mosaic.labels for _, mosaic in kept], dtype=torch.int64).view(-1, self.grid**2)
+        classes = torch.tensor([mosaic.labels for _, mosaic in kept], dtype=torch.int64)
         return Batch(
             images=images,
             targets=targets,
             ids=tuple(ids[index] for index, _ in kept),
-            regions=target_regions(classes, targets, *images.shape[2:]),
+            regions=target_regions(classes.view(-1, self.grid**2), targets, *images.shape[2:]),
             labels={self.task or self._task: targets},
             missing=missing,
         )

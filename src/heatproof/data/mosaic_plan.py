@@ -29,7 +29,7 @@ def layouts(grid: int) -> list[tuple[int, ...]]:
 
 
 def most_per_class(pools: Mapping[int, Sequence[str]], grid: int = 2) -> int:
-    """How many mosaics per class the pictures suffice for, each used at most once as target and as distractor."""
+    """How many mosaics per class the pictures suffice for, none used twice in the same part."""
     distractors = grid**2 - grid**2 // 2
     return min((len(pictures) for pictures in pools.values()), default=0) // distractors
 
@@ -39,25 +39,25 @@ def pools_of(labels: Mapping[str, int], classes: Sequence[int]) -> dict[int, lis
     there = sorted({label for label in labels.values() if label >= 0})
     absent = [str(name) for name in classes if name not in there]
     if absent:
-        raise BadInput(f"classes must be among those of the pictures, got {', '.join(absent)} which none shows")
+        raise BadInput(f"classes must be those of the pictures, got {', '.join(absent)} which none shows")
     chosen = list(classes) or there
     if len(set(chosen)) < 2 or len(set(chosen)) < len(chosen):
-        raise BadInput(f"mosaics need at least 2 different classes, got {chosen}: label the pictures, or name others")
+        raise BadInput(f"mosaics need at least 2 different classes, got {chosen}: label the pictures")
     return {name: [picture for picture, label in labels.items() if label == name] for name in chosen}
 
 
 def draw(pools: Mapping[int, Sequence[str]], per_class: int, grid: int = 2, seed: int = 0) -> tuple[Laid, ...]:
     """A plan: every class is the target `per_class` times, the classes taking turns.
 
-    All layouts occur equally often (up to one). No picture is a target twice, and none a distractor twice, in the
-    whole plan; distractors are shared out evenly among the other classes.
+    All layouts occur equally often (up to one). No picture is a target twice, and none a distractor twice, in
+    the whole plan; distractors are shared out evenly among the other classes.
     """
     most = most_per_class(pools, grid)
     if not 1 <= per_class <= most:
         small, few = min(((len(pictures), name) for name, pictures in pools.items()), default=(0, -1))
         raise BadInput(
-            f"per_class must be from 1 to {most} mosaics with {small} pictures of class {few}, got {per_class}: "
-            "no picture is used twice in the same part"
+            f"per_class must be from 1 to {most} mosaics with {small} pictures of class {few}, got "
+            f"{per_class}: no picture is used twice in the same part"
         )
     luck = random.Random(keyed_seed("mosaic", seed, grid))
     places = layouts(grid)
@@ -82,7 +82,7 @@ def draw(pools: Mapping[int, Sequence[str]], per_class: int, grid: int = 2, seed
 def _dealt_layouts(
     places: list[tuple[int, ...]], classes: list[int], per_class: int, luck: random.Random
 ) -> dict[int, list[tuple[int, ...]]]:
-    """Whole rounds for every class; what is left over is dealt from one deck, so the whole plan stays even."""
+    """Whole rounds for every class; the rest is dealt from one deck, so the whole plan stays even."""
     whole, rest = divmod(per_class, len(places))
     deck: list[tuple[int, ...]] = []
     dealt = {}
@@ -99,8 +99,8 @@ def _dealt_layouts(
 def _givers(classes: list[int], slots: int, luck: random.Random) -> dict[int, list[int]]:
     """For each target class, which other class gives each distractor.
 
-    The classes stand in a ring and every target looks at the same distances ahead: so each class gives exactly as
-    often as it is asked for, and neighbouring slots, which share a mosaic, go to different classes.
+    The classes stand in a ring and every target looks at the same distances ahead: each class gives exactly
+    as often as it is asked for, and neighbouring slots, which share a mosaic, go to different classes.
     """
     ring = luck.sample(classes, len(classes))
     ahead = luck.sample(range(1, len(ring)), len(ring) - 1)
@@ -111,7 +111,7 @@ def _givers(classes: list[int], slots: int, luck: random.Random) -> dict[int, li
 
 
 def labels_of(pictures: Dataset, task: str | None) -> tuple[str, dict[str, int]]:
-    """The label's name and every picture's class by id, read without reading pictures where that can be had."""
+    """The label's name and every picture's class by id, without reading pictures where that can be had."""
     from heatproof.data.two_factor import PAIRS
     from heatproof.data.two_factor.dataset import TwoFactor
 

@@ -116,7 +116,7 @@ class Inverted:
 @method
 @dataclass(frozen=True)
 class Oracle:
-    """The data set's own region, where it has one: 1 inside, 0 outside, or less where one may say "not here"."""
+    """The data set's own region, where it has one: 1 inside, 0 outside, less where one may say "not here"."""
 
     control: ClassVar[bool] = True
     outside: float = 0.0  # -1 for judges that want evidence against the target too
@@ -127,7 +127,7 @@ class Oracle:
 
     def __call__(self, model: Model, batch: Batch, /) -> Maps:
         if batch.regions is None:
-            raise NotApplicable("oracle needs to know where the answer is, but the data set has no regions")
+            raise NotApplicable("oracle shows where the answer is, and this data set has no regions")
         return torch.where(batch.regions, 1.0, self.outside).to(batch.images.dtype)
 
     def cost(self) -> Cost:

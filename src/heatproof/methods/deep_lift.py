@@ -161,7 +161,7 @@ class DeepLift:
     def channels(self, model: Model, batch: Batch, /) -> Tensor:
         if attends(model, batch.images):
             raise NotApplicable(
-                "deep_lift's rule does not cover attention, in this network: take integrated_gradients"
+                "deep_lift's rule does not cover the attention in this network: take integrated_gradients"
             )
         total = torch.zeros_like(batch.images)
         for draw in range(self._draws):

@@ -105,7 +105,7 @@ class LRP:
     def channels(self, model: Model, batch: Batch, /) -> Tensor:
         if attends(model, batch.images):
             raise NotApplicable(
-                "lrp's rules do not cover attention, in this network: take attention_rollout or grad_cam"
+                "lrp's rules do not cover the attention in this network: take attention_rollout or grad_cam"
             )
         if hasattr(model.network, "explanation_mode"):
             raise NotApplicable(

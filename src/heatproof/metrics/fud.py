@@ -52,9 +52,7 @@ class Fud:
     prior: Any = "embedded"  # or `diffusers:FOLDER_OR_HUB_ID`, or a Denoiser
     profile: Literal["fast", "paper"] = "fast"  # DDIM-20 with late start, or 250 ancestral steps
     scale: float = 4.0  # of the term against the class
-    window: Literal["late", "wide"] = (
-        "late"  # it acts in the last 5 % of the noise schedule, or in all but the first
-    )
+    window: Literal["late", "wide"] = "late"  # it acts in the last 5 % of the noise schedule, or in all but the first
     levels: tuple[float, ...] = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)  # kept shares
     draws: int = 2
     segmenter: Segmenter = field(default_factory=Pixels)  # what is kept or removed together
@@ -70,9 +68,7 @@ class Fud:
         controls = (self.controls,) if isinstance(self.controls, str) else tuple(self.controls)
         object.__setattr__(self, "controls", controls)
         if not self.levels or not all(0 <= level < 1 for level in self.levels):
-            raise BadInput(
-                f"levels of fud must be kept shares from 0 up to but not including 1, got {self.levels}"
-            )
+            raise BadInput(f"levels of fud must be kept shares from 0 up to but not including 1, got {self.levels}")
         if self.draws < 1:
             raise BadInput(f"draws of fud must be at least 1, got {self.draws}")
         if self.profile not in PROFILES:
@@ -94,9 +90,7 @@ class Fud:
         beside = self.beside(attribution)
         if self.score == "gain":
             chance = beside.get("random", None)
-            chance = (
-                self.area(self.curve(attribution, _random(attribution.batch))) if chance is None else chance
-            )
+            chance = self.area(self.curve(attribution, _random(attribution.batch))) if chance is None else chance
             values = values - chance
         notes = tuple(
             ", ".join(f"{name.replace('_', ' ')} {float(areas[row]):.3f}" for name, areas in beside.items())
@@ -118,9 +112,7 @@ class Fud:
         """(B,): the mean height of the curve over the removed share."""
         return torch.trapezoid(curve, self.removed, dim=1) / (self.removed[-1] - self.removed[0])
 
-    def curve(
-        self, attribution: Attribution, maps: Maps, scale: float | None = None, begin: Begin = "noise"
-    ) -> Tensor:
+    def curve(self, attribution: Attribution, maps: Maps, scale: float | None = None, begin: Begin = "noise") -> Tensor:
         """(B, 1 + levels) float64: confidence in the target on the whole picture and at every level, mean
         over draws."""
         model, batch = attribution.model, attribution.batch

@@ -19,9 +19,7 @@ from heatproof.types import Attribution, Readout, Scored, read
 def infidelity(said: Tensor, changed: Tensor) -> Tensor:
     """(B, M) what the map says and what the answer did -> (B,) mean squared error at the map's best scale."""
     power = said.square().sum(-1)
-    scale = torch.where(
-        power > 0, (said * changed).sum(-1) / power.clamp_min(1e-300), torch.zeros_like(power)
-    )
+    scale = torch.where(power > 0, (said * changed).sum(-1) / power.clamp_min(1e-300), torch.zeros_like(power))
     return (scale[:, None] * said - changed).square().mean(-1)
 
 

@@ -1,7 +1,7 @@
 """A heatmap as a classifier: positive relevance says "target here", negative "not here", and a mosaic knows.
 
-Relevance is added up, not counted: TP and FN are the positive and negative relevance on tiles that show the target,
-FP and TN the same on the others. A ratio without a denominator is undefined: NaN with the reason, never 0.
+Relevance is added up, not counted: TP and FN are the positive and negative relevance on tiles that show the
+target, FP and TN the same on the others. A ratio without a denominator is undefined: NaN and why, never 0.
 """
 
 from __future__ import annotations
@@ -85,9 +85,7 @@ class MosaicRatio:
     def __call__(self, attribution: Attribution, /) -> Scored:
         regions = regions_of(attribution)
         if self.ratio != "precision" and not getattr(attribution.method, "signed", True):
-            raise NotApplicable(
-                f"{self.ratio} needs negative relevance too, and this method has none: precision is what can be said"
-            )
+            raise NotApplicable(f"{self.ratio} needs negative relevance too, and this method has none: take precision")
         values = mosaic_scores(attribution.maps, regions)[self.ratio]
         notes = tuple(LACKING[self.ratio] if missing else "" for missing in values.isnan().tolist())
         return Scored(values, notes)

@@ -44,9 +44,7 @@ class Road:
         game = game_of(attribution.model, attribution.batch, self.occlusion, self.readout)
         values = pooled(game, attribution.maps)
         luck = lots(game.batch, game.counts, "ties")
-        most, least = (
-            game.value(self._visible(removal_ranks(v, luck), game.counts)) for v in (values, -values)
-        )
+        most, least = (game.value(self._visible(removal_ranks(v, luck), game.counts)) for v in (values, -values))
         gaps = (least - most) / 2
         return Scored(gaps.mean(1), curve=Curve(torch.tensor(self.shares, dtype=torch.float64), gaps))
 

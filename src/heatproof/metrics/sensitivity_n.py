@@ -54,13 +54,9 @@ class SensitivityN:
 
     def __post_init__(self) -> None:
         if not 0 < self.smallest <= self.largest < 1:
-            raise BadInput(
-                f"sizes of sensitivity_n must lie within (0, 1), got {self.smallest} to {self.largest}"
-            )
+            raise BadInput(f"sizes of sensitivity_n must lie within (0, 1), got {self.smallest} to {self.largest}")
         if self.sets < 3 or self.sizes < 1:
-            raise BadInput(
-                f"sensitivity_n needs at least 3 sets and 1 size, got {self.sets} and {self.sizes}"
-            )
+            raise BadInput(f"sensitivity_n needs at least 3 sets and 1 size, got {self.sets} and {self.sizes}")
 
     def __call__(self, attribution: Attribution, /) -> Scored:
         game = game_of(attribution.model, attribution.batch, self.occlusion, self.readout)
@@ -94,6 +90,4 @@ class SensitivityN:
         visible = torch.stack([~self.removed(game, place)[:, 0] for place in range(self.sizes)], 1)
         flat = game.segments.flatten(1)[:, None].expand(-1, self.sizes, -1)
         keep = visible.to(flat.device).gather(2, flat).unflatten(2, tuple(game.segments.shape[1:]))
-        return Samples(
-            shown(attribution.batch, keep, self.occlusion), (~keep).flatten(2).double().mean(2).cpu()
-        )
+        return Samples(shown(attribution.batch, keep, self.occlusion), (~keep).flatten(2).double().mean(2).cpu())

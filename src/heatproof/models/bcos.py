@@ -1,8 +1,8 @@
-"""B-cos networks: every layer's weights align with its input, so the network is linear in what it sees, exactly.
+"""B-cos networks: weights align with their input, so for that input the network is linear, exactly.
 
 A B-cos layer answers with ŵ·x · |cos(x, ŵ)|^(B-1), with unit weights ŵ and no bias. For one input the second
-factor is a number, so the whole network is a matrix times its (encoded) picture, and that matrix is the explanation.
-Inside `explanation_mode()` the factors count as constants: input × gradient then sums to the logit.
+factor is a number, so the whole network is a matrix times its (encoded) picture, and that matrix is the
+explanation. Inside `explanation_mode()` the factors count as constants: input × gradient sums to the logit.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class BCosConv2d(nn.Module):
 
 
 class UncentredNorm2d(nn.Module):
-    """Batch norm without mean and shift: one number per channel, which a linear explanation passes unharmed."""
+    """Batch norm without mean and shift: one factor per channel, which leaves a linear explanation exact."""
 
     def __init__(self, channels: int, eps: float = 1e-5, momentum: float = 0.1) -> None:
         super().__init__()
@@ -99,8 +99,8 @@ class SelfExplainingNetwork(nn.Module):
 class BCosNet(SelfExplainingNetwork):
     """Four B-cos convolutions and a B-cos classifier at every place of an 8×8 map, averaged.
 
-    It takes pictures in [0, 1] as they are and encodes them itself. No biases anywhere, and no rectifiers: the
-    alignment is the non-linearity.
+    It takes pictures in [0, 1] as they are and encodes them itself. No biases anywhere, and no rectifiers:
+    the alignment is the non-linearity.
     """
 
     def __init__(self, classes: int = 10, width: int = 16, temperature: float = 0.1) -> None:
@@ -113,7 +113,8 @@ class BCosNet(SelfExplainingNetwork):
             (2 * width, 4 * width, 3, 2),
             (4 * width, 4 * width, 3, 1),
         ):
-            steps += [BCosConv2d(before, after, kernel, stride, kernel // 2, max_out=2), UncentredNorm2d(after)]
+            steps += [BCosConv2d(before, after, kernel, stride, kernel // 2, max_out=2)]
+            steps += [UncentredNorm2d(after)]
         self.features = nn.Sequential(*steps)
         self.classifier = BCosConv2d(4 * width, classes, 1)
         self.pool = nn.AdaptiveAvgPool2d(1)

@@ -1,7 +1,8 @@
 """Published B-cos networks for ImageNet from weights on disk: `bcos:resnet50@path/to/resnet_50-….pth`.
 
-The layer names are those of the B-cos-v2 release, so its checkpoints load as they are. Its logits carry a constant
-bias, the same for every class; it is left out here, which moves no probability and lets contributions sum to the logit.
+The layer names are those of the B-cos-v2 release, so its checkpoints load as they are. Its logits carry a
+constant bias, the same for every class; it is left out here, which moves no probability and lets
+contributions sum to the logit.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ class BCosResNet(SelfExplainingNetwork):
 
 
 class BCosVGG(SelfExplainingNetwork):
-    """Plain B-cos convolutions with norms and average pooling; the classifier stands before the last pooling."""
+    """Plain B-cos convolutions with norms and average pooling; the classifier before the last pooling."""
 
     def __init__(self, widths: tuple[int, ...], classes: int = 1000, hidden: int = 4096) -> None:
         super().__init__()

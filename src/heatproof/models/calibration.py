@@ -53,7 +53,7 @@ def fit_temperature(logits: Logits, labels: Tensor) -> Temperature:
         return value
 
     optimiser.step(loss)  # type: ignore[no-untyped-call]
-    value = math.exp(min(high, max(low, log_t.item())))
+    value = min(_RANGE[1], max(_RANGE[0], math.exp(log_t.item())))
     cooled = logits / value
     return Temperature(
         value,

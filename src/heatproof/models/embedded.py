@@ -55,7 +55,9 @@ PLANS: dict[str, Plan] = {
     "scene_only": Plan("scene", ResNet, "layer3", shows="scene", epochs=5),
     "scene_vit": Plan("scene", ViT, None, epochs=10, learning_rate=1e-3, fixed_size=True),
     # A B-cos network encodes pictures itself: it must see them as they are.
-    "object_bcos": Plan("object", BCosNet, "features", epochs=10, flat_backgrounds=0.25, mean=(0.0,), std=(1.0,)),
+    "object_bcos": Plan(
+        "object", BCosNet, "features", epochs=10, flat_backgrounds=0.25, mean=(0.0,), std=(1.0,)
+    ),
 }
 
 

@@ -93,7 +93,8 @@ def fit(
 def prepared(pictures: NDArray[np.uint8], plan: embedded.Plan) -> Tensor:
     """Pictures (B, H, W, 3) as the plan's network wants them."""
     pixels = torch.from_numpy(np.ascontiguousarray(pictures)).permute(0, 3, 1, 2).float() / 255
-    return (pixels - pixels.new_tensor(plan.mean).view(1, -1, 1, 1)) / pixels.new_tensor(plan.std).view(1, -1, 1, 1)
+    mean, std = (pixels.new_tensor(values).view(1, -1, 1, 1) for values in (plan.mean, plan.std))
+    return (pixels - mean) / std
 
 
 @torch.inference_mode()

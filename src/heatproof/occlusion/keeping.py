@@ -21,9 +21,7 @@ def kept_most(maps: Maps, batch: Batch, segmenter: Segmenter, shares: Sequence[f
     counts = tuple((segments.flatten(1).amax(1) + 1).tolist()) if len(batch) else ()
     widest = max(counts, default=0)
     sizes = totals(segments, torch.ones_like(segments), widest)
-    values = (
-        totals(segments, maps.to(segments.device), widest) / sizes
-    )  # NaN beyond an image's own segments: last
+    values = totals(segments, maps.to(segments.device), widest) / sizes  # NaN beyond an image's own segments: last
     ranks = removal_ranks(values, lots(batch, counts, "ties"))
     own = torch.tensor(counts)[:, None, None]
     stay = ranks[:, None, :] < (torch.tensor(list(shares))[None, :, None] * own).round()

@@ -1,4 +1,4 @@
-"""Mosaics: is positive relevance on the pictures of the class, negative on the others, and do judges agree?"""
+"""Mosaics: is positive relevance on pictures of the class, negative on the others, and do judges agree?"""
 
 from __future__ import annotations
 
@@ -44,8 +44,9 @@ MID_GREY = Constant((0.5,))
 def contestants(preset: Preset = "paper", grid: int = 2) -> list[AnyMethod]:
     """The paper's eight methods at its settings; `default` gives LIME fewer samples.
 
-    Where the published code errs the setting is mended: LRP starts from the logit's magnitude, because a negative
-    logit would turn its whole map round, and no map is shifted by its minimum, which would change its precision.
+    Where the published code errs the setting is mended: LRP starts from the logit's magnitude, because a
+    negative logit would turn its whole map round, and no map is shifted by its minimum, which would change
+    its precision.
     """
     blocks = Occlusion(imputer=MID_GREY, segmenter=Grid(2 * grid))
     return [
@@ -65,9 +66,9 @@ def contestants(preset: Preset = "paper", grid: int = 2) -> list[AnyMethod]:
 class Mosaics:
     """Heatmaps of mosaics judged as classifiers, and the judgments tested for reliability.
 
-    By default two pairs of embedded classes, one easily told apart and one easily confused, on two architectures and
-    a B-cos network. Pictures of one's own need labels that are the model's classes: folders named `index_name` or by
-    class name. `preset="paper"` has 100 mosaics per class and LIME's thousand samples.
+    By default two pairs of embedded classes, one easily told apart and one easily confused, on two
+    architectures and a B-cos network. Pictures of one's own need labels that are the model's classes: folders
+    named `index_name` or by class name. `preset="paper"` has 100 mosaics per class and 1000 LIME samples.
 
     Paper: Fresz et al. 2024, "Classification Metrics for Image Explanations: Towards Building Reliable
     XAI-Evaluations"
@@ -94,10 +95,8 @@ class Mosaics:
         if models is None and datasets is not None:
             raise BadInput("pictures of one's own need a model: name one, e.g. --model efficientnet-lite0")
         chosen = [_model(one) for one in models or MODELS]
-        mosaics = (
-            [self._mosaics(_dataset(one), chosen[0]) for one in datasets] if datasets else self._embedded()
-        )
-        controls = [Random(), Edges(), Oracle(outside=-1.0)]
+        mosaics = [self._mosaics(_dataset(one), chosen[0]) for one in datasets] if datasets else self._embedded()
+        controls: list[AnyMethod] = [Random(), Edges(), Oracle(outside=-1.0)]
         return [
             Study(
                 models=chosen,
@@ -124,9 +123,7 @@ class Mosaics:
     def _embedded(self) -> list[Mosaic]:
         """Both pairs, from as many pictures as no one need be used twice in the same part."""
         distractors = self.grid**2 - self.grid**2 // 2
-        pictures = TwoFactor(
-            count=100 * -(-self._wanted * distractors // 10)
-        )  # ten of each class in a hundred
+        pictures = TwoFactor(count=100 * -(-self._wanted * distractors // 10))  # ten of each class in a hundred
         return [
             Mosaic(
                 pictures,

@@ -1,4 +1,4 @@
-"""Pixel flipping: whose order of importance does the model confirm, and does the answer depend on the paint?"""
+"""Pixel flipping: whose order of importance does the model confirm, and does that depend on the paint?"""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def pixel_wise() -> list[AnyMethod]:
 
 
 def occlusion_based() -> list[AnyMethod]:
-    """The paper's three, on 25 superpixels of their own: one imputation each, hidden parts in the mean colour."""
+    """The paper's three, on 25 superpixels of their own, hidden parts in the mean colour."""
     own = Occlusion(Mean(), Slic(25), draws=1)
     return [Shapley(own), PredDiff(own), ArchAttribute(own)]
 
@@ -59,8 +59,9 @@ def occlusion_based() -> list[AnyMethod]:
 class PixelFlipping:
     """Removes segments in the order of their attribution, under one occlusion strategy or all of the paper's.
 
-    `quick` asks under one strategy (inpainting on 25 superpixels). `paper` crosses 4 numbers of superpixels with
-    5 imputers and 2 models, 40 strategies, on the paper's grid of steps, and asks how many rankings come of it.
+    `quick` asks under one strategy (inpainting on 25 superpixels). `paper` crosses 4 numbers of superpixels
+    with 5 imputers and 2 models, 40 strategies, on the paper's grid of steps, and asks how many rankings come
+    of it.
 
     Paper: Blücher et al. 2024, "Decoupling Pixel Flipping and Occlusion Strategy for Consistent XAI
     Benchmarks"
@@ -103,7 +104,7 @@ class PixelFlipping:
                 methods=methods or self._methods(),
                 metrics=[metric for setup in setups for metric in setup.values()],
                 protocol="pixel_flipping",
-                limit=48 if quick else 100,
+                limit=32 if quick else 100,
                 notes={"preset": self.preset, "setups": [_told(setup) for setup in setups]},
             )
         ]
@@ -115,7 +116,7 @@ class PixelFlipping:
     def _setup(self, occlusion: Occlusion) -> dict[str, Metric]:
         """All metrics of one strategy; they share one game, so the last ones cost nothing."""
         if self.preset == "quick":
-            kinds = {"mif": MIF, "lif": LIF, "srg": SRG, "mrg": MRG, "lrg": LRG}
+            kinds: dict[str, Any] = {"mif": MIF, "lif": LIF, "srg": SRG, "mrg": MRG, "lrg": LRG}
             asked: dict[str, Metric] = {name: kind(occlusion) for name, kind in kinds.items()}
             return asked | {"r_oms": ROMS(occlusion), "nr_oms": NROMS(occlusion)}
         asked = {"mif": MIF(occlusion, steps="paper"), "lif": LIF(occlusion, steps="paper")}

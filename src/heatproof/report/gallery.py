@@ -10,7 +10,7 @@ from heatproof.report.sections.blocks import fold, section
 from heatproof.report.typeset import breakable, counted, escape, number, shortened
 
 CELLS = 240  # pictures on a page
-BYTES = 1_900_000  # and their weight
+BYTES = 1_500_000  # and their weight
 IMAGES = 6  # images per data set and model
 ABREAST = 8  # pictures side by side on a wide screen
 OPEN = 2  # data sets and models shown unfolded

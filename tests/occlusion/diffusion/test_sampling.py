@@ -49,9 +49,7 @@ def test_trailing_spacing_starts_at_pure_noise_and_falls(steps):
 
 
 def test_every_ddim_step_is_that_of_diffusers():
-    scheduler = _schedulers().DDIMScheduler(
-        timestep_spacing="trailing", clip_sample=True, set_alpha_to_one=True
-    )
+    scheduler = _schedulers().DDIMScheduler(timestep_spacing="trailing", clip_sample=True, set_alpha_to_one=True)
     scheduler.set_timesteps(STEPS)
     shares = [*(float(scheduler.alphas_cumprod[t]) for t in scheduler.timesteps), 1.0]
     dice = torch.Generator().manual_seed(0)
@@ -65,9 +63,7 @@ def test_every_ddim_step_is_that_of_diffusers():
 
 
 def test_every_ancestral_step_is_that_of_diffusers():
-    scheduler = _schedulers().DDPMScheduler(
-        timestep_spacing="trailing", clip_sample=True, variance_type="fixed_small"
-    )
+    scheduler = _schedulers().DDPMScheduler(timestep_spacing="trailing", clip_sample=True, variance_type="fixed_small")
     scheduler.set_timesteps(STEPS)
     shares = [*(float(scheduler.alphas_cumprod[t]) for t in scheduler.timesteps), 1.0]
     dice = torch.Generator().manual_seed(0)
@@ -84,9 +80,7 @@ def test_every_ancestral_step_is_that_of_diffusers():
 
 def test_the_sampler_with_nothing_kept_is_diffusers_unconditional_loop():
     prior = tiny()
-    scheduler = _schedulers().DDIMScheduler(
-        timestep_spacing="trailing", clip_sample=True, set_alpha_to_one=True
-    )
+    scheduler = _schedulers().DDIMScheduler(timestep_spacing="trailing", clip_sample=True, set_alpha_to_one=True)
     scheduler.set_timesteps(STEPS)
     images = torch.full((2, 3, 32, 32), 0.5)
     drawing = Drawing(prior, images, torch.zeros(2, 32, 32, dtype=torch.bool), [1, 2], Sampler("ddim", STEPS))

@@ -126,7 +126,7 @@ def _try_to_keep(path: Path, block: Block) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, beside = tempfile.mkstemp(dir=path.parent, suffix=".npz")
         with os.fdopen(handle, "wb") as file:
-            np.savez_compressed(file, **block)
+            np.savez_compressed(file, **block)  # type: ignore[arg-type]
         Path(beside).replace(path)
     except OSError:
         return

@@ -18,6 +18,10 @@ from heatproof.types import Images
 
 Predicts = Literal["noise", "velocity", "picture"]
 
+_ROWS = 64  # at most in one micro-batch
+_CPU_PIXELS = 2**16
+_GPU_PIXELS = 2**20
+
 
 @runtime_checkable
 class Denoiser(Protocol):
@@ -85,25 +89,31 @@ class Prior:
         known = next(self.network.parameters(), x)
         if known.device != x.device:
             self.network.to(x.device)
-        steps = torch.full((len(x),), t, device=x.device, dtype=torch.int64)
-        answer: Any = self.network(x.to(known.dtype), steps)
-        answer = getattr(answer, "sample", answer)
-        if not isinstance(answer, Tensor) or answer.shape[1:] not in (
-            x.shape[1:],
-            (2 * x.shape[1], *x.shape[2:]),
-        ):
-            got = tuple(getattr(answer, "shape", ())) or type(answer).__name__
-            raise BadModel(
-                f"prior {self.name!r} must answer {tuple(x.shape)} with as many channels or twice as many, "
-                f"got {got}"
-            )
-        said = answer[:, : x.shape[1]].to(x.dtype)
+        # Micro-batches of one size, the last filled up: a row's answer is then the same, to the last bit,
+        # whatever rows came with it.
+        size = max(1, min(_ROWS, (_CPU_PIXELS if x.device.type == "cpu" else _GPU_PIXELS) // x[0, 0].numel()))
+        parts = []
+        for rows in x.to(known.dtype).split(size):
+            filled = torch.cat([rows, rows[-1:].expand(size - len(rows), -1, -1, -1)])
+            parts.append(self._answer(filled, t)[: len(rows)])
+        said = torch.cat(parts).to(x.dtype) if parts else torch.zeros_like(x)
         share = float(self.alphas_cumprod[t])
         if self.predicts == "velocity":
             return sqrt(share) * said + sqrt(1 - share) * x
         if self.predicts == "picture":
             return (x - sqrt(share) * said) / sqrt(1 - share)
         return said
+
+    def _answer(self, x: Tensor, t: int) -> Tensor:
+        answer: Any = self.network(x, torch.full((len(x),), t, device=x.device, dtype=torch.int64))
+        answer = getattr(answer, "sample", answer)
+        twice = (2 * x.shape[1], *x.shape[2:])
+        if not isinstance(answer, Tensor) or answer.shape[1:] not in (x.shape[1:], twice):
+            got = tuple(getattr(answer, "shape", ())) or type(answer).__name__
+            raise BadModel(
+                f"prior {self.name!r} must answer {tuple(x.shape)} with as many channels or twice as many, got {got}"
+            )
+        return answer[:, : x.shape[1]]
 
 
 _fine: WeakKeyDictionary[Any, set[tuple[int, ...]]] = WeakKeyDictionary()

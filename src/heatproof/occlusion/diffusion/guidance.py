@@ -23,9 +23,7 @@ class Guidance:
     scale: float = 4.0
     window: Literal["late", "wide"] = "late"
     share: float = 0.05  # of the noise schedule: the end of it (late), or all but the beginning (wide)
-    at: Literal["noisy", "guess"] = (
-        "noisy"  # where the classifier is asked: the state itself, or its clean guess
-    )
+    at: Literal["noisy", "guess"] = "noisy"  # where the classifier is asked: the state itself, or its clean guess
 
     def switch(self, times: list[int], total: int) -> int:
         """The place in `times` (descending) from which on the term acts; the last step is always guided."""
@@ -48,7 +46,5 @@ class AntiClass:
         slopes, _ = engine.gradient(
             self.model, ((at + 1) / 2).clamp(0, 1), self.targets[rows], readout="log_probability"
         )
-        through = (
-            0.5 if self.guidance.at == "noisy" else 0.5 / share**0.5
-        )  # the prior itself is not differentiated
+        through = 0.5 if self.guidance.at == "noisy" else 0.5 / share**0.5  # the prior itself is not differentiated
         return self.guidance.scale * through * slopes.to(x)

@@ -44,9 +44,7 @@ def embedded() -> Prior:
     try:
         stored = (files("heatproof.occlusion.diffusion") / "trained" / "prior.safetensors").read_bytes()
     except FileNotFoundError:
-        raise BadModel(
-            "the embedded prior is not in this installation: `heatproof train prior` makes it"
-        ) from None
+        raise BadModel("the embedded prior is not in this installation: `heatproof train prior` makes it") from None
     network = UNet()
     network.load_state_dict({name: value.float() for name, value in read_safetensors(stored).items()})
     return Prior("embedded", network, channels=3, size=64, multiple=network.multiple, predicts="velocity")
@@ -54,9 +52,7 @@ def embedded() -> Prior:
 
 def about() -> dict[str, Any]:
     """The embedded prior's recipe and loss curve."""
-    told: dict[str, Any] = json.loads(
-        (files("heatproof.occlusion.diffusion") / "trained" / "prior.json").read_text()
-    )
+    told: dict[str, Any] = json.loads((files("heatproof.occlusion.diffusion") / "trained" / "prior.json").read_text())
     return told
 
 
@@ -79,9 +75,7 @@ def from_diffusers(place: str) -> Prior:
         except Exception as error:
             failures.append(str(error).splitlines()[0][:200])
     else:
-        raise BadModel(
-            f"{place!r} must be a folder or hub id of a diffusers UNet2DModel, got: {failures[-1]}"
-        )
+        raise BadModel(f"{place!r} must be a folder or hub id of a diffusers UNet2DModel, got: {failures[-1]}")
     shares, predicts = alphas_cumprod("linear"), "epsilon"
     for folder in ("scheduler", None):
         try:

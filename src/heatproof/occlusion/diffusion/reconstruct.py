@@ -43,9 +43,7 @@ def reconstruct(
     """The images with what is not kept drawn again, against a class if one is given: (guidance, model,
     targets)."""
     if len(seeds) != len(images):
-        raise BadInput(
-            f"diffusion draws at random and needs one seed per image ({len(images)}), got {len(seeds)}"
-        )
+        raise BadInput(f"diffusion draws at random and needs one seed per image ({len(images)}), got {len(seeds)}")
     check(denoiser, images)
     told = [recipe.plain(sampler), denoiser.revision, begin]
     parts = row_parts(images, keep, seeds)
@@ -108,10 +106,7 @@ def _at_switch(drawing: Drawing, switch: int, parts: Sequence[bytes]) -> Tensor:
         drawn = some.steps(some.begun(), 0, switch).half()  # as it will be read back
         state[fresh] = drawn.to(state)
         kept.keep(
-            {
-                names[row]: zlib.compress(s.cpu().numpy().tobytes(), 1)
-                for row, s in zip(fresh, drawn, strict=True)
-            }
+            {names[row]: zlib.compress(s.cpu().numpy().tobytes(), 1) for row, s in zip(fresh, drawn, strict=True)}
         )
     return state
 

@@ -34,7 +34,7 @@ class Sampler:
             return self.steps
         if not self.late_start:
             return 0
-        # Half the picture is enough to fix colours and large shapes: only beyond that begin from nearly pure noise.
+        # Half the picture is enough to fix colours and large shapes: only beyond it is more noise needed.
         noise = min(1.0, 0.3 + 0.7 * max(0.0, removed - 0.5) / 0.5)
         return min(self.steps - 1, int((1 - noise) * self.steps + 1e-9))
 

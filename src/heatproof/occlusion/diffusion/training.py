@@ -44,9 +44,7 @@ class Plan:
 PLAN = Plan()
 
 
-def train(
-    plan: Plan = PLAN, folder: Path = TRAINED, progress: Path | None = None, say: Say = print
-) -> dict[str, Any]:
+def train(plan: Plan = PLAN, folder: Path = TRAINED, progress: Path | None = None, say: Say = print) -> dict[str, Any]:
     """Train the embedded prior and write weights and recipe; with a `progress` folder, a broken run goes
     on."""
     torch.manual_seed(plan.seed)
@@ -71,9 +69,7 @@ def train(
         if done >= 1:
             break
         rate = (
-            plan.learning_rate
-            * min(1, (step + 1) / plan.warm_up)
-            * (0.02 + 0.98 * (1 + math.cos(math.pi * done)) / 2)
+            plan.learning_rate * min(1, (step + 1) / plan.warm_up) * (0.02 + 0.98 * (1 + math.cos(math.pi * done)) / 2)
         )
         for group in optimiser.param_groups:
             group["lr"] = rate

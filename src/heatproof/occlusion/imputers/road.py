@@ -87,7 +87,5 @@ class NoisyLinear:
                 filled[row][:, ~keep[row]] = torch.from_numpy(inside).to(images)
         if self.noise:
             shape = images.shape[1:]
-            filled = filled + self.noise * drawn(
-                seeds, images, lambda dice: torch.randn(shape, generator=dice)
-            )
+            filled = filled + self.noise * drawn(seeds, images, lambda dice: torch.randn(shape, generator=dice))
         return images.where(keep[:, None], filled.clamp(0, 1))

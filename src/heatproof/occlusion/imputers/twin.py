@@ -26,9 +26,7 @@ class Twin:
         return Bound(batch.twins)
 
     def __call__(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Images:
-        raise NotApplicable(
-            "twin needs to know the data set's pictures without their object: use it inside a game"
-        )
+        raise NotApplicable("twin needs to know the data set's pictures without their object: use it inside a game")
 
 
 @dataclass(frozen=True, eq=False)

@@ -89,16 +89,12 @@ def _audit(reading: Reading) -> str | None:
     quality = [one for one in QUALITY if one in statistics]
     rows = []
     for evaluation in evaluations:
-        labels = {
-            about["statistic"]: label for label, about in told.items() if about["evaluation"] == evaluation
-        }
+        labels = {about["statistic"]: label for label, about in told.items() if about["evaluation"] == evaluation}
         area, passing = separation(reading.curves, labels.get("energy"))
         smooth = _of(reading, labels.get("tau"))
         beside = pd.DataFrame([noted(str(note)) for note in smooth["note"]])
         taus = [float(smooth["value"].mean())]
-        taus += [
-            float(beside[one].mean()) if one in beside else float("nan") for one in ("random", "inverted")
-        ]
+        taus += [float(beside[one].mean()) if one in beside else float("nan") for one in ("random", "inverted")]
         rest = [float(_of(reading, labels.get(one))["value"].mean()) for one in quality]
         rows.append([evaluation, area, passing, *rest, *taus])
     head = ["evaluation", "AUROC (0.5)", "FPR95 (0.95)", *(QUALITY[one] for one in quality)]

@@ -19,7 +19,7 @@ ABREAST = 6
 
 
 def tile_sums(values: NDArray[Any], grid: int) -> NDArray[np.float64]:
-    """(grid, grid, 2): each tile's positive and negative relevance as shares of all there is; 0 for a zero map."""
+    """(grid, grid, 2): each tile's positive and negative relevance as shares of all; 0 for a zero map."""
     heat = np.nan_to_num(np.asarray(values, dtype=np.float64))
     height, width = heat.shape
     tile = (np.arange(height) * grid // height)[:, None] * grid + np.arange(width) * grid // width
@@ -40,8 +40,8 @@ def exhibits(reading: Reading, panels: list[Panel], grid: int) -> str:
     if not body:
         return ""
     return (
-        "<h3>The mosaics</h3><p>Under each map its tiles: positive and negative relevance in percent of all its "
-        "relevance. Tiles that show the class are outlined, and their numbers are bold.</p>" + body
+        "<h3>The mosaics</h3><p>Under each map its tiles: positive and negative relevance in percent of all "
+        "its relevance. Tiles that show the class are outlined, and their numbers are bold.</p>" + body
     )
 
 
@@ -49,7 +49,8 @@ def _row(reading: Reading, exhibit: Exhibit, grid: int) -> str:
     assert exhibit.region is not None
     original = data_uri(shown(exhibit.picture, exhibit.region, SIDE))
     cells = [
-        f'<figure class="original"><img src="{original}" alt="The mosaic {escape(exhibit.image)}" width="{SIDE}">'
+        f'<figure class="original"><img src="{original}" alt="The mosaic {escape(exhibit.image)}" '
+        f'width="{SIDE}">'
         f"<figcaption><b>{breakable(shortened(exhibit.target, 40))}</b><span>{escape(exhibit.image)}</span>"
         "</figcaption></figure>"
     ]

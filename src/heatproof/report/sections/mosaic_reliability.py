@@ -1,4 +1,4 @@
-"""Are the judgments reliable: alpha of the rankings, Spearman between methods, agreement across data and models."""
+"""Are the judgments reliable: alpha of rankings, Spearman between methods, agreement across settings."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ def alphas(reading: Reading, panels: list[Panel]) -> str:
         title = f"Krippendorff's alpha, {model} on {dataset}"
         charts.append((f"{model} · {dataset}", interval_ranking(rows, title=title, reference=0.0)))
     return (
-        "<h3>Do the mosaics agree on the ranking?</h3><p>Krippendorff’s alpha, ordinal, with every mosaic a judge who "
-        "ranks the methods (controls left out): 1 if all rank alike, 0 as if ranks were dealt at random. Bars are "
-        "95&nbsp;% bootstrap intervals over mosaics. FNR and FPR would have the alphas of recall and specificity.</p>"
-        + small_multiples(charts)
+        "<h3>Do the mosaics agree on the ranking?</h3><p>Krippendorff’s alpha, ordinal, with every mosaic a "
+        "judge who ranks the methods (controls left out): 1 if all rank alike, 0 as if ranks were dealt at "
+        "random. Bars are 95&nbsp;% bootstrap intervals over mosaics. FNR and FPR would have the alphas of "
+        "recall and specificity.</p>" + small_multiples(charts)
     )
 
 
 def _tables(reading: Reading, panel: Panel) -> list[tuple[str, pd.DataFrame]]:
-    """The panel's contenders; where some are never negative, once more without those, to compare ratios fairly."""
+    """The panel's contenders; where some are never negative, once more without those, to be fair."""
     table = reading.contenders(panel)
     about = reading.info.get("methods", {})
     signed = [method for method in table.columns if about.get(method, {}).get("signed", True)]
@@ -58,7 +58,7 @@ def _alpha(reading: Reading, label: str, table: pd.DataFrame) -> Estimate:
 
 
 def correlations(reading: Reading, panels: list[Panel]) -> str:
-    """Spearman between methods over mosaics, under the ratio most methods can be judged by, and shared failures."""
+    """Spearman between methods under the ratio most of them can be judged by, and shared failures."""
     first = panels[0].metric
     charts, warnings = [], []
     for panel in (panel for panel in panels if panel.metric == first):
@@ -67,13 +67,12 @@ def correlations(reading: Reading, panels: list[Panel]) -> str:
             continue
         between = spearman_matrix(table)
         names = [str(name) for name in between.rho.columns]
+        rho, count = between.rho.to_numpy(dtype=float), between.n.to_numpy(dtype=int)
         notes = [
-            [f"{a} × {b}: {number(float(between.rho.loc[a, b]), 2)}, n = {between.n.loc[a, b]}" for b in names]
-            for a in names
+            [f"{a} × {b}: {number(rho[i, j], 2)}, n = {count[i, j]}" for j, b in enumerate(names)]
+            for i, a in enumerate(names)
         ]
-        chart = heatmap(
-            between.rho.to_numpy(dtype=float), names, names, title=f"Spearman between methods, {first}", notes=notes
-        )
+        chart = heatmap(rho, names, names, title=f"Spearman between methods, {first}", notes=notes)
         charts.append((reading.named(panel) or first, chart))
         higher = reading.higher_is_better(first)
         where = f" ({reading.named(panel)})" if reading.named(panel) else ""
@@ -83,13 +82,13 @@ def correlations(reading: Reading, panels: list[Panel]) -> str:
     told = "".join(f"<li>{escape(warning)}</li>" for warning in warnings)
     warned = f'<ul class="hole">{told}</ul>' if told else "<p>No two methods agree highly while both score below ½.</p>"
     return (
-        f"<h3>Do methods find the same mosaics hard?</h3><p>Spearman’s correlation of {escape(first)} between every "
-        "two methods, over the mosaics that have both.</p>" + small_multiples(charts) + warned
+        f"<h3>Do methods find the same mosaics hard?</h3><p>Spearman’s correlation of {escape(first)} between "
+        "every two methods, over the mosaics that have both.</p>" + small_multiples(charts) + warned
     )
 
 
 def agreements(reading: Reading, panels: list[Panel]) -> str:
-    """Whether data sets (on one model) and models (on one data set) rank the methods alike, by mean and median."""
+    """Whether data sets (on one model) and models (on one data set) rank the methods alike."""
     rows, ranks = [], []
     for metric in dict.fromkeys(panel.metric for panel in panels):
         here = [panel for panel in panels if panel.metric == metric]
@@ -102,8 +101,8 @@ def agreements(reading: Reading, panels: list[Panel]) -> str:
                 judges = "data sets" if varied == "dataset" else "models"
                 by_mean, by_median, count, table = found
                 rows.append(
-                    f'<tr><th scope="row">{escape(metric)}</th><td>{len(group)} {judges}</td><td>{escape(name)}</td>'
-                    f'<td class="num">{count}</td><td class="num">{_number(by_mean)}</td>'
+                    f'<tr><th scope="row">{escape(metric)}</th><td>{len(group)} {judges}</td>'
+                    f'<td>{escape(name)}</td><td class="num">{count}</td><td class="num">{_number(by_mean)}</td>'
                     f'<td class="num">{_number(by_median)}</td></tr>'
                 )
                 ranks.append(f"<h4>{escape(metric)}, {judges} on {escape(name)}</h4>{table}")
@@ -112,10 +111,9 @@ def agreements(reading: Reading, panels: list[Panel]) -> str:
     heads = ("ratio", "judges", "on", "methods", "alpha of means", "alpha of medians")
     head = "".join(f'<th scope="col"{" class=num" if at > 2 else ""}>{name}</th>' for at, name in enumerate(heads))
     return (
-        "<h3>Does the ranking carry over?</h3><p>Alpha between the rankings that data sets, or models, give the methods "
-        "they all can judge: by mean and by median over all mosaics.</p>"
-        f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
-        + fold("The rankings themselves, by mean and by median", "".join(ranks))
+        "<h3>Does the ranking carry over?</h3><p>Alpha between the rankings that data sets, or models, give the "
+        "methods they all can judge: by mean and by median over all mosaics.</p>"
+        f"{_table(head, rows)}" + fold("The rankings themselves, by mean and by median", "".join(ranks))
     )
 
 
@@ -138,8 +136,13 @@ def _agreement(tables: dict[str, pd.DataFrame], higher: bool) -> tuple[float, fl
         for name in ranks.index:
             cells = "".join(f'<td class="num">{float(value):g}</td>' for value in ranks.loc[name])
             lines.append(f'<tr><th scope="row">{escape(name)}, by {by}</th>{cells}</tr>')
-    table = f'<div class="scroll"><table><thead><tr><th></th>{head}</tr></thead><tbody>{"".join(lines)}</tbody></table></div>'
+    table = _table(f"<th></th>{head}", lines)
     return found.alpha_mean, found.alpha_median, len(found.mean_ranks.columns), table
+
+
+def _table(head: str, rows: list[str]) -> str:
+    body = "".join(rows)
+    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
 def _number(value: float) -> str:

@@ -13,10 +13,10 @@ PROTOCOL = "mosaics"
 SHOWN = 2  # ratios in full; further ones are behind a fold
 
 LEAD = (
-    "In a mosaic half of the tiles show the class that is explained. Positive relevance on them is right (TP), on the "
-    "others wrong (FP); negative relevance is wrong on them (FN) and right on the others (TN). Relevance is added up, "
-    "not counted. Precision alone can be said of methods whose maps are never negative; the other ratios need both "
-    "signs. Where a ratio has no denominator there is no score, and it is counted as missing."
+    "In a mosaic half of the tiles show the class that is explained. Positive relevance on them is right (TP), "
+    "on the others wrong (FP); negative relevance is wrong on them (FN) and right on the others (TN). Relevance "
+    "is added up, not counted. Precision alone can be said of methods whose maps are never negative; the other "
+    "ratios need both signs. Where a ratio has no denominator there is no score, and it is counted as missing."
 )
 
 
@@ -90,7 +90,5 @@ def _holes(reading: Reading, panels: list[Panel]) -> str:
         if not reading.info.get("methods", {}).get(method, {}).get("signed", True) and not reading.is_control(method)
     ]
     if unsigned:
-        words.append(
-            f"<li>Judged by precision only, since their maps are never negative: {escape(listed(unsigned))}</li>"
-        )
+        words.append(f"<li>Judged by precision only, their maps being never negative: {escape(listed(unsigned))}</li>")
     return f"<h3>What could not be judged</h3><ul>{''.join(words)}</ul>" if words else ""

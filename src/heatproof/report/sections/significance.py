@@ -14,16 +14,22 @@ from heatproof.report.typeset import counted, number
 from heatproof.stats.significance import CriticalDifference, PairwiseTests, critical_difference
 
 SHOWN = 4  # metrics in full; further ones are behind a fold
-DRAWN = 48  # matrices on a page: beyond, they would outweigh everything else
+BYTES = 1_200_000  # of matrices on a page: beyond, they would outweigh everything else
 
 
 def significance(reading: Reading) -> str | None:
     """A matrix per comparison, with Demšar's diagram of mean ranks where it can be drawn."""
     panels = [panel for panel in reading.panels if reading.pairs(panel) is not None]
-    drawn = set(panels[:DRAWN])
-    pieces = []
+    pieces, weight, more = [], 0, 0
     for metric in reading.metrics:
-        figures = [figure for panel in drawn_of(metric, panels, drawn) for figure in _figures(reading, panel)]
+        figures: list[tuple[str, str]] = []
+        for panel in panels:
+            if panel.metric != metric:
+                continue
+            made = _figures(reading, panel) if weight < BYTES else []
+            weight += sum(len(chart) for _, chart in made)
+            more += not made
+            figures += made
         if figures:
             body = f'<div class="metric">{metric_heading(reading, metric)}{small_multiples(figures)}</div>'
             pieces.append((metric, body))
@@ -36,18 +42,12 @@ def significance(reading: Reading) -> str | None:
         "Shades are the strength of the effect (rank-biserial correlation of the paired scores, "
         f"Wilcoxon signed-rank test, Holm-adjusted p&nbsp;&lt;&nbsp;{ALPHA:g})."
     )
-    more = len(panels) - len(drawn)
     note = (
         f'<p class="note">{counted(more, "further matrix", "further matrices")} not drawn.</p>'
         if more > 0
         else ""
     )
     return section("significance", "What is solid, what is noise", lead, unfolding(pieces, SHOWN) + note)
-
-
-def drawn_of(metric: str, panels: list[Panel], drawn: set[Panel]) -> list[Panel]:
-    """The panels of a metric that are drawn, in order."""
-    return [panel for panel in panels if panel.metric == metric and panel in drawn]
 
 
 def _figures(reading: Reading, panel: Panel) -> list[tuple[str, str]]:

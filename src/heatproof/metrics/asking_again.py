@@ -1,0 +1,75 @@
+"""Asking again: the same method on another model or other pictures, once, however many metrics want to know.
+
+Relative importance is a comparison, so every one of its metrics needs a second map. Baselines and variants need the
+same one; a contrast model is asked about the same pictures by every model it is held against.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from functools import lru_cache
+from typing import Any
+
+from torch import Tensor
+
+from heatproof import models, recipe
+from heatproof.errors import BadInput, NotApplicable
+from heatproof.models import engine
+from heatproof.types import Attribution, Batch, Maps, Method, Model, attribute
+
+KEPT_BYTES = 64 << 20
+
+_maps: OrderedDict[tuple[str, ...], Maps] = OrderedDict()
+
+
+@lru_cache(maxsize=16)
+def _loaded(spec: str) -> Model:
+    return models.load(spec)
+
+
+def contrast_model(spec: str, like: Model) -> Model:
+    """The model named by a spec, on the device of the one it is held against."""
+    return _loaded(spec).to(like.device)
+
+
+def classes(model: Model, batch: Batch) -> Tensor:
+    """The class the model says each picture shows."""
+    return engine.forward(model, batch.images).argmax(1).to(batch.images.device)
+
+
+def true_classes(model: Model, batch: Batch) -> Tensor:
+    """The true class of each picture in the model's own task, or `NotApplicable`."""
+    labels = batch.labels.get(model.task)
+    if labels is None:
+        raise NotApplicable(
+            f"relative importance asks only about pictures the model gets right, and these have no labels of the "
+            f"task {model.task!r}, only {', '.join(batch.labels) or 'none at all'}"
+        )
+    return labels
+
+
+def ask(model: Model, batch: Batch, method: Method) -> Attribution:
+    """The method's answer; the last ones are kept, by content."""
+    key = _key(model, batch, method)
+    if key is not None and key in _maps:
+        _maps.move_to_end(key)
+        return Attribution(model, batch, method, _maps[key])
+    answer = attribute(model, batch, method)
+    if key is not None:
+        _maps[key] = answer.maps
+        while len(_maps) > 1 and sum(kept.nbytes for kept in _maps.values()) > KEPT_BYTES:
+            _maps.popitem(last=False)
+    return answer
+
+
+def _key(model: Model, batch: Batch, method: Any) -> tuple[str, ...] | None:
+    try:
+        asked = recipe.key(method)
+    except BadInput:  # no recipe, no way to tell it from another
+        return None
+    content = hashlib.sha256(repr((batch.ids, batch.seed, tuple(batch.images.shape))).encode())
+    for part in (batch.images, batch.targets, batch.regions):
+        if part is not None:
+            content.update(part.detach().cpu().contiguous().numpy().tobytes())
+    return model.name, model.revision, str(model.device), asked, content.hexdigest()

@@ -1,0 +1,115 @@
+"""Input independence: a patch that does not change the answer should not change the map either.
+
+A map that never changes passes perfectly, so these scores mean nothing without the blind controls beside them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal, TypeAlias
+
+import torch
+from torch import Tensor
+
+from heatproof.errors import BadInput, NotApplicable
+from heatproof.metrics.asking_again import ask, classes
+from heatproof.metrics.insignificant_patch import Patched, PatchSolver
+from heatproof.metrics.region_heat import Law, Rule, region_heat, region_of
+from heatproof.metrics.relative_importance import flat_remarks, hidden, scored, twins_of, wrong
+from heatproof.registry import metric
+from heatproof.types import Attribution, Batch, Images, Model, Scored
+
+Start: TypeAlias = Literal["object", "noise"]
+
+
+def beginning(batch: Batch, start: Start) -> tuple[Images, Images]:
+    """The bare pictures, and what their patches start from.
+
+    `object`: the twins, and the object that was on them; `noise`: the pictures themselves, and uniform noise.
+    """
+    if start == "object":
+        return twins_of(batch), batch.images
+    if start != "noise":
+        raise BadInput(f"start must be 'object' or 'noise', got {start!r}")
+    shape = batch.images.shape[1:]
+    noise = torch.stack([torch.rand(shape, generator=dice) for dice in batch.generators("patch")])
+    return batch.images, noise.to(batch.images)
+
+
+def patched(model: Model, batch: Batch, start: Start, solver: PatchSolver) -> tuple[Images, Patched]:
+    """The bare pictures and the patched ones, solved once per batch and model however many methods are judged."""
+    kept: dict[object, tuple[Images, Patched]] = vars(batch).setdefault("_patched", {})
+    key = (model.revision, start, solver)
+    if key not in kept:
+        bare, first = beginning(batch, start)
+        kept[key] = bare, solver(model, bare, first, region_of(batch, "object"))
+    return kept[key]
+
+
+@dataclass(frozen=True)
+class InputIndependence:
+    """A functionally insignificant patch, and where its heat is read."""
+
+    start: Start = "object"
+    region: Law = "object"
+    rule: Rule = "paper"
+    solver: PatchSolver = field(default_factory=PatchSolver)
+
+    measures: ClassVar[Literal["other"]] = "other"
+
+    def heats(self, attribution: Attribution) -> tuple[Tensor, Tensor, list[list[str]], list[str]]:
+        """The region's heat without and with the patch, reasons to leave pictures out, and remarks."""
+        model, batch, method = attribution.model, attribution.batch, attribution.method
+        if hasattr(method, "importance"):
+            raise NotApplicable("a concept method gives no heat to compare between two pictures: it is judged by MCS")
+        regions = region_of(batch, self.region)
+        images, result = patched(model, batch, self.start, self.solver)
+        bare, covered = batch.showing(images), batch.showing(result.images)
+        before = ask(model, bare.aimed(classes(model, bare)), method)
+        after = ask(model, covered.aimed(classes(model, covered)), method)
+        unverified = [
+            "" if ok else f"the patch changes the logits by {float(change):.1%} or the class"
+            for ok, change in zip(result.verified.tolist(), result.change.tolist(), strict=True)
+        ]
+        reasons = [wrong(model, bare), wrong(model, covered, " with the patch"), unverified, hidden(batch)]
+        heat = region_heat(before.maps, regions, self.rule), region_heat(after.maps, regions, self.rule)
+        return *heat, reasons, flat_remarks(self.rule, before.maps, after.maps)
+
+
+@metric("iir")
+@dataclass(frozen=True)
+class IIR(InputIndependence):
+    """Input independence: the share of pictures whose map changes by no more than `threshold` under a null patch.
+
+    A constant map scores 1: read it beside the blind controls.
+
+    Paper: Yang & Kim 2019, "Benchmarking Attribution Methods with Relative Feature Importance"
+    """
+
+    threshold: float = 0.1
+
+    higher_is_better: ClassVar[bool] = True
+
+    def __call__(self, attribution: Attribution, /) -> Scored:
+        before, after, reasons, remarks = self.heats(attribution)
+        # "No more than" instead of the paper's "less than": a map without heat, before and after, has not changed.
+        kept = ((after - before).abs() <= self.threshold * before).double()
+        return scored(kept.masked_fill(before.isnan() | after.isnan(), torch.nan), reasons, remarks)
+
+
+@metric("iir_change")
+@dataclass(frozen=True)
+class IIRChange(InputIndependence):
+    """The relative change of the heat in the region of a null patch, mean over pictures: lower is better.
+
+    Paper: Yang & Kim 2019, "Benchmarking Attribution Methods with Relative Feature Importance" (appendix C)
+    """
+
+    higher_is_better: ClassVar[bool] = False
+
+    def __call__(self, attribution: Attribution, /) -> Scored:
+        before, after, reasons, remarks = self.heats(attribution)
+        still = before == after
+        cold = ["no heat in the region to begin with" if no else "" for no in ((before == 0) & ~still).tolist()]
+        change = torch.where(still, 0.0, (after - before).abs() / before)
+        return scored(change, [*reasons, cold], remarks)

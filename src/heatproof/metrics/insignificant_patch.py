@@ -1,0 +1,111 @@
+"""A patch that changes nothing: optimised so that the model answers as if it were not there.
+
+The default solver takes Polyak steps on the distance between the logits with and without the patch: the step length
+follows from how far there is to go, so there is nothing to tune. `paper` is the published rule (fixed step, a term that
+rewards large patches, a penalty for leaving the range). A patch counts only if it still changes nothing after rounding
+to 8 bits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypeAlias, get_args
+
+import torch
+from torch import Tensor
+
+from heatproof.errors import BadInput, BadShape
+from heatproof.models import engine
+from heatproof.models.engine.running import input_gradient
+from heatproof.types import Images, Keep, Model
+
+Solver: TypeAlias = Literal["polyak", "paper"]
+
+ROWS = 8  # pictures solved together; fixed and filled up, so that a patch does not depend on its mates
+STEP = 500.0  # the paper's, per gradient in pixel units of 0 … 255
+REWARD = 0.01  # eta_1: for the size of the patch
+PENALTY = 0.01  # eta_2: for leaving the range of pixels
+
+
+class Patched(NamedTuple):
+    """Pictures with their patches, 8-bit values in [0, 1], and whether these change nothing."""
+
+    images: Images
+    change: Tensor  # (B,) ‖f(patched) - f(bare)‖ / ‖f(bare)‖, after rounding
+    verified: Tensor  # (B,) bool
+
+
+@dataclass(frozen=True)
+class PatchSolver:
+    """How a patch is found and when it is believed."""
+
+    solver: Solver = "polyak"
+    steps: int = 150
+    relaxation: float = 0.5  # of the Polyak step
+    goal: float = 0.002  # relative change of the logits at which a patch is left alone
+    tolerance: float = 0.02  # relative change of the logits up to which a rounded patch changes nothing
+
+    def __post_init__(self) -> None:
+        if self.solver not in get_args(Solver):
+            raise BadInput(f"solver must be one of {', '.join(get_args(Solver))}, got {self.solver!r}")
+        if self.steps < 1:
+            raise BadInput(f"steps must be at least 1, got {self.steps}")
+
+    def __call__(self, model: Model, bare: Images, start: Images, region: Keep) -> Patched:
+        """Patches inside `region` of the `bare` pictures, from what `start` shows there."""
+        if start.shape != bare.shape or region.shape != (len(bare), *bare.shape[2:]) or region.dtype != torch.bool:
+            raise BadShape(
+                f"a patch needs start pictures of shape {tuple(bare.shape)} and bool regions of shape "
+                f"{(len(bare), *bare.shape[2:])}, got {tuple(start.shape)} and {tuple(region.shape)} {region.dtype}"
+            )
+        parts = zip(bare.split(ROWS), start.split(ROWS), region.split(ROWS), strict=True)
+        solved = [self._solve(model, *part) for part in parts]
+        images = torch.cat(solved) if solved else bare
+        images = torch.where(region[:, None], (images * 255).round() / 255, bare)  # outside nothing moves
+        before, after = engine.forward(model, bare), engine.forward(model, images)
+        change = ((after - before).norm(dim=1) / before.norm(dim=1)).to(bare.device)
+        same = (before.argmax(1) == after.argmax(1)).to(bare.device)
+        return Patched(images, change, (change <= self.tolerance) & same)
+
+    def _solve(self, model: Model, bare: Images, start: Images, region: Keep) -> Images:
+        count = len(bare)
+        rows = torch.arange(ROWS, device=bare.device).clamp(max=count - 1)
+        bare, start, inside = bare[rows], start[rows], region[rows][:, None]
+        with torch.no_grad():
+            wanted = model(bare.to(model.device))
+        solve = self._polyak if self.solver == "polyak" else self._paper
+        return solve(model, bare, torch.where(inside, start, bare), inside, wanted)[:count]
+
+    def _polyak(self, model: Model, bare: Images, images: Images, inside: Tensor, wanted: Tensor) -> Images:
+        """images ← images - a · r / ‖∇r‖² · ∇r within region and range; the best so far is kept."""
+        best, least = images.clone(), images.new_full((len(images),), torch.inf)
+        goal = self.goal * wanted.norm(dim=1).to(images.device)
+        for _ in range(self.steps):
+            slopes, distance = _distance(model, images, wanted)
+            better = distance < least
+            best[better], least[better] = images[better], distance[better]
+            if bool((least <= goal).all()):
+                break
+            slopes = slopes * inside
+            size = slopes.square().flatten(1).sum(1).clamp(min=1e-20)
+            step = torch.where(least <= goal, 0.0, self.relaxation * distance / size)
+            images = (images - step[:, None, None, None] * slopes).clamp(0, 1)
+        return best
+
+    def _paper(self, model: Model, bare: Images, images: Images, inside: Tensor, wanted: Tensor) -> Images:
+        """Plain gradient descent on ‖Δf‖ - η₁‖δ‖ + η₂·(what leaves the range), in pixel units; clipped at the end."""
+        low, high = 0.0, 255.0
+        patch = (images - bare) * 255
+        for _ in range(self.steps):
+            shown = bare * 255 + patch
+            slopes, _ = _distance(model, shown / 255, wanted)
+            size = patch.flatten(1).norm(dim=1).clamp(min=1e-12)[:, None, None, None]
+            beyond = (shown > high).float() - (shown < low).float()
+            patch = (patch - STEP * (slopes / 255 - REWARD * patch / size + PENALTY * beyond)) * inside
+        return (bare + patch / 255).clamp(0, 1)
+
+
+def _distance(model: Model, images: Images, wanted: Tensor) -> tuple[Tensor, Tensor]:
+    """∇‖f(x) - wanted‖ and the norm itself, per row."""
+    slopes, values = input_gradient(model, images, lambda logits: (logits - wanted).norm(dim=1))
+    return slopes.to(images.device, torch.float32), values.to(images.device, torch.float32)

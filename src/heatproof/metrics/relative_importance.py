@@ -1,0 +1,147 @@
+"""Relative importance: maps compared where it is known that something matters more here than there.
+
+An object matters to the model that names objects and not to the one that names scenes (MCS). What covers the scene
+matters less to a scene model than the scene it covers (IDR). Only pictures that are classified rightly on both sides of
+a comparison are judged: nobody knows what should matter for a mistake.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from heatproof.errors import NotApplicable
+from heatproof.metrics.asking_again import ask, classes, contrast_model, true_classes
+from heatproof.metrics.region_heat import FLAT, Law, Rule, flat, region_heat, region_of
+from heatproof.registry import metric
+from heatproof.types import Attribution, Batch, Images, Maps, Model, Scored, Scores
+
+
+def concept_importance(attribution: Attribution) -> Scores | None:
+    """What a concept method says directly; None for heatmap methods. NaN where the concept is not shown."""
+    own = getattr(attribution.method, "importance", None)
+    return None if own is None else own(attribution.model, attribution.batch)
+
+
+def wrong(model: Model, batch: Batch, what: str = "") -> list[str]:
+    """Per picture: empty if the model names it rightly, else a reason to leave it out."""
+    right = classes(model, batch) == true_classes(model, batch).to(batch.images.device)
+    return ["" if ok else f"misclassified by {model.name}{what}" for ok in right.tolist()]
+
+
+def scored(values: Tensor, reasons: list[list[str]], remarks: list[str] | None = None) -> Scored:
+    """Values where there is no reason against one; the others undefined, with all reasons."""
+    told = ["; ".join(word for word in words if word) for words in zip(*reasons, strict=True)]
+    void = torch.tensor([bool(words) for words in told], dtype=torch.bool, device=values.device)
+    notes = [words or remark for words, remark in zip(told, remarks or [""] * len(told), strict=True)]
+    values = values.double().masked_fill(void, torch.nan)
+    lost = (values.isnan() & ~void).tolist()
+    return Scored(values, tuple("the heat in the region is undefined" if no else n for n, no in zip(notes, lost, strict=True)))
+
+
+def flat_remarks(rule: Rule, *asked: Maps) -> list[str]:
+    """A word per picture where all maps are flat: a score that says nothing."""
+    every = torch.stack([flat(maps, rule) for maps in asked]).all(0)
+    return [FLAT if yes else "" for yes in every.tolist()]
+
+
+def hidden(batch: Batch) -> list[str]:
+    """A reason for pictures whose region is empty: there is no object to matter."""
+    assert batch.regions is not None
+    return ["" if any_ else "the region is empty" for any_ in batch.regions.flatten(1).any(1).tolist()]
+
+
+def twins_of(batch: Batch) -> Images:
+    if batch.twins is None:
+        raise NotApplicable("this compares a picture with its twin without the object, and the data set has no twins")
+    return batch.twins
+
+
+@metric
+@dataclass(frozen=True)
+class MCS:
+    """Model contrast: how much hotter the object is for this model than for a contrast model; 0 is blind, 1 perfect.
+
+    With models of a k-series and the last of them as contrast this is the relative (fine-grained) score. A concept
+    method (TCAV) is asked for the importance of its concept instead of the heat of a region.
+
+    Paper: Yang & Kim 2019, "Benchmarking Attribution Methods with Relative Feature Importance"
+    """
+
+    contrast: str = "embedded:scene"
+    region: Law = "object"
+    rule: Rule = "paper"
+
+    higher_is_better: ClassVar[bool] = True
+    measures: ClassVar[Literal["other"]] = "other"
+
+    def __call__(self, attribution: Attribution, /) -> Scored:
+        model, batch = attribution.model, attribution.batch
+        regions = region_of(batch, self.region)
+        other = contrast_model(self.contrast, model)
+        # The class explained is the model's own: each answers for what it sees.
+        theirs = ask(other, batch.aimed(classes(other, batch)), attribution.method)
+        reasons = [wrong(model, batch), wrong(other, batch), hidden(batch)]
+        mine = concept_importance(attribution)
+        if mine is not None:
+            against = concept_importance(theirs)
+            assert against is not None
+            if self.region != "object":
+                raise NotApplicable("a concept has no region to be moved: its random counterparts are its baseline")
+            absent = ["does not show the concept" if no else "" for no in mine.isnan().tolist()]
+            return scored(mine - against, [*reasons, absent])
+        heat = region_heat(attribution.maps, regions, self.rule) - region_heat(theirs.maps, regions, self.rule)
+        return scored(heat, reasons, flat_remarks(self.rule, attribution.maps, theirs.maps))
+
+
+@metric("mcs_relative")
+@dataclass(frozen=True)
+class RelativeMCS(MCS):
+    """Model contrast within a k-series: against the model for which the object is in every scene and tells nothing.
+
+    Asked of the models `scene_k1` … `scene_k9`; over k it should follow how much accuracy drops without the object.
+
+    Paper: Yang & Kim 2019, "Benchmarking Attribution Methods with Relative Feature Importance"
+    """
+
+    contrast: str = "embedded:scene_k10"
+
+
+def _pair(attribution: Attribution) -> tuple[Maps, list[list[str]]]:
+    """The map of the picture without the object, and reasons to leave pictures out."""
+    if hasattr(attribution.method, "importance"):
+        raise NotApplicable("a concept method gives no heat to compare between two pictures: it is judged by MCS")
+    model, batch = attribution.model, attribution.batch
+    bare = batch.showing(twins_of(batch))
+    without = ask(model, bare.aimed(classes(model, bare)), attribution.method)
+    return without.maps, [wrong(model, batch), wrong(model, bare, " without the object"), hidden(batch)]
+
+
+@metric("idr")
+@dataclass(frozen=True)
+class IDR:
+    """Input dependence: the share of pictures in which the object is colder than the scene it covers; ties count ½.
+
+    Asked of a scene model. Chance is not ½: compare with the same score of a random region (`region="moved"`).
+
+    Paper: Yang & Kim 2019, "Benchmarking Attribution Methods with Relative Feature Importance"
+    """
+
+    region: Law = "object"
+    rule: Rule = "paper"
+
+    higher_is_better: ClassVar[bool] = True
+    measures: ClassVar[Literal["other"]] = "other"
+
+    def __call__(self, attribution: Attribution, /) -> Scored:
+        regions = region_of(attribution.batch, self.region)
+        without, reasons = _pair(attribution)
+        here = region_heat(attribution.maps, regions, self.rule)
+        there = region_heat(without, regions, self.rule)
+        values = 0.5 * ((here < there).double() + (here <= there).double())
+        values = values.masked_fill(here.isnan() | there.isnan(), torch.nan)
+        remarks = ["tie" if tie else "" for tie in (here == there).tolist()]
+        return scored(values, reasons, remarks)

@@ -1,0 +1,157 @@
+"""The protocol: the paper's seven methods, on embedded pictures and on folders of pictures with masks."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+
+import networks
+import numpy as np
+import pytest
+from PIL import Image
+
+from heatproof import data, recipe
+from heatproof.data.two_factor.dataset import TwoFactor
+from heatproof.errors import BadInput
+from heatproof.methods.controls import Oracle, Random
+from heatproof.methods.gradients import Saliency
+from heatproof.methods.lime import LIME
+from heatproof.protocols.threshold_free import ThresholdFree, contestants
+from heatproof.report.reading import Reading
+from heatproof.report.sections.size_strata import region_shares
+from heatproof.report.sections.threshold_free import threshold_free
+from heatproof.run import run
+from heatproof.types import View
+
+
+def small_model():
+    return dataclasses.replace(networks.small_cnn(), view=View(32), name="small")
+
+
+@pytest.fixture
+def lesions(tmp_path):
+    """Ten pictures in the folders and under the names HAM10000 is published in."""
+    root = tmp_path / "HAM10000"
+    dice = np.random.default_rng(0)
+    rows = []
+    for i in range(10):
+        name = f"ISIC_{i:07d}"
+        part = root / f"HAM10000_images_part_{1 + i % 2}"
+        masks = root / "HAM10000_segmentations_lesion_tschandl"
+        part.mkdir(parents=True, exist_ok=True)
+        masks.mkdir(parents=True, exist_ok=True)
+        picture = dice.integers(0, 255, (45, 60, 3), dtype=np.uint8)
+        mask = np.zeros((45, 60), dtype=np.uint8)
+        mask[5 : 10 + 3 * i, 5 : 20 + 2 * i] = 255
+        Image.fromarray(picture).save(part / f"{name}.jpg")
+        Image.fromarray(mask).save(masks / f"{name}_segmentation.png")
+        rows.append({"lesion_id": f"HAM_{i // 2:07d}", "image_id": name, "dx": ("mel", "nv")[i % 2]})
+    with (root / "HAM10000_metadata.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, ["lesion_id", "image_id", "dx"])
+        writer.writeheader()
+        writer.writerows(rows)
+    return root
+
+
+def test_the_paper_preset_is_what_the_paper_says():
+    seven = {recipe.plain(one)["method"]: one for one in contestants("paper", 2.28)}
+    assert set(seven) == {
+        "xrai",
+        "lime",
+        "grad_cam",
+        "integrated_gradients",
+        "blur_ig",
+        "ig_smoothgrad",
+        "guided_ig",
+    }
+    lime = seven["lime"]
+    assert (lime.samples, lime.kernel_width, lime.alpha, lime.top, lime.temperature) == (1000, 1, 10, 5, 2.28)
+    assert (seven["integrated_gradients"].steps, seven["integrated_gradients"].baseline) == (25, "mean")
+    guided = seven["guided_ig"]
+    assert (guided.steps, guided.fraction, guided.max_dist) == (25, 0.5, 1.0)
+    assert (seven["ig_smoothgrad"].draws, seven["ig_smoothgrad"].mode) == (25, "squared")
+    assert (seven["xrai"].steps, seven["blur_ig"].steps) == (100, 100)
+
+
+def test_a_given_temperature_reaches_lime_and_the_notes():
+    (study,) = ThresholdFree(temperature=2.28).studies([small_model()], [TwoFactor(count=2, size=32)])
+    (lime,) = [one for one in study.methods if isinstance(one, LIME)]
+    assert lime.temperature == 2.28
+    assert study.notes["temperature"] == "given"
+    assert study.protocol == "threshold_free"
+
+
+def test_a_temperature_is_fitted_on_held_out_pictures_and_recorded(lesions):
+    model = small_model()
+    (study,) = ThresholdFree(held_out=str(lesions)).studies([model], [str(lesions)])
+    (lime,) = [one for one in study.methods if isinstance(one, LIME)]
+    told = study.notes["temperature"]
+    assert told["pictures"] == 10
+    assert lime.temperature == pytest.approx(told["value"], abs=1e-3)
+    (bare,) = ThresholdFree().studies([model], [str(lesions)])
+    assert "not fitted" in bare.notes["temperature"]
+
+
+def test_strata_follow_the_evaluated_set_a_pool_or_fixed_shares(lesions):
+    pictures = [str(lesions)]
+    strata = [
+        made.studies([small_model()], pictures, [Saliency()])[0].notes["strata"]
+        for made in (ThresholdFree(), ThresholdFree(pool=str(lesions)), ThresholdFree(cutoffs=(0.069, 0.144)))
+    ]
+    assert strata[0] == {"rule": "percentile of the evaluated set", "percentiles": [33.0, 67.0]}
+    assert strata[1]["pool_size"] == 10
+    assert strata[1]["cutoffs"] == sorted(strata[1]["cutoffs"])
+    assert strata[2] == {"rule": "fixed", "cutoffs": [0.069, 0.144]}
+    with pytest.raises(BadInput, match="one of the two"):
+        ThresholdFree(pool="two_factor", cutoffs=(0.1,))
+
+
+def test_mistakes_are_named():
+    with pytest.raises(BadInput, match="preset"):
+        ThresholdFree(preset="papper")
+    with pytest.raises(BadInput, match="need a model"):
+        ThresholdFree().studies(datasets=["two_factor"])
+
+
+def test_ham10000_runs_through_to_the_report(lesions, tmp_path):
+    (study,) = ThresholdFree(temperature=1.0, percentiles=(50.0,)).studies(
+        [small_model()], [str(lesions)], [Saliency(), Random(), Oracle(), LIME(samples=8, top=2)]
+    )
+    results = run(study, tmp_path / "out")
+    assert results.complete
+    ranking = results.ranking("auc_iou").table.set_index("method")["mean"]
+    assert ranking["oracle"] == pytest.approx(1)
+    assert ranking.drop("oracle").max() < 1
+    reading = Reading(results)
+    assert "region_share" not in reading.metrics  # it describes pictures and ranks nobody
+    (panel,) = [one for one in reading.panels if one.metric == "auc_iou"]
+    whole = [np.asarray(Image.open(p)).mean() / 255 for p in sorted(lesions.glob("*segmentations*/*.png"))]
+    assert sorted(region_shares(reading, panel)) == pytest.approx(sorted(whole), abs=1e-6)
+    html = threshold_free(reading)
+    for words in ("mean height", "By size of the region", "stratum 2", "Kendall", "normalising rule"):
+        assert words in html
+    assert "percentile of the evaluated set of 10 pictures" in html
+
+
+def test_a_folder_of_pictures_with_a_folder_of_masks(tmp_path):
+    for i, side in enumerate((8, 16, 24)):
+        for kind in ("images", "masks"):
+            (tmp_path / "set" / kind).mkdir(parents=True, exist_ok=True)
+        picture = np.full((32, 32, 3), 40 * i, dtype=np.uint8)
+        mask = np.zeros((32, 32), dtype=np.uint8)
+        mask[:side, :side] = 255
+        Image.fromarray(picture).save(tmp_path / "set" / "images" / f"{i}.png")
+        Image.fromarray(mask).save(tmp_path / "set" / "masks" / f"{i}.png")
+    (study,) = ThresholdFree().studies([small_model()], [str(tmp_path / "set")], [Saliency(), Oracle()])
+    results = run(study, tmp_path / "out")
+    assert results.complete
+    shares = results.rows("region_share").drop_duplicates("image").set_index("image")["value"]
+    assert shares.tolist() == pytest.approx([(side / 32) ** 2 for side in (8, 16, 24)])
+
+
+def test_the_share_is_of_the_original_picture_not_of_the_cut(lesions):
+    dataset = dataclasses.replace(data.load(str(lesions)), view=View(32, resize=32))
+    batch = dataset.batch(range(10))
+    shown = batch.regions.float().mean((1, 2))
+    told = batch.labels["region_share"]
+    assert float((told - shown).abs().max()) > 0.02  # the cut loses the sides
