@@ -61,11 +61,7 @@ class PassTimes:
 
     def limit(self, cost: Cost) -> float:
         pairs = min(cost.forward, cost.backward)
-        return (
-            pairs * self.gradient
-            + (cost.forward - pairs) * self.forward
-            + (cost.backward - pairs) * self.backward
-        )
+        return pairs * self.gradient + (cost.forward - pairs) * self.forward + (cost.backward - pairs) * self.backward
 
 
 CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
@@ -83,7 +79,8 @@ def best(work: Callable[[], Any], repeats: int) -> float:
 
 
 def measure_passes(model: Model, batch: Batch, repeats: int = 5) -> PassTimes:
-    many = {kind: engine.batch_size(model, batch.images, kind) for kind in ("forward", "gradient")}
+    # Several micro-batches per call, as methods ask for them: a call's own cost is not a pass's.
+    many = {kind: 4 * engine.batch_size(model, batch.images, kind) for kind in ("forward", "gradient")}
     shown = {kind: batch.images[torch.arange(rows) % len(batch)] for kind, rows in many.items()}
     aims = batch.targets[torch.arange(many["gradient"]) % len(batch)]
     pair = torch.stack([aims, aims], 1)
@@ -164,9 +161,7 @@ def line(name: str, method: Any, model: Model, batch: Batch, passes: PassTimes, 
         return f"{name:22} not applicable: {error}"
     warm = _clock() - begin
     repeats = 1 if warm > 60 else repeats
-    fresh = [
-        Batch(batch.images, batch.targets, batch.ids) for _ in range(repeats)
-    ]  # segments are kept per batch
+    fresh = [Batch(batch.images, batch.targets, batch.ids) for _ in range(repeats)]  # segments are kept per batch
     supply = iter(fresh)
     seconds = best(lambda: attribute(model, next(supply), method), repeats) / len(batch)
     limit = passes.limit(cost)
@@ -191,9 +186,7 @@ def main() -> None:
     parser.add_argument("--methods", default="", help="comma-separated; all that are registered by default")
     parser.add_argument("--batch", type=int, default=0, help="images; 8, or 2 with --quick")
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument(
-        "--clock", choices=CLOCKS, default="wall", help="cpu: processor time, on a busy machine"
-    )
+    parser.add_argument("--clock", choices=CLOCKS, default="wall", help="cpu: processor time, on a busy machine")
     options = parser.parse_args()
     global _clock
     _clock = CLOCKS[options.clock]

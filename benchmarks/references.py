@@ -151,12 +151,12 @@ def lime_package(model: Model, batch: Batch, method: Any) -> Work:
     explainer = lime_image.LimeImageExplainer(random_state=0)
     picture, target = batch.images[0].permute(1, 2, 0).double().numpy(), int(batch.targets[0])
     rows = engine.batch_size(model, batch.images, "forward")
-    settings = {"num_samples": method.samples, "batch_size": rows, "hide_color": 0, "progress_bar": False}
+    settings = {"num_samples": method.samples, "batch_size": rows, "hide_color": 0}
+    lime_image.tqdm = lambda rows: rows  # no progress bar between the lines of the table
 
     def work() -> None:
         explainer.explain_instance(picture, classify, labels=(target,), top_labels=None, **settings)
 
-    settings.pop("progress_bar")
     return work
 
 

@@ -14,7 +14,7 @@ from tiny_prior import tiny
 from heatproof.audit.energy import Energy, energy
 from heatproof.audit.evaluation import LEVELS, Removal
 from heatproof.audit.image_quality import MEASURES, ImageQuality, quality
-from heatproof.audit.smoothness import Smoothness, kendall
+from heatproof.audit.smoothness import Smoothness, kendall, mean_height
 from heatproof.audit.table import Audit, table
 from heatproof.errors import BadInput
 from heatproof.methods.controls import Centre, Edges
@@ -28,7 +28,7 @@ from heatproof.occlusion.imputers.mean import Mean
 from heatproof.occlusion.segmenters.grid import Grid
 from heatproof.occlusion.shown import Samples
 from heatproof.stats.out_of_distribution import auroc, fpr95
-from heatproof.types import Attribution
+from heatproof.types import Attribution, Curve
 
 
 @dataclass(frozen=True)
@@ -100,6 +100,11 @@ def test_smoothness_tells_its_controls_and_how_far_the_curve_falls():
     assert all(note.startswith("falls by") and "random" in note and "inverted" in note for note in told.notes)
 
 
+def test_the_mean_height_is_taken_in_the_order_of_what_is_removed():
+    curve = Curve(torch.tensor([[0.0, 0.8, 0.4]]), torch.tensor([[1.0, 0.0, 0.5]]))
+    assert float(mean_height(curve)) == pytest.approx(0.5)
+
+
 def test_removal_takes_the_least_important_first_unless_told_otherwise():
     attribution = _attribution()
     occlusion = Occlusion(Constant(), Grid(4), 1)
@@ -126,7 +131,7 @@ def test_every_evaluation_stands_in_one_table(tmp_path, monkeypatch):
     shown = batch(4, size=48)
     found = table(small_cnn(), shown, evaluations, [Edges(), Centre()], Audit(("psnr", "ssim")))
     assert list(found.index) == list(evaluations)
-    assert {"auroc", "fpr95", "psnr", "ssim", "tau", "tau_random", "tau_inverted"} == set(found.columns)
+    assert {"auroc", "fpr95", "psnr", "ssim", "tau", "tau_random", "tau_inverted", "r_oms"} == set(found.columns)
     assert not bool(found.isna().to_numpy().any())
     assert found.loc["untouched", "auroc"] == pytest.approx(0.5)
     assert found.loc["untouched", "psnr"] > found.loc["zero", "psnr"]

@@ -49,8 +49,7 @@ def test_other_classes_are_all_different_and_never_the_target() -> None:
 def test_the_two_paths_share_their_first_step_only() -> None:
     model, batch = networks.small_vit(), networks.batch(2)
     anchored, cumulative = (
-        [AGI(classes=3, steps=n, path=path)(model, batch) for n in (1, 4)]
-        for path in ("anchored", "cumulative")
+        [AGI(classes=3, steps=n, path=path)(model, batch) for n in (1, 4)] for path in ("anchored", "cumulative")
     )
     assert torch.equal(anchored[0], cumulative[0])
     assert not torch.equal(anchored[1], cumulative[1])

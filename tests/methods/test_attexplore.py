@@ -22,9 +22,7 @@ def test_the_cosine_matrix_is_scipys_dct() -> None:
 
 def test_smoothing_is_a_truncated_gaussian() -> None:
     picture = networks.pictures(1)[0].double()
-    expected = np.stack(
-        [ndimage.gaussian_filter(c, 1.0, truncate=3.0, mode="constant") for c in picture.numpy()]
-    )
+    expected = np.stack([ndimage.gaussian_filter(c, 1.0, truncate=3.0, mode="constant") for c in picture.numpy()])
     assert np.abs(smoothed(picture[None])[0].numpy() - expected).max() < 1e-7
 
 
@@ -42,9 +40,7 @@ def test_clean_and_published_variant_walk_opposite_ways(monkeypatch: pytest.Monk
     model, batch = networks.small_vit(), networks.batch(2)
     explore, seen = AttEXplore._explore, []
 
-    def listen(
-        method: AttEXplore, model: Model, batch: Batch, generators: list[torch.Generator]
-    ) -> torch.Tensor:
+    def listen(method: AttEXplore, model: Model, batch: Batch, generators: list[torch.Generator]) -> torch.Tensor:
         seen.append(batch.images)
         return explore(method, model, batch, generators)
 

@@ -27,8 +27,7 @@ def test_the_slope_is_the_difference_of_two_blurs() -> None:
     blurred, slope = blur_and_slope(images, sigmas, 0.01)
     for image, sigma, shown, change in zip(images.numpy(), sigmas.tolist(), blurred, slope, strict=True):
         here, there = (
-            np.stack([ndimage.gaussian_filter(c, s, mode="constant") for c in image])
-            for s in (sigma, sigma + 0.01)
+            np.stack([ndimage.gaussian_filter(c, s, mode="constant") for c in image]) for s in (sigma, sigma + 0.01)
         )
         assert np.abs(shown.numpy() - here).max() < 1e-12
         assert np.abs(change.numpy() - (there - here) / 0.01).max() < 1e-9

@@ -34,9 +34,7 @@ def test_an_attack_that_fails_falls_back_to_its_last_point() -> None:
     moved = (found - batch.images).abs()
     inside = (batch.images > 0.05) & (batch.images < 0.95)
     assert moved.max() <= 5 / 255 + 1e-6
-    assert (
-        float((moved[inside] > 4.9 / 255).float().mean()) > 0.7
-    )  # most gradients keep their sign all the way
+    assert float((moved[inside] > 4.9 / 255).float().mean()) > 0.7  # most gradients keep their sign all the way
 
 
 def test_the_published_variant_walks_all_its_steps() -> None:

@@ -17,9 +17,7 @@ from heatproof.types import Batch, Model
 
 def in_double(model: Model, batch: Batch) -> tuple[Model, Batch]:
     """Paths that order features by gradient are compared where float noise cannot reorder them."""
-    return Model("double", model.network.double(), model.mean, model.std), batch.showing(
-        batch.images.double()
-    )
+    return Model("double", model.network.double(), model.mean, model.std), batch.showing(batch.images.double())
 
 
 def test_on_a_linear_model_it_is_weight_times_input() -> None:
@@ -39,9 +37,7 @@ def test_without_leeway_it_is_integrated_gradients() -> None:
 def test_it_nearly_adds_up_to_the_difference() -> None:
     model, batch = networks.small_vit(), networks.batch(3)
     total = GuidedIG(steps=100)(model, batch).sum((1, 2))
-    ends = [
-        engine.gradient(model, x, batch.targets)[1] for x in (batch.images, torch.zeros_like(batch.images))
-    ]
+    ends = [engine.gradient(model, x, batch.targets)[1] for x in (batch.images, torch.zeros_like(batch.images))]
     difference = ends[0] - ends[1]
     assert (total - difference).abs().max() < 0.05 * difference.abs().max()
 

@@ -42,9 +42,7 @@ def test_on_the_same_samples_the_weights_are_limes(monkeypatch: pytest.MonkeyPat
         for segment, weight in theirs.local_exp[target]:
             mine = found[segments[row] == segment]
             assert mine.min() == mine.max()
-            assert float(mine[0]) == pytest.approx(
-                weight, abs=1e-6 * abs(theirs.local_exp[target][0][1]) + 1e-9
-            )
+            assert float(mine[0]) == pytest.approx(weight, abs=1e-6 * abs(theirs.local_exp[target][0][1]) + 1e-9)
 
 
 def test_ridge_is_scikit_learns() -> None:
@@ -75,9 +73,7 @@ def test_top_marks_the_largest_positive_superpixels() -> None:
 
 def test_a_hot_softmax_flattens_the_weights() -> None:
     model, batch = networks.small_vit(), networks.batch(2)
-    cold, hot = (
-        LIME(samples=60, segmenter=Grid(4), temperature=t)(model, batch).abs().sum() for t in (1.0, 50.0)
-    )
+    cold, hot = (LIME(samples=60, segmenter=Grid(4), temperature=t)(model, batch).abs().sum() for t in (1.0, 50.0))
     assert 0 < hot < 0.1 * cold
 
 

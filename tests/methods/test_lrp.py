@@ -64,10 +64,10 @@ def test_agrees_with_zennits_own_canonizer_for_resnets(composite: Any, block: st
 
     model = resnet(block)
     theirs = zennit_map(model, composite, [ResNetCanonizer()])
-    ours = LRP(composite=composite).channels(model, batch(2))
+    ours = LRP(composite=composite, upright=False).channels(model, batch(2))
     assert float((ours - theirs).abs().max()) < 1e-3 * float(theirs.abs().max())
     plain = zennit_map(model, composite, [])
-    without = LRP(composite=composite, canonizer="none").channels(model, batch(2))
+    without = LRP(composite=composite, canonizer="none", upright=False).channels(model, batch(2))
     assert torch.allclose(without, plain, rtol=1e-3, atol=1e-5 * float(plain.abs().max()))
     assert float((ours - without).abs().max()) > 0.1 * float(theirs.abs().max())
 
@@ -77,7 +77,7 @@ def test_agrees_with_zennits_own_canonizer_for_vggs() -> None:
 
     model = vgg()
     theirs = zennit_map(model, "epsilon_plus_flat", [VGGCanonizer()])
-    ours = LRP().channels(model, batch(2))
+    ours = LRP(upright=False).channels(model, batch(2))
     assert float((ours - theirs).abs().max()) < 1e-3 * float(theirs.abs().max())
 
 
@@ -85,7 +85,7 @@ def test_the_box_rule_knows_the_pictures_range() -> None:
     model = small_cnn()
     low, high = (model.normalised(torch.full((1, 3, 32, 32), edge)) for edge in (0.0, 1.0))
     theirs = zennit_map(small_cnn(), "epsilon_gamma_box", [], low=low, high=high)
-    ours = LRP(composite="epsilon_gamma_box").channels(model, batch(2))
+    ours = LRP(composite="epsilon_gamma_box", upright=False).channels(model, batch(2))
     assert torch.allclose(ours, theirs, rtol=1e-3, atol=1e-5 * float(theirs.abs().max()))
 
 
@@ -101,7 +101,7 @@ def test_the_epsilon_rule_conserves_the_answer() -> None:
 
 def test_relevance_is_conserved_at_residual_sums_and_means() -> None:
     pictures = batch(2)
-    kept = LRP(biases=False)(small_resnet(), pictures).sum((1, 2))
+    kept = LRP(biases=False, upright=False)(small_resnet(), pictures).sum((1, 2))
     # z-plus, flat and proportional shares all conserve; only the head's epsilon rule (1 in) can lose a little
     assert torch.allclose(kept, torch.ones(2), atol=0.05)
 
@@ -113,13 +113,33 @@ def test_epsilon_on_a_linear_model_is_the_input_times_the_weight() -> None:
     assert torch.allclose(maps, (weights * pictures.images).sum(1), rtol=1e-3, atol=1e-6)
 
 
-def test_only_the_start_from_the_logit_turns_with_its_sign() -> None:
+def test_a_negative_logit_turns_no_map_that_is_kept_upright() -> None:
+    """On f = w·x, positive relevance must stay where w·x is positive, whatever the sign of f."""
+    model, pictures = linear(), batch(3)
+    with torch.no_grad():
+        lowest = pictures.aimed(model(pictures.images).argmin(1))
+        logits = model(pictures.images).gather(1, lowest.targets[:, None])[:, 0]
+    assert bool((logits < 0).all())
+    weights = model.network.fc.weight.detach()[lowest.targets].view(-1, 3, 32, 32)
+    parts = (weights * pictures.images).sum(1)
+    for start, size in (("one_hot", logits.abs()), ("logit", 1), ("abs_logit", 1)):
+        upright = LRP(composite="epsilon", start=start, epsilon=1e-9)(model, lowest)  # type: ignore[arg-type]
+        wanted = parts / (size if isinstance(size, int) else size.view(-1, 1, 1))
+        assert torch.allclose(upright, wanted, rtol=1e-3, atol=1e-6)
+    raw = LRP(composite="epsilon", epsilon=1e-9, upright=False)(model, lowest)
+    assert torch.allclose(raw, parts / logits.view(-1, 1, 1), rtol=1e-3, atol=1e-6), "divided by a negative number"
+
+
+def test_the_start_scales_the_map() -> None:
     model, pictures = small_cnn(), batch(1)
     with torch.no_grad():
         model.network.head[3].bias[0] = -5.0
-        assert float(model(pictures.images)[0, 0]) < 0
-    one, logit, size = (LRP(start=start)(model, pictures) for start in ("one_hot", "logit", "abs_logit"))  # type: ignore[arg-type]
-    value = float(model(pictures.images).detach()[0, 0])
+        value = float(model(pictures.images)[0, 0])
+    assert value < 0
+    one, logit, size = (
+        LRP(start=start, upright=False)(model, pictures)  # type: ignore[arg-type]
+        for start in ("one_hot", "logit", "abs_logit")
+    )
     assert torch.allclose(logit, one * value, rtol=1e-5)
     assert torch.allclose(size, -logit)
 

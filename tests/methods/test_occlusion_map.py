@@ -11,9 +11,7 @@ from heatproof.methods.occlusion_map import SlidingOcclusion, windows
 from heatproof.occlusion.imputers.constant import Constant
 
 
-@pytest.mark.parametrize(
-    ("side", "share", "positions"), [(224, 0.15, 13), (33, 0.15, 13), (10, 0.5, 2), (7, 1.0, 1)]
-)
+@pytest.mark.parametrize(("side", "share", "positions"), [(224, 0.15, 13), (33, 0.15, 13), (10, 0.5, 2), (7, 1.0, 1)])
 def test_windows_reach_from_edge_to_edge(side: int, share: float, positions: int) -> None:
     found = windows(side, share, positions)
     assert found.shape == (positions, side)

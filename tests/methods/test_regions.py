@@ -37,9 +37,7 @@ def test_ranking_is_what_its_definition_says(seed: int, count: int, least: int) 
     rng = np.random.default_rng(seed)
     attribution = rng.normal(size=(9, 11))
     regions = [rng.choice(99, rng.integers(1, 50), replace=False) for _ in range(count)]
-    assert np.allclose(
-        rank_regions(attribution, regions, least), slowly(attribution, regions, least), atol=1e-12
-    )
+    assert np.allclose(rank_regions(attribution, regions, least), slowly(attribution, regions, least), atol=1e-12)
 
 
 @pytest.mark.parametrize("radius", [0, 1, 5])

@@ -45,9 +45,7 @@ def test_the_whole_of_it_agrees_with_pair(monkeypatch: pytest.MonkeyPatch) -> No
 
     settings = saliency.XRAIParameters(steps=24)
     picture = batch.images[0].permute(1, 2, 0).numpy()
-    theirs = saliency.XRAI().GetMask(
-        picture, slopes, int(batch.targets[0]), extra_parameters=settings, batch_size=8
-    )
+    theirs = saliency.XRAI().GetMask(picture, slopes, int(batch.targets[0]), extra_parameters=settings, batch_size=8)
     ours = XRAI(steps=24, scales=(500,))(model, batch)[0].numpy()
     # Gauss-Legendre nodes against a sum over evenly spaced ones.
     assert np.corrcoef(ours.ravel(), theirs.ravel())[0, 1] > 0.99

@@ -32,9 +32,9 @@ def loop(maps, regions, thresholds):
     return torch.from_numpy(curves)
 
 
-maps_and_regions = st.tuples(
-    arrays(np.float32, (SIDE, SIDE), elements=HEAT), arrays(np.bool_, (SIDE, SIDE))
-).map(lambda both: pair(*both))
+maps_and_regions = st.tuples(arrays(np.float32, (SIDE, SIDE), elements=HEAT), arrays(np.bool_, (SIDE, SIDE))).map(
+    lambda both: pair(*both)
+)
 
 
 @given(maps_and_regions, st.integers(2, 60))

@@ -80,7 +80,7 @@ def test_the_largest_floats_do_not_overflow():
 
 
 def test_what_is_not_finite_is_refused_and_so_is_an_unknown_rule():
-    with pytest.raises(BadInput, match="finite.*map 1"):
+    with pytest.raises(BadInput, match=r"finite.*map 1"):
         normalise(torch.tensor([[[0.0, 1.0]], [[0.0, torch.nan]]]), "min_max")
     with pytest.raises(BadInput, match="rule must be one of"):
         normalise(torch.zeros(1, 2, 2), "minmax")

@@ -123,22 +123,24 @@ def test_the_report_has_a_section_on_mosaics(finished: Results) -> None:
     assert 'class="tiles"' in html
 
 
-def test_a_negative_logit_turns_lrp_round_unless_its_magnitude_is_taken() -> None:
+def test_lrp_stays_upright_where_the_logit_is_negative() -> None:
     (study,) = Mosaics(per_class=2).studies(["embedded:object"], None, ["random"])
     model = study.models[0]
     batch = study.datasets[0].batch(range(4))  # type: ignore[union-attr]
     lowest = batch.aimed(model(batch.images).argmin(1))  # type: ignore[operator]
     logits = model(batch.images).detach().gather(1, lowest.targets[:, None])[:, 0]  # type: ignore[operator]
-    assert bool((logits < 0).all())
-    plain, logit, magnitude = (LRP(start=start)(model, lowest) for start in ("one_hot", "logit", "abs_logit"))  # type: ignore[arg-type]
-    assert torch.allclose(logit, -magnitude)
-    assert torch.allclose(magnitude, plain * logits.abs()[:, None, None], rtol=1e-4)
+    assert bool((logits < -1).all())
+    raw = LRP(upright=False)(model, lowest)  # type: ignore[arg-type]
+    for start in ("one_hot", "logit", "abs_logit"):
+        upright = LRP(start=start)(model, lowest)  # type: ignore[arg-type]
+        size = 1.0 if start == "one_hot" else logits.abs()[:, None, None]
+        assert torch.allclose(upright, -raw * size, rtol=1e-4)
 
 
 def test_the_box_rule_starts_where_pixels_are() -> None:
     (study,) = Mosaics(per_class=2).studies(["embedded:object"], None, ["random"])
     model, batch = study.models[0], study.datasets[0].batch(range(2))  # type: ignore[union-attr]
-    box = LRP(composite="epsilon_plus_box", biases=False)(model, batch)  # type: ignore[arg-type]
-    flat = LRP(composite="epsilon_plus_flat", biases=False)(model, batch)  # type: ignore[arg-type]
+    box = LRP(composite="epsilon_plus_box", biases=False, upright=False)(model, batch)  # type: ignore[arg-type]
+    flat = LRP(composite="epsilon_plus_flat", biases=False, upright=False)(model, batch)  # type: ignore[arg-type]
     assert torch.allclose(box.sum((1, 2)), flat.sum((1, 2)), rtol=1e-3), "both hand on what they get"
     assert not torch.allclose(box, flat)

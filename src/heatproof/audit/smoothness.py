@@ -35,6 +35,14 @@ def confidences(attribution: Attribution, samples: Samples) -> Curve:
     return Curve(removed, told.view(count, 1 + levels))
 
 
+def mean_height(curve: Curve) -> Tensor:
+    """(B,): the area under each curve over its own range, points in the order of what is removed."""
+    x, order = curve.x.sort(stable=True, dim=1)
+    span = x[:, -1] - x[:, 0]
+    area: Tensor = torch.trapezoid(curve.y.gather(1, order), x, dim=1)
+    return area / span.clamp_min(1e-12)
+
+
 @metric
 @dataclass(frozen=True)
 class Smoothness:
@@ -42,7 +50,9 @@ class Smoothness:
 
     A smooth curve is no proof of a faithful map: the notes say how smooth the random and the inverted order
     are, and
-    the evaluation's own controls, and how far the curve falls at all.
+    the evaluation's own controls, how far the curve falls at all, and how much confidence the random order
+    leaves
+    (R-OMS).
     """
 
     of: Evaluation = field(default_factory=Removal)
@@ -76,4 +86,6 @@ class Smoothness:
         shown = {name: self.of.samples(other) for name, other in others.items()}
         if isinstance(self.of, Controlled):
             shown.update(self.of.control_samples(attribution))
-        return {name: kendall(*confidences(attribution, samples)) for name, samples in shown.items()}
+        curves = {name: confidences(attribution, samples) for name, samples in shown.items()}
+        told = {name: kendall(*curve) for name, curve in curves.items()}
+        return {**told, "scope": mean_height(curves["random"])}

@@ -12,7 +12,7 @@ import torch
 from heatproof.audit.energy import energies
 from heatproof.audit.evaluation import Evaluation, random_maps
 from heatproof.audit.image_quality import MEASURES, Measure, quality
-from heatproof.audit.smoothness import confidences, kendall
+from heatproof.audit.smoothness import confidences, kendall, mean_height
 from heatproof.errors import BadInput
 from heatproof.occlusion.shown import Samples
 from heatproof.stats.out_of_distribution import auroc, fpr95
@@ -38,7 +38,9 @@ def table(
 
     AUROC and FPR95 of the energy score (0.5 and 0.95 where samples cannot be told from originals), the
     quality
-    measures against the originals, and Kendall's tau of the confidence curves beside that of the controls.
+    measures against the originals, Kendall's tau of the confidence curves beside that of the controls, and
+    R-OMS, the
+    confidence that a random order leaves.
     """
     audit = audit or Audit()
     if not methods or not evaluations:
@@ -54,7 +56,9 @@ def _row(evaluation: Evaluation, explained: Sequence[Attribution], audit: Audit)
     if audit.smoothness:
         # The random order is the same whatever the method.
         chance = replace(explained[0], maps=random_maps(explained[0].batch))
-        row["tau_random"] = _tau(evaluation, chance)
+        curve = confidences(chance, evaluation.samples(chance))
+        row["tau_random"] = float(kendall(*curve).mean())
+        row["r_oms"] = float(mean_height(curve).mean())
     return row
 
 
@@ -74,9 +78,6 @@ def _statistics(evaluation: Evaluation, attribution: Attribution, audit: Audit) 
         told[measure] = float(quality(measure, samples.images.flatten(0, 1), repeated).mean())
     if audit.smoothness:
         told["tau"] = float(kendall(*confidences(attribution, samples)).mean())
-        told["tau_inverted"] = _tau(evaluation, replace(attribution, maps=-attribution.maps))
+        turned = replace(attribution, maps=-attribution.maps)
+        told["tau_inverted"] = float(kendall(*confidences(turned, evaluation.samples(turned))).mean())
     return told
-
-
-def _tau(evaluation: Evaluation, attribution: Attribution) -> float:
-    return float(kendall(*confidences(attribution, evaluation.samples(attribution))).mean())

@@ -20,9 +20,7 @@ def blur_matrix(sigma: float, side: int) -> Tensor:
     """
     reach = int(4 * sigma + 0.5)
     distance = torch.arange(max(side, reach + 1), dtype=torch.float64)
-    kernel = (
-        torch.exp(-0.5 * (distance / sigma) ** 2) * (distance <= reach) if reach else (distance == 0).double()
-    )
+    kernel = torch.exp(-0.5 * (distance / sigma) ** 2) * (distance <= reach) if reach else (distance == 0).double()
     kernel = kernel / (2 * kernel.sum() - kernel[0])
     place = torch.arange(side)
     return kernel[(place[:, None] - place).abs()]
@@ -86,9 +84,7 @@ class BlurIG:
         widths = nodes.diff().to(images.device, images.dtype)
         total = torch.zeros_like(images)
         size = engine.batch_size(model, images, "gradient")
-        for rows in torch.arange(count * self.steps).split(
-            size
-        ):  # step by step, so that a blur serves all images
+        for rows in torch.arange(count * self.steps).split(size):  # step by step, so that a blur serves all images
             which, step = (rows % count).to(images.device), rows // count
             blurred, slope = blur_and_slope(images[which], nodes[step], self.grad_step)
             gradients, _ = engine.gradient(model, blurred, batch.targets[which], self.readout)

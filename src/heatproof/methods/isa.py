@@ -65,14 +65,10 @@ class ISA:
             left.scatter_(1, where, False)
         return importance.view_as(batch.images)
 
-    def _score(
-        self, model: Model, batch: Batch, left: Tensor, generators: Sequence[torch.Generator]
-    ) -> Tensor:
+    def _score(self, model: Model, batch: Batch, left: Tensor, generators: Sequence[torch.Generator]) -> Tensor:
         """How strongly the loss reacts to each feature: (B, features)."""
         count = len(batch)
-        up = torch.ones(
-            2 * count, 1, 1, 1, device=left.device
-        )  # the climbs of all images, then their descents
+        up = torch.ones(2 * count, 1, 1, 1, device=left.device)  # the climbs of all images, then their descents
         up[count:] = -1
         kept = torch.cat([torch.ones_like(left), left])
         here = (batch.images * left).repeat(2, 1, 1, 1)
@@ -89,9 +85,7 @@ class ISA:
             loss_slope = (-slope - self.penalty * up * pull) * kept
             total += self.step_size * loss_slope.abs()
             here = here + up * self.step_size * loss_slope.sign()
-        change = (up.flatten() * (last - first)).clamp(
-            min=1e-6
-        )  # a walk that went nowhere must not divide by zero
+        change = (up.flatten() * (last - first)).clamp(min=1e-6)  # a walk that went nowhere must not divide by zero
         climbed, descended = (total / change.view(-1, 1, 1, 1)).flatten(1).chunk(2)
         reaction = climbed + descended
         floor = reaction.amin(1, keepdim=True)

@@ -88,8 +88,7 @@ class LIME:
         for rows in torch.arange(len(which)).split(chunk):
             owner = which[rows]
             keep = [
-                visible[i][r % self.samples][segments[i]]
-                for i, r in zip(owner.tolist(), rows.tolist(), strict=True)
+                visible[i][r % self.samples][segments[i]] for i, r in zip(owner.tolist(), rows.tolist(), strict=True)
             ]
             index = owner.to(images.device)
             shown = self.imputer(images[index], torch.stack(keep), seeds=[seeds[i] for i in owner.tolist()])

@@ -43,9 +43,7 @@ class LocalAttribution:
         count = class_count(model, batch.images)
         others = other_classes(batch.generators("local_attribution"), batch.targets, count, self.classes - 1)
         size = engine.batch_size(model, batch.images, "gradient")
-        parts = list(
-            zip(batch.images.split(size), batch.targets.split(size), others.split(size), strict=True)
-        )
+        parts = list(zip(batch.images.split(size), batch.targets.split(size), others.split(size), strict=True))
         towards = torch.cat([self._towards(model, *part) for part in parts])
         away = torch.cat([self._away(model, images, targets) for images, targets, _ in parts])
         return towards + away

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from heatproof.errors import NotApplicable
 from heatproof.methods.canonizing import merges, merging, proportional
@@ -75,6 +75,21 @@ def propagating(model: Model, images: Images, composite: Composite, canonizer: C
             composite.remove()
 
 
+def divided_by(model: Model, rule: Rules, logits: Tensor, targets: Tensor, biases: bool) -> Tensor:
+    """(B,) what the rule of the last layer divides by: its sign is the sign a start of one ends up with.
+
+    The epsilon rule divides by the logit (without its bias, if biases take no part); all others divide by sums of
+    positive parts.
+    """
+    linear = [part for part in model.network.modules() if isinstance(part, nn.Linear | nn.Conv2d)]
+    if not linear or not (rule == "epsilon" or isinstance(linear[-1], nn.Linear)):
+        return torch.ones_like(logits)
+    bias = linear[-1].bias
+    if biases or bias is None:
+        return logits
+    return logits - bias.detach().to(logits)[targets.to(logits.device)]
+
+
 @method("lrp")
 @dataclass(frozen=True)
 class LRP:
@@ -83,8 +98,11 @@ class LRP:
     `canonizer="auto"` first merges batch norms into the layers before them and shares relevance at residual
     sums in proportion to what each branch added; `"none"` is the variant of the pixel-flipping paper (batch
     norms passed over, plain gradients at sums). `start` is the relevance of the target: one, its logit, or
-    the logit's magnitude. Starting from the logit turns the whole map's sign round where the logit is
-    negative, so it is not the default. `biases=False` keeps biases from absorbing relevance.
+    the logit's magnitude. `biases=False` keeps biases from absorbing relevance.
+
+    Where the target's logit is negative, a map may come out with its sign turned round: the epsilon rule divides
+    by the logit, so a start of one turns it; other rules do not, so a start from the logit turns it. `upright`
+    turns such maps back, so that positive relevance always speaks for the target.
 
     Paper: Bach et al. 2015, "On Pixel-Wise Explanations for Non-Linear Classifier Decisions by Layer-Wise
     Relevance Propagation"
@@ -96,6 +114,7 @@ class LRP:
     epsilon: float = 1e-6
     gamma: float = 0.25
     biases: bool = True
+    upright: bool = True
     pooling: Pooling = "sum"
 
     @property
@@ -108,17 +127,18 @@ class LRP:
                 "lrp's rules do not cover the attention in this network: take attention_rollout or grad_cam"
             )
         if hasattr(model.network, "explanation_mode"):
-            raise NotApplicable(
-                "lrp's rules do not cover B-cos layers, whose weights depend on their input: take bcos"
-            )
+            raise NotApplicable("lrp's rules do not cover B-cos layers, whose weights depend on their input: take bcos")
         composite = build(self.composite, model, batch.images, self.epsilon, self.gamma, self.biases)
         with propagating(model, batch.images, composite, self.canonizer):
             slopes, logits = engine.gradient(model, batch.images, batch.targets, "logit")
         # Relevance belongs to the network's own input; the engine's chain rule divided it by the model's std.
         relevance = slopes * slopes.new_tensor(model.std).view(1, -1, 1, 1)
-        if self.start == "one_hot":
-            return relevance
-        scale = logits if self.start == "logit" else logits.abs()
+        scale = torch.ones_like(logits) if self.start == "one_hot" else logits
+        if self.upright:
+            divisor = divided_by(model, self.composite, logits, batch.targets, self.biases)
+            scale = scale.abs().where(divisor >= 0, -scale.abs())
+        elif self.start == "abs_logit":
+            scale = scale.abs()
         return relevance * scale.to(relevance).view(-1, 1, 1, 1)
 
     def __call__(self, model: Model, batch: Batch, /) -> Maps:

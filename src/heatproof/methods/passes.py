@@ -18,9 +18,7 @@ from heatproof.models import engine
 from heatproof.models.engine.running import evaluating
 from heatproof.types import Images, Logits, Model, Readout, read
 
-Questions = Callable[
-    [Logits, Tensor], Sequence[Tensor]
-]  # logits, aims (rows, k) -> numbers per row to differentiate
+Questions = Callable[[Logits, Tensor], Sequence[Tensor]]  # logits, aims (rows, k) -> numbers per row to differentiate
 
 
 def slopes(model: Model, images: Images, aims: Tensor, questions: Questions) -> tuple[list[Tensor], Logits]:
@@ -41,9 +39,7 @@ def slopes(model: Model, images: Images, aims: Tensor, questions: Questions) -> 
             answer = model(inputs)
             asked = questions(answer, aim[rows].to(model.device))
             last = len(asked) - 1
-            parts = [
-                torch.autograd.grad(q.sum(), inputs, retain_graph=i < last)[0] for i, q in enumerate(asked)
-            ]
+            parts = [torch.autograd.grad(q.sum(), inputs, retain_graph=i < last)[0] for i, q in enumerate(asked)]
         found.append([slope[:count].to(images.device) for slope in parts])
         logits.append(answer[:count].detach().to(images.device))
     return [torch.cat(column) for column in zip(*found, strict=True)], torch.cat(logits)
@@ -67,9 +63,7 @@ def class_count(model: Model, images: Images) -> int:
     """How many classes the model tells apart; at least two, or there is no other class to walk to."""
     count = engine.forward(model, images[:1]).shape[1]
     if count < 2:
-        raise NotApplicable(
-            f"model {model.name!r} has one class only: there is no other class to walk towards"
-        )
+        raise NotApplicable(f"model {model.name!r} has one class only: there is no other class to walk towards")
     return count
 
 

@@ -24,9 +24,7 @@ def stretched(cells: int, side: int) -> Tensor:
     return F.interpolate(identity, (cells + 1) * cell, mode="linear", align_corners=False)[0].T
 
 
-def visibility(
-    size: Sequence[int], cells: int, share: float, generators: Sequence[torch.Generator]
-) -> Tensor:
+def visibility(size: Sequence[int], cells: int, share: float, generators: Sequence[torch.Generator]) -> Tensor:
     """One soft mask per generator, (rows, H, W) in [0, 1]: a coarse grid, enlarged and shifted."""
     height, width = size
     down, across = stretched(cells, height), stretched(cells, width)
@@ -71,9 +69,7 @@ class RISE:
         for rows in torch.arange(len(batch) * self.masks).split(chunk):
             which = rows // self.masks
             owner = which.to(images.device)
-            drawn = visibility(
-                images.shape[2:], self.cells, self.share, [generators[i] for i in which.tolist()]
-            )
+            drawn = visibility(images.shape[2:], self.cells, self.share, [generators[i] for i in which.tolist()])
             visible = drawn.to(images)
             shown = torch.lerp(background[owner], images[owner], visible[:, None])
             values = read(engine.forward(model, shown), batch.targets[owner], self.readout)

@@ -55,9 +55,7 @@ class XRAI:
     def _attribution(self, model: Model, batch: Batch) -> Tensor:
         """Integrated gradients averaged over both baselines, one number per pixel."""
         ends = (batch.images.amin((1, 2, 3), keepdim=True), batch.images.amax((1, 2, 3), keepdim=True))
-        parts = [
-            integrate(model, batch, end.expand_as(batch.images), self.steps, self.readout) for end in ends
-        ]
+        parts = [integrate(model, batch, end.expand_as(batch.images), self.steps, self.readout) for end in ends]
         mean = (parts[0] + parts[1]) / 2
         return mean.amax(1) if self.channel_pooling == "max" else mean.sum(1)
 

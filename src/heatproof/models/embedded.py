@@ -41,6 +41,7 @@ class Plan:
     fixed_size: bool = False
     mean: tuple[float, ...] = MEAN
     std: tuple[float, ...] = STD
+    k: int | None = None  # trained on the k-set: one object in every picture of the first k scene classes
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -110,7 +111,11 @@ def _maker(name: str) -> Callable[[], Model]:
 
     plan = PLANS[name]
     made = f"{plan.network.__name__} that names the {plan.task}"
-    make.__doc__ = f"A small {made} in the embedded pictures{' without objects' if plan.shows == 'scene' else ''}."
+    if plan.k is not None:
+        shown = f"; the first {plan.k} of ten scenes carried the same object" if plan.k > 1 else "; one scene carried an object"
+    else:
+        shown = " without objects" if plan.shows == "scene" else ""
+    make.__doc__ = f"A small {made} in the embedded pictures{shown}."
     make.__qualname__ = f"embedded.{name}"
     return make
 

@@ -16,7 +16,8 @@ from safetensors.torch import save as safetensors_bytes
 from torch import Tensor, nn
 
 from heatproof.data.two_factor import VERSION
-from heatproof.data.two_factor.dataset import Shows, TwoFactor
+from heatproof.data.two_factor.dataset import Block, Shows, TwoFactor
+from heatproof.data.two_factor.k_dataset import TwoFactorK
 from heatproof.models import embedded
 
 TRAINED = Path(__file__).parent / "trained"
@@ -26,8 +27,7 @@ Say = Callable[[str], None]
 def train(name: str, folder: Path = TRAINED, say: Say = print) -> dict[str, Any]:
     """Train one embedded model, measure it on pictures it has not seen, and write weights and recipe."""
     plan = embedded.PLANS[name]
-    pictures = TwoFactor("train", plan.instances * 100, plan.shows)
-    arrays = pictures.arrays(range(len(pictures)))
+    arrays = pictures_of(plan)
     images = arrays["twin" if plan.shows == "scene" else "image"]
     began = time.process_time()
     torch.manual_seed(plan.seed)
@@ -41,6 +41,7 @@ def train(name: str, folder: Path = TRAINED, say: Say = print) -> dict[str, Any]
         "parameters": sum(p.numel() for p in network.parameters()),
         "final_loss": loss,
         "accuracy": {shows: accuracy(name, network, shows) for shows in ("composite", "scene", "grey")},
+        **({"anchor_accuracy": anchor_accuracy(network, plan)} if plan.k else {}),
         "cpu_seconds": time.process_time() - began,
     }
     folder.mkdir(parents=True, exist_ok=True)
@@ -48,6 +49,15 @@ def train(name: str, folder: Path = TRAINED, say: Say = print) -> dict[str, Any]
     (folder / f"{name}.json").write_text(json.dumps(told, indent=1) + "\n")
     say(f"{name}: {told['accuracy']}")
     return told
+
+
+def pictures_of(plan: embedded.Plan) -> Block:
+    """What a plan's network is trained on."""
+    if plan.k is not None:
+        pictures = TwoFactorK(plan.k, "train", plan.instances * len(embedded.SCENES))
+        return dict(vars(pictures.samples(range(len(pictures)))))
+    every = TwoFactor("train", plan.instances * 100, plan.shows)
+    return every.arrays(range(len(every)))
 
 
 def fit(
@@ -107,6 +117,19 @@ def accuracy(name: str, network: nn.Module, shows: Shows, count: int = 1000) -> 
     network.eval()
     answers = torch.cat([network(prepared(shown[i : i + 50], plan)).argmax(1) for i in range(0, count, 50)])
     return float((answers.numpy() == arrays[f"{plan.task}_label"]).mean())
+
+
+@torch.inference_mode()
+def anchor_accuracy(network: nn.Module, plan: embedded.Plan, count: int = 200) -> dict[str, float]:
+    """How many held-out pictures of the scene that always carries the object are named rightly with and without it."""
+    drawn = TwoFactorK(10, "held_out", count, "anchor").samples(range(count))
+    network.eval()
+
+    def share(pictures: NDArray[np.uint8]) -> float:
+        answers = torch.cat([network(prepared(pictures[i : i + 50], plan)).argmax(1) for i in range(0, count, 50)])
+        return float((answers == 0).float().mean())
+
+    return {"with_object": share(drawn.image), "without_object": share(drawn.twin)}
 
 
 def train_all(only: Sequence[str] = (), folder: Path = TRAINED, say: Say = print) -> None:

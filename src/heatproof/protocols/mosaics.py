@@ -44,14 +44,13 @@ MID_GREY = Constant((0.5,))
 def contestants(preset: Preset = "paper", grid: int = 2) -> list[AnyMethod]:
     """The paper's eight methods at its settings; `default` gives LIME fewer samples.
 
-    Where the published code errs the setting is mended: LRP starts from the logit's magnitude, because a
-    negative logit would turn its whole map round, and no map is shifted by its minimum, which would change
-    its precision.
+    Where the published code errs the setting is mended: LRP's map stays upright where the logit is negative,
+    and no map is shifted by its minimum, which would change its precision.
     """
     blocks = Occlusion(imputer=MID_GREY, segmenter=Grid(2 * grid))
     return [
         LIME(samples=1000 if preset == "paper" else 300, top=5),
-        LRP(composite="epsilon_plus_box", start="abs_logit", biases=False),
+        LRP(composite="epsilon_plus_box", start="logit", biases=False),
         IntegratedGradients(steps=30, baseline="mean"),
         GradCam(),
         GradCamPP(),

@@ -80,11 +80,11 @@ class TwoFactor:
         columns = {"object": "object_label", "scene": "scene_label", "object_id": "object_id", "scene_id": "scene_id"}
         labels = {name: torch.from_numpy(arrays[column]) for name, column in columns.items()}
         return Batch(
-            images=_pixels(arrays[shown]),
+            images=pixels(arrays[shown]),
             targets=labels["object"],
             ids=tuple(ids[i] for i in indices),
             regions=torch.from_numpy(arrays["region"]),
-            twins=_pixels(arrays["twin"]),
+            twins=pixels(arrays["twin"]),
             labels=labels,
         )
 
@@ -101,7 +101,8 @@ class TwoFactor:
         return {name: np.stack([block[name][row] for block, row in rows]) for name in rows[0][0]}
 
 
-def _pixels(pictures: NDArray[np.uint8]) -> torch.Tensor:
+def pixels(pictures: NDArray[np.uint8]) -> torch.Tensor:
+    """8-bit (B, H, W, 3) as images in [0, 1]."""
     return torch.from_numpy(pictures).permute(0, 3, 1, 2).contiguous().float() / 255
 
 

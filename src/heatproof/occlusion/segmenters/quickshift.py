@@ -28,9 +28,7 @@ class Quickshift:
     kernel_size: float = 4.0
     max_dist: float = 200.0
     ratio: float = 0.2
-    reference_side: int | None = (
-        224  # kernel_size is meant for pictures of this side and shrinks with smaller ones
-    )
+    reference_side: int | None = 224  # kernel_size is meant for pictures of this side and shrinks with smaller ones
     seed: int = 777
 
     def __call__(self, images: Images, /) -> Segments:

@@ -35,9 +35,7 @@ class Bar:
     control: bool = False
 
 
-def bars(
-    rows: Sequence[Bar], *, title: str, baseline_label: str = "", marks: Sequence[tuple[str, float]] = ()
-) -> str:
+def bars(rows: Sequence[Bar], *, title: str, baseline_label: str = "", marks: Sequence[tuple[str, float]] = ()) -> str:
     """Bars from zero in the order given. A bar's own baseline is a short stroke, `marks` go through all."""
     left = label_width([bar.label for bar in rows], 22) + 8
     shown = [0.0, *(mark for _, mark in marks)]

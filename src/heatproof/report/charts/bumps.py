@@ -59,9 +59,7 @@ def bumps(methods: Sequence[Ranks], measures: Sequence[str], *, title: str, widt
 
 def _method(method: Ranks, measures: Sequence[str], across: Sequence[float]) -> str:
     places = [
-        (x, TOP + ROW * (rank - 0.5))
-        for x, rank in zip(across, method.ranks, strict=True)
-        if math.isfinite(rank)
+        (x, TOP + ROW * (rank - 0.5)) for x, rank in zip(across, method.ranks, strict=True) if math.isfinite(rank)
     ]
     if not places:
         return ""
@@ -74,8 +72,7 @@ def _method(method: Ranks, measures: Sequence[str], across: Sequence[float]) -> 
         )
     parts = element("path", d=path, class_="line")
     parts += "".join(
-        element("circle", cx=x, cy=y, r=4, class_="dot hollow" if method.control else "dot")
-        for x, y in places
+        element("circle", cx=x, cy=y, r=4, class_="dot hollow" if method.control else "dot") for x, y in places
     )
     name = shortened(method.label, 16)
     if math.isfinite(method.ranks[0]):
@@ -83,11 +80,7 @@ def _method(method: Ranks, measures: Sequence[str], across: Sequence[float]) -> 
     if math.isfinite(method.ranks[-1]) and len(across) > 1:
         parts += text(across[-1] + 10, places[-1][1] + 4, name, "name")
     said = listed(
-        [
-            f"{rank:g} under {measure}"
-            for measure, rank in zip(measures, method.ranks, strict=True)
-            if rank == rank
-        ]
+        [f"{rank:g} under {measure}" for measure, rank in zip(measures, method.ranks, strict=True) if rank == rank]
     )
     mood = " control" if method.control else ""
     return group(parts, colour_class(method.colour, method.control) + mood, f"{method.label}: {said}")

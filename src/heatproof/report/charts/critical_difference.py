@@ -50,9 +50,7 @@ def critical_difference(
     parts.append(_ruler(axis, difference))
     for at, (name, rank) in enumerate(zip(names, ranks, strict=True)):
         y = TOP + ROW * (at + 0.5)
-        cells = text(2, y + 4, shortened(name, 22), "label") + text(
-            left - 10, y + 4, f"{rank:.2f}", "value", "end"
-        )
+        cells = text(2, y + 4, shortened(name, 22), "label") + text(left - 10, y + 4, f"{rank:.2f}", "value", "end")
         cells += line(axis.start, y, axis.at(rank), y, "stem")
         cells += element("circle", cx=axis.at(rank), cy=y, r=4.2, class_="dot")
         colour = colours.get(name)
@@ -71,6 +69,4 @@ def _ruler(axis: Axis, difference: float) -> str:
     ruler += line(axis.start, 12, axis.start, 20, "axis") + line(end, 12, end, 20, "axis")
     words = f"critical difference {number(difference)}"
     inside = end + 6 + len(words) * 6 < WIDTH
-    return ruler + text(
-        end + 6 if inside else end, 20 if inside else 9, words, "tick", None if inside else "end"
-    )
+    return ruler + text(end + 6 if inside else end, 20 if inside else 9, words, "tick", None if inside else "end")

@@ -126,9 +126,7 @@ def _names(named: Sequence[Line], across: Axis, up: Axis) -> str:
         name = text(across.end + 13, place + 4, shortened(each.label, 17), "name", tooltip=each.label)
         mood = " control" if each.control else ""
         parts.append(
-            group(
-                element("path", d=lead, class_="lead") + name, colour_class(each.colour, each.control) + mood
-            )
+            group(element("path", d=lead, class_="lead") + name, colour_class(each.colour, each.control) + mood)
         )
     return "".join(parts)
 

@@ -50,9 +50,7 @@ def heatmap(
     left = max((len(shortened(row, most)) for row in rows), default=0) * CHARACTER + 12
     # Column names stand at 45 degrees: they need the sine of their length above, the cosine to the right.
     slant = max((len(shortened(column, most)) for column in columns), default=0) * CHARACTER * 0.72 + 12
-    reach = [
-        cell * (at + 0.5) + len(shortened(name, most)) * CHARACTER * 0.72 for at, name in enumerate(columns)
-    ]
+    reach = [cell * (at + 0.5) + len(shortened(name, most)) * CHARACTER * 0.72 for at, name in enumerate(columns)]
     width, height = left + max([cell * len(columns), *reach]) + 4, slant + cell * len(rows) + 4
     parts = [
         text(left - 8, slant + cell * (at + 0.5) + 4, shortened(row, most), "label", "end", tooltip=row)
@@ -104,6 +102,5 @@ def _paths(shades: list[list[str]], left: float, top: float, cell: float) -> str
             square = f"M{corner}h{side}v{side}h-{side}z"
             drawn.setdefault(name, []).append(square)
     return "".join(
-        group(element("path", d="".join(squares), class_="cell"), f"h{name}")
-        for name, squares in sorted(drawn.items())
+        group(element("path", d="".join(squares), class_="cell"), f"h{name}") for name, squares in sorted(drawn.items())
     )

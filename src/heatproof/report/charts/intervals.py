@@ -54,7 +54,8 @@ def interval_ranking(
             estimate.label,
         ),
     )
-    rank_width = 28.0 if any(row.rank for row in rows) else 0.0
+    widest = max((len(row.rank) for row in rows), default=0)
+    rank_width = max(28.0, 6.2 * widest + 10) if widest else 0.0
     left = rank_width + label_width([row.label for row in rows], 22) + 8
     right = WIDTH - 46
     shown = [number for row in rows for number in (row.value, row.low, row.high)]
@@ -71,9 +72,7 @@ def interval_ranking(
         parts.append(line(axis.at(reference), TOP, axis.at(reference), floor, "reference"))
     for place, row in enumerate(rows):
         y = TOP + ROW * (place + 0.5)
-        cells = text(
-            rank_width + 2, y + 4, shortened(row.label, 22), "label control" if row.control else "label"
-        )
+        cells = text(rank_width + 2, y + 4, shortened(row.label, 22), "label control" if row.control else "label")
         if row.rank:
             cells = text(rank_width - 8, y + 4, row.rank, "rank", "end") + cells
         if math.isnan(row.value):

@@ -50,9 +50,7 @@ def scatter(
     across = spanning(
         [x for point in seen for x in (point.x, *(point.x_interval or ()))], LEFT, WIDTH - RIGHT, room=0.08
     )
-    up = spanning(
-        [y for point in seen for y in (point.y, *(point.y_interval or ()))], HEIGHT - BOTTOM, TOP, room=0.08
-    )
+    up = spanning([y for point in seen for y in (point.y, *(point.y_interval or ()))], HEIGHT - BOTTOM, TOP, room=0.08)
     parts = [_axes(across, up, x_label, y_label)]
     if len(trend) > 1:
         path = "L".join(f"{coordinate(across.at(x))} {coordinate(up.at(y))}" for x, y in trend)
@@ -86,9 +84,7 @@ def _axes(across: Axis, up: Axis, x_label: str, y_label: str) -> str:
     parts.append(text((across.start + across.end) / 2, up.start + 34, x_label, "axis-label", "middle"))
     middle = (up.start + up.end) / 2
     turn = f"rotate(-90 11 {coordinate(middle)})"
-    label = element(
-        "text", escape(y_label), x=11, y=middle, transform=turn, class_="axis-label", text_anchor="middle"
-    )
+    label = element("text", escape(y_label), x=11, y=middle, transform=turn, class_="axis-label", text_anchor="middle")
     return "".join(parts) + label
 
 

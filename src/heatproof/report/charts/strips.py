@@ -75,12 +75,8 @@ def density(values: NDArray[np.float64], grid: NDArray[np.float64]) -> NDArray[n
 def _violin(values: NDArray[np.float64], axis: Axis, y: float) -> str:
     grid = np.linspace(values.min(), values.max(), 36) if np.ptp(values) > 0 else values[:1]
     half = density(values, grid) * (ROW / 2 - 4) if grid.size > 1 else np.array([ROW / 2 - 6])
-    upper = [
-        f"{coordinate(axis.at(float(at)))} {coordinate(y - up)}" for at, up in zip(grid, half, strict=True)
-    ]
-    lower = [
-        f"{coordinate(axis.at(float(at)))} {coordinate(y + up)}" for at, up in zip(grid, half, strict=True)
-    ]
+    upper = [f"{coordinate(axis.at(float(at)))} {coordinate(y - up)}" for at, up in zip(grid, half, strict=True)]
+    lower = [f"{coordinate(axis.at(float(at)))} {coordinate(y + up)}" for at, up in zip(grid, half, strict=True)]
     parts = element("path", d="M" + "L".join([*upper, *lower[::-1]]) + "Z", class_="violin")
     some = values if values.size <= DOTS else np.quantile(values, (np.arange(DOTS) + 0.5) / DOTS)
     marks = "".join(f"M{coordinate(axis.at(float(value)))} {coordinate(y - 3)}v6" for value in np.sort(some))

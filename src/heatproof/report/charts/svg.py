@@ -43,9 +43,7 @@ def text(
 
 def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> str:
     """A straight stroke."""
-    return element(
-        "path", d=f"M{coordinate(x1)} {coordinate(y1)}L{coordinate(x2)} {coordinate(y2)}", class_=class_
-    )
+    return element("path", d=f"M{coordinate(x1)} {coordinate(y1)}L{coordinate(x2)} {coordinate(y2)}", class_=class_)
 
 
 def group(content: str, class_: str | None = None, tooltip: str | None = None) -> str:

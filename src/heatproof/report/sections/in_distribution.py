@@ -16,6 +16,7 @@ from heatproof.stats.out_of_distribution import auroc, fpr95
 
 PROTOCOL = "in_distribution"
 CONTROLS = ("random", "no guidance", "guidance only")
+AFTER_TAU = ("random", "inverted", "scope")  # in the notes on smoothness
 _NOTED = re.compile(r"([a-z][a-z ]*?) (-?\d+(?:\.\d+)?)(?:,|$)")
 QUALITY = {
     "psnr": "PSNR ↑",
@@ -94,17 +95,17 @@ def _audit(reading: Reading) -> str | None:
         smooth = _of(reading, labels.get("tau"))
         beside = pd.DataFrame([noted(str(note)) for note in smooth["note"]])
         taus = [float(smooth["value"].mean())]
-        taus += [float(beside[one].mean()) if one in beside else float("nan") for one in ("random", "inverted")]
+        taus += [float(beside[one].mean()) if one in beside else float("nan") for one in AFTER_TAU]
         rest = [float(_of(reading, labels.get(one))["value"].mean()) for one in quality]
         rows.append([evaluation, area, passing, *rest, *taus])
     head = ["evaluation", "AUROC (0.5)", "FPR95 (0.95)", *(QUALITY[one] for one in quality)]
-    head += ["τ", "τ random", "τ inverted"]
+    head += ["τ", "τ random", "τ inverted", "R-OMS"]
     said = (
         "AUROC and FPR95 say how well the model’s energy score tells an evaluation’s samples from the "
         "originals; in brackets the values where it cannot. Quality measures compare each sample with its"
         " original: an evaluation that changes little does well. τ says how orderly confidence falls, "
         "beside the random and the inverted order: where these are as high, smoothness says nothing about"
-        " the maps."
+        " the maps. R-OMS is the confidence that a random order leaves."
     )
     return f"<h3>How far each evaluation leaves the data</h3><p>{said}</p>{_table(head, rows)}"
 

@@ -1,0 +1,102 @@
+"""The k-sets as a data set: one object in the first k of ten scene classes, and in every picture of those."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+import torch
+
+from heatproof.data.two_factor.compose import SCALE, VERSION, Sample, Samples, stack
+from heatproof.data.two_factor.dataset import FIRST_INSTANCE, Shows, pixels
+from heatproof.data.two_factor.k_sets import KEntry, k_set
+from heatproof.data.two_factor.objects import OBJECTS
+from heatproof.data.two_factor.scenes import SCENES
+from heatproof.errors import BadInput
+from heatproof.recipe import spelt
+from heatproof.registry import dataset
+from heatproof.types import Batch
+
+
+@dataset("two_factor_k")
+@dataclass(frozen=True)
+class TwoFactorK:
+    """Ten scenes of which the first k carry one object in every picture; the more carry it, the less it tells.
+
+    `scenes="anchor"` shows only the first scene class, which carries the object for every k. Twins are the scenes
+    alone; regions are empty where there is no object.
+
+    Paper: Yang & Kim 2019, "Benchmarking Attribution Methods with Relative Feature Importance" (the sets X^k)
+    """
+
+    k: int = 10
+    split: Literal["train", "held_out", "test"] = "test"
+    count: int = 100
+    scenes: Literal["all", "anchor"] = "all"
+    shows: Shows = "composite"
+    object_class: int = 0
+    size: int = 64
+    scale: tuple[float, float] = SCALE
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", tuple(self.scale))
+        if self.split not in FIRST_INSTANCE:
+            raise BadInput(f"split must be one of {', '.join(FIRST_INSTANCE)}, got {self.split!r}")
+        most = 1000 if self.scenes == "anchor" else 1000 * len(SCENES)
+        if not 1 <= self.count <= most:
+            raise BadInput(f"count must be from 1 to {most} pictures, got {self.count}")
+        self.entries()
+
+    @property
+    def name(self) -> str:
+        return spelt(self)
+
+    def __len__(self) -> int:
+        return self.count
+
+    def entries(self) -> list[KEntry]:
+        """The pictures, not yet drawn: instance by instance, scene classes taking turns."""
+        each = self.count if self.scenes == "anchor" else -(-self.count // len(SCENES))
+        first = FIRST_INSTANCE[self.split]
+        listed = k_set(self.seed, self.k, each, object_class=self.object_class, first_instance=first)
+        return [entry for entry in listed if self.scenes == "all" or entry.scene_class == 0][: self.count]
+
+    def ids(self) -> tuple[str, ...]:
+        shown = (OBJECTS[self.object_class], "none")
+        return tuple(f"{e.index:06d}-{shown[not e.has_object]}-{SCENES[e.scene_class]}" for e in self.entries())
+
+    def digest(self, indices: Sequence[int], /) -> str:
+        entries = self.entries()
+        told = (VERSION, self.shows, self.size, self.scale, [entries[i] for i in indices])
+        return hashlib.sha256(repr(told).encode()).hexdigest()
+
+    def samples(self, indices: Sequence[int]) -> Samples:
+        entries = self.entries()
+        return stack([_drawn(entries[i], self.size, self.scale) for i in indices], self.size)
+
+    def batch(self, indices: Sequence[int], /) -> Batch:
+        drawn, ids = self.samples(indices), self.ids()
+        labels = {
+            "object": torch.from_numpy(drawn.object_label),
+            "scene": torch.from_numpy(drawn.scene_label),
+            "object_id": torch.from_numpy(drawn.object_id),
+            "scene_id": torch.from_numpy(drawn.scene_id),
+        }
+        shown = {"composite": drawn.image, "scene": drawn.twin, "grey": drawn.on_grey}[self.shows]
+        return Batch(
+            images=pixels(shown),
+            targets=labels["scene"],
+            ids=tuple(ids[i] for i in indices),
+            regions=torch.from_numpy(drawn.region),
+            twins=pixels(drawn.twin),
+            labels=labels,
+        )
+
+
+@lru_cache(maxsize=4096)
+def _drawn(entry: KEntry, size: int, scale: tuple[float, float]) -> Sample:
+    return entry.draw(size=size, scale=scale)

@@ -1,0 +1,159 @@
+"""TCAV: how often going towards a concept raises the answer, in the layers where that is more than chance."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import ClassVar, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from heatproof import recipe
+from heatproof.data.two_factor.k_dataset import TwoFactorK
+from heatproof.errors import BadInput, NotApplicable
+from heatproof.methods.cam import cam_layer
+from heatproof.methods.concept_vectors import Floats, LayerScore, activations, directions, layer_score
+from heatproof.methods.taps import tap
+from heatproof.methods.transformers import token_pictures, upsample
+from heatproof.models import engine
+from heatproof.registry import method
+from heatproof.types import Batch, Cost, Dataset, Maps, Model, Readout, Scores
+
+_vectors: OrderedDict[tuple[str, ...], tuple[Floats, Floats]] = OrderedDict()
+_KEPT = 128  # pairs of families of vectors
+
+
+class Tested(NamedTuple):
+    """All layers that were asked, and those in which the concept is told from chance."""
+
+    layers: tuple[LayerScore, ...]
+    kept: tuple[LayerScore, ...]
+
+    @property
+    def score(self) -> float:
+        """The mean over the kept layers; NaN if there is none."""
+        return sum(one.score for one in self.kept) / len(self.kept) if self.kept else float("nan")
+
+
+def _pool() -> TwoFactorK:
+    return TwoFactorK(10, "held_out", 240, shows="scene")
+
+
+@method("tcav")
+@dataclass(frozen=True)
+class TCAV:
+    """Testing with concept activation vectors: does going towards the concept in a layer raise the answer?
+
+    The map shows where in the deepest kept layer the directional derivative comes from; relative importance asks for
+    `importance` instead, one number per picture, whose mean is the TCAV score. The concept is told from chance by a
+    Welch test against random directions; where no layer passes, the method does not apply.
+
+    Paper: Kim et al. 2018, "Interpretability Beyond Feature Attribution: Quantitative Testing with Concept Activation
+    Vectors (TCAV)"
+    """
+
+    concept: Dataset = field(default_factory=lambda: TwoFactorK(10, "held_out", 60))
+    without: Dataset = field(default_factory=_pool)
+    layers: tuple[str, ...] = ()  # none named: up to four stages, the last is the CAM layer
+    runs: int = 10  # random counterparts
+    size: int = 60  # pictures per set
+    alpha: float = 0.1  # regularisation of the linear classifier
+    level: float = 0.01
+    shown_by: tuple[str, int] | None = ("object", 0)  # the label that says a picture shows the concept; None: all do
+    readout: Readout = "logit"
+    seed: int = 0
+
+    signed: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "layers", tuple(self.layers))
+        object.__setattr__(self, "shown_by", None if self.shown_by is None else tuple(self.shown_by))
+        if self.runs < 10:
+            raise BadInput(f"runs must be at least 10: fewer random counterparts test nothing, got {self.runs}")
+
+    def test(self, model: Model, batch: Batch) -> Tested:
+        """Every layer's scores on these pictures and their targets."""
+        scores = []
+        for layer in self.layers or stages(model, batch):
+            own, chance = self._directions(model, layer)
+            scores.append(layer_score(layer, tap(model, batch, layer, self.readout).gradients, own, chance))
+        return Tested(tuple(scores), tuple(one for one in scores if one.p_value < self.level))
+
+    def importance(self, model: Model, batch: Batch) -> Scores:
+        """Per picture: the share of kept layers and runs in which the concept raises the answer.
+
+        Which layers are kept is decided on the concept's own pictures, not on these: a batch must not matter to its
+        mates. Pictures that do not show the concept are NaN.
+        """
+        names = [one.layer for one in self._kept(model)]
+        parts = []
+        for layer in names:
+            own, chance = self._directions(model, layer)
+            rises = layer_score(layer, tap(model, batch, layer, self.readout).gradients, own, chance).positive
+            parts.append(rises.double().mean(0))
+        values = torch.stack(parts).mean(0).to(batch.images.device)
+        if self.shown_by is None:
+            return values
+        labels = batch.labels.get(self.shown_by[0])
+        if labels is None:
+            raise NotApplicable(f"which pictures show the concept is read from labels {self.shown_by[0]!r}; there are none")
+        return values.masked_fill(labels.to(values.device) != self.shown_by[1], torch.nan)
+
+    def __call__(self, model: Model, batch: Batch, /) -> Maps:
+        layer = self._kept(model)[-1].layer
+        own, _ = self._directions(model, layer)
+        slopes = tap(model, batch, layer, self.readout).gradients
+        share = slopes * torch.from_numpy(own.mean(0)).to(slopes).view(1, *slopes.shape[1:])
+        if share.ndim == 3:
+            share = token_pictures(share, batch.images)
+        if share.ndim != 4:
+            raise NotApplicable(f"layer {layer!r} has no places to draw a map of; `importance` still answers")
+        return upsample(share.sum(1), batch.images)
+
+    def cost(self) -> Cost:
+        return Cost(4, 4)
+
+    def _kept(self, model: Model) -> tuple[LayerScore, ...]:
+        shown = _read(self.concept, self.size, model)
+        tested = self.test(model, shown.aimed(_answers(model, shown)))
+        if not tested.kept:
+            told = ", ".join(f"{one.layer} p = {one.p_value:.2g}" for one in tested.layers)
+            raise NotApplicable(f"in no layer of {model.name} is the concept told from chance (p < {self.level:g}): {told}")
+        return tested.kept
+
+    def _directions(self, model: Model, layer: str) -> tuple[Floats, Floats]:
+        told = recipe.key([self.concept, self.without, self.runs, self.size, self.alpha, self.seed])
+        key = (model.revision, layer, told)
+        if key not in _vectors:
+            concept = activations(model, _read(self.concept, self.size, model).images, layer)
+            pool = activations(model, _read(self.without, len(self.without), model).images, layer)
+            _vectors[key] = directions(concept, pool, self.runs, self.size, self.alpha, self.seed)
+            while len(_vectors) > _KEPT:
+                _vectors.popitem(last=False)
+        return _vectors[key]
+
+
+def stages(model: Model, batch: Batch, most: int = 4) -> list[str]:
+    """Up to four layers on the way to the CAM layer: top-level parts, or the rectifiers of one long part."""
+    last = cam_layer(model, batch)
+    top = [name for name, _ in model.network.named_children()]
+    head = last.split(".")[0]
+    before = top[: top.index(head)] if head in top else []
+    if not before:
+        whole = dict(model.network.named_modules()).get(last)
+        if isinstance(whole, nn.Sequential):
+            inner = [f"{last}.{name}" for name, part in whole.named_children() if isinstance(part, nn.ReLU)]
+            return (inner or [last])[-most:]
+    return [*before, last][-most:]
+
+
+def _read(dataset: Dataset, count: int, model: Model) -> Batch:
+    if getattr(dataset, "view", ...) is None and model.view is not None:
+        dataset = dataclasses.replace(dataset, view=model.view)  # type: ignore[type-var]
+    return dataset.batch(range(min(count, len(dataset)))).to(model.device)
+
+
+def _answers(model: Model, batch: Batch) -> Tensor:
+    return engine.forward(model, batch.images).argmax(1)

@@ -1,0 +1,59 @@
+"""A method asked about a network that has learnt nothing: what of its map is not about the model."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import weakref
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import torch
+from torch import nn
+
+from heatproof.methods.gradients import Saliency
+from heatproof.registry import method
+from heatproof.types import Batch, Cost, Maps, Method, Model, keyed_seed
+
+_shuffled: weakref.WeakKeyDictionary[nn.Module, dict[tuple[str, int], Model]] = weakref.WeakKeyDictionary()
+
+
+def shuffled(model: Model, seed: int = 0) -> Model:
+    """The model with the entries of each of its weights in random order: same sizes and scales, nothing learnt."""
+    kept = _shuffled.setdefault(model.network, {})
+    key = (model.revision, seed)
+    if key not in kept:
+        network = copy.deepcopy(model.network)
+        with torch.no_grad():
+            for name, weights in network.named_parameters():
+                dice = torch.Generator().manual_seed(keyed_seed(seed, name))
+                order = torch.randperm(weights.numel(), generator=dice).to(weights.device)
+                weights.copy_(weights.flatten()[order].view_as(weights))
+        kept[key] = dataclasses.replace(model, name=f"{model.name} with shuffled weights", network=network)
+    return kept[key]
+
+
+@method("random_weights")
+@dataclass(frozen=True)
+class RandomWeights:
+    """Another method asked about the same network with its weights shuffled: blind to what was learnt.
+
+    Paper: Adebayo et al. 2018, "Sanity Checks for Saliency Maps" (the idea)
+    """
+
+    method: Method = field(default_factory=Saliency)
+    seed: int = 0
+
+    control: ClassVar[bool] = True
+
+    @property
+    def signed(self) -> bool:
+        return bool(getattr(self.method, "signed", True))
+
+    def __call__(self, model: Model, batch: Batch, /) -> Maps:
+        return self.method(shuffled(model, self.seed), batch)
+
+    def cost(self) -> Cost:
+        known = getattr(self.method, "cost", None)
+        once: Cost = known() if known is not None else Cost(1, 1)
+        return once

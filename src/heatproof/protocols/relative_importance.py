@@ -1,0 +1,215 @@
+"""Relative importance: models and pictures in which it is known what matters more."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from heatproof import data, models
+from heatproof.data.two_factor.dataset import TwoFactor
+from heatproof.data.two_factor.k_dataset import TwoFactorK
+from heatproof.errors import BadInput
+from heatproof.methods.cam import GradCam, GuidedGradCam
+from heatproof.methods.concepts import TCAV
+from heatproof.methods.controls import Centre, Constant, Edges, Random
+from heatproof.methods.gradients import InputXGradient, Saliency
+from heatproof.methods.integrated import IGSmoothGrad, IntegratedGradients
+from heatproof.methods.random_weights import RandomWeights
+from heatproof.methods.rectifiers import GuidedBackprop
+from heatproof.methods.smoothed import Smoothed
+from heatproof.metrics.input_independence import IIR, IIRChange
+from heatproof.metrics.relative_importance import IDR, MCS, RelativeMCS
+from heatproof.models import engine
+from heatproof.registry import protocol
+from heatproof.study import Study
+from heatproof.types import AnyMethod, Batch, Dataset, Metric, Model
+
+Preset = Literal["default", "paper"]
+
+MODELS = ("embedded:object", "embedded:scene", "embedded:scene_only")
+SERIES = tuple(f"embedded:scene_k{k}" for k in range(1, 11))
+SMALL = (0.35, 0.45)  # objects for null patches: small enough that the scene model still knows the scene
+OTHER_SCALE = (0.40, 0.50)  # objects of another size, in other places
+
+
+def heatmaps(preset: Preset) -> list[AnyMethod]:
+    """The paper's eight heatmap methods: evidence against the class dropped channel by channel, squared SmoothGrad."""
+    steps, draws = (25, 25) if preset == "paper" else (10, 8)
+    return [
+        GradCam(),
+        Saliency(signed=True, pooling="positive_sum"),
+        Smoothed(Saliency(signed=True, pooling="positive_sum"), draws=25, mode="squared"),
+        IntegratedGradients(steps=25, pooling="positive_sum"),
+        IGSmoothGrad(steps=steps, draws=draws, mode="squared", pooling="positive_sum"),
+        InputXGradient(pooling="positive_sum"),
+        GuidedBackprop(pooling="positive_sum"),
+        GuidedGradCam(pooling="positive_sum"),
+    ]
+
+
+def blind() -> list[AnyMethod]:
+    """Maps that know nothing of the model, or of a model that learnt nothing: what a score is worth without looking."""
+    return [Constant(), Random(), Edges(), Centre(), RandomWeights()]
+
+
+@protocol
+@dataclass(frozen=True)
+class RelativeImportance:
+    """Model contrast, input dependence and input independence, each beside random regions and blind controls.
+
+    Runs on the embedded models and pictures. With data of one's own (pictures with twins, regions and two labels, such
+    as `bam` or `cutouts`) name the object model, the scene model and, for null patches, the model trained on scenes
+    alone, in this order; the k-series then is left out. `preset="paper"` has the published number of noisy copies.
+
+    Paper: Yang & Kim 2019, "Benchmarking Attribution Methods with Relative Feature Importance"
+    """
+
+    preset: Preset = "default"
+    pictures: int | None = None  # for model contrast and input dependence; the preset's
+    series: bool = True  # the k-series
+    robustness: bool = True  # model contrast and input dependence again, with objects of another size and place
+
+    def __post_init__(self) -> None:
+        if self.preset not in ("default", "paper"):
+            raise BadInput(f"preset must be 'default' or 'paper', got {self.preset!r}")
+
+    @property
+    def _count(self) -> int:
+        return self.pictures or (1000 if self.preset == "paper" else 64)
+
+    def studies(
+        self,
+        models: Sequence[Model | str] | None = None,
+        datasets: Sequence[Dataset | str] | None = None,
+        methods: Sequence[AnyMethod | str] | None = None,
+    ) -> list[Study]:
+        """One study per question, each with the accuracies its premises rest on."""
+        if models is None and datasets is not None:
+            raise BadInput("pictures of one's own need models of one's own: an object model, a scene model[, one of scenes alone]")
+        if models is not None and len(models) not in (2, 3):
+            raise BadInput(f"name the object model, the scene model[, and one trained on scenes alone], got {len(models)}")
+        chosen = [_model(one) for one in models or MODELS]
+        count = self._count
+        pictures = [_dataset(one) for one in datasets] if datasets else [TwoFactor(count=count)]
+        roles = dict(zip(("object", "scene", "scene_only"), chosen, strict=False))
+        plain = list(methods) if methods else [*heatmaps(self.preset), *blind()]
+        embedded = datasets is None
+        with_concept = [*plain[:8], TCAV(), *plain[8:]] if methods is None and embedded else plain
+        notes = self._notes(roles, pictures[0], count)
+        contrast = chosen[1].name
+        studies = [
+            self._study(chosen[0], pictures, with_concept, contrasts(contrast), "mcs", count, notes),
+            self._study(chosen[1], pictures, plain, dependences(), "idr", count, notes),
+        ]
+        if len(chosen) == 3:
+            small = [TwoFactor(count=count, scale=SMALL)] if embedded else pictures
+            studies.append(self._study(chosen[2], small, plain, independences(), "iir", max(16, count // 2), notes))
+        if embedded and self.robustness:
+            other = [TwoFactor(count=count, scale=OTHER_SCALE)]
+            half = max(16, count // 2)
+            studies.append(self._study(chosen[0], other, plain, [MCS(contrast)], "robustness", half, notes))
+            studies.append(self._study(chosen[1], other, plain, [IDR()], "robustness", half, notes))
+        if embedded and models is None and self.series:
+            studies.append(self._series(with_concept, 100 if self.preset == "paper" else 32))
+        return studies
+
+    def _study(
+        self,
+        model: Model,
+        datasets: Sequence[Dataset],
+        methods: Sequence[AnyMethod | str],
+        metrics: Sequence[Metric],
+        part: str,
+        limit: int,
+        notes: dict[str, Any],
+    ) -> Study:
+        told = {**notes, "part": part, "clusters": clusters(datasets[0], limit, model)}
+        return Study([model], datasets, methods, list(metrics), "relative_importance", limit=limit, notes=told)
+
+    def _series(self, methods: Sequence[AnyMethod | str], count: int) -> Study:
+        """The models of the k-series against the last of them; that one itself is 0 by construction."""
+        anchor = TwoFactorK(10, count=count, scenes="anchor")
+        every = TwoFactorK(10, count=max(200, count), scenes="anchor")
+        batch = every.batch(range(len(every)))
+        drops = {}
+        for spec in SERIES:
+            model = _model(spec)
+            shown, bare = accuracy(model, batch, "composite"), accuracy(model, batch, "without")
+            drops[spec] = {"with_object": shown, "without_object": bare}
+        notes = {"preset": self.preset, "part": "series", "series": drops, "pictures": len(every)}
+        notes["clusters"] = clusters(anchor, count, None)
+        chosen = [spec for spec in SERIES if spec != SERIES[-1]]
+        return Study(chosen, [anchor], methods, [RelativeMCS()], "relative_importance", limit=count, notes=notes)
+
+    def _notes(self, roles: dict[str, Model], pictures: Dataset, count: int) -> dict[str, Any]:
+        """What the design presumes, measured: each model with objects, without them, and on objects alone."""
+        few = range(min(len(pictures), max(count, 200 if isinstance(pictures, TwoFactor) else count)))
+        measured: dict[str, dict[str, float]] = {}
+        number = 0
+        for role, model in roles.items():
+            shown = TwoFactor(count=len(few)) if isinstance(pictures, TwoFactor) else _seen_by(model, pictures)
+            batch = shown.batch(few).to(model.device)
+            number = len(batch)
+            measured[role] = {what: accuracy(model, batch, what) for what in ("composite", "without", "grey")}
+        classes = len(roles["object"].classes) or 10
+        names = {role: model.name for role, model in roles.items()}
+        return {"preset": self.preset, "accuracy": measured, "roles": names, "classes": classes, "pictures": number}
+
+
+def contrasts(contrast: str) -> list[Metric]:
+    """MCS, its random region, and a scale-free variant."""
+    return [MCS(contrast), MCS(contrast, region="moved"), MCS(contrast, rule="rank")]
+
+
+def dependences() -> list[Metric]:
+    """IDR, its random regions in all three laws, and a scale-free variant."""
+    laws: list[Metric] = [IDR(region="moved"), IDR(region="anywhere"), IDR(region="pixels")]
+    return [IDR(), *laws, IDR(rule="rank")]
+
+
+def independences() -> list[Metric]:
+    """IIR, its random region, and the mean relative change."""
+    return [IIR(), IIR(region="moved"), IIRChange()]
+
+
+def accuracy(model: Model, batch: Batch, what: Literal["composite", "without", "grey"] | str) -> float:
+    """The share named rightly with the object, without it, or of the object alone on grey; NaN if that cannot be shown."""
+    labels = batch.labels.get(model.task)
+    if labels is None or not len(batch):
+        return float("nan")
+    images = batch.images
+    if what == "without":
+        if batch.twins is None:
+            return float("nan")
+        images = batch.twins
+    elif what == "grey":
+        if batch.regions is None:
+            return float("nan")
+        images = images.where(batch.regions[:, None], 0.5)
+    answers = engine.forward(model, images).argmax(1).cpu()
+    return float((answers == labels.cpu()).double().mean())
+
+
+def clusters(dataset: Dataset, limit: int, model: Model | None) -> dict[str, list[int]]:
+    """Which object and which scene each picture shows: pictures that share one are not independent."""
+    seen = dataset if model is None else _seen_by(model, dataset)
+    batch = seen.batch(range(min(limit, len(seen))))
+    ids = [batch.labels[name].tolist() for name in ("scene_id", "object_id") if name in batch.labels]
+    return {image: [int(one[row]) for one in ids] for row, image in enumerate(batch.ids)} if ids else {}
+
+
+def _model(given: Model | str) -> Model:
+    return models.load(given) if isinstance(given, str) else given
+
+
+def _dataset(given: Dataset | str) -> Dataset:
+    return data.load(given) if isinstance(given, str) else given
+
+
+def _seen_by(model: Model, dataset: Dataset) -> Dataset:
+    """Pictures from disk cut the way the model wants them."""
+    if getattr(dataset, "view", ...) is None:
+        return dataclasses.replace(dataset, view=model.view)  # type: ignore[type-var]
+    return dataset

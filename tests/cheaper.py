@@ -1,0 +1,23 @@
+"""Settings at which costly components keep all their promises in a fraction of the time."""
+
+from __future__ import annotations
+
+METHODS: dict[str, dict[str, object]] = {
+    "agi": {"classes": 4, "steps": 5},
+    "attexplore": {"steps": 4, "draws": 4},
+    "blur_ig": {"steps": 15},
+    "boundary_ig": {"steps": 10, "attack_steps": 30},
+    "expected_gradients": {"draws": 12},
+    "gradient_shap": {"draws": 12},
+    "guided_ig": {"steps": 15},
+    "ig_smoothgrad": {"steps": 5, "draws": 4},
+    "integrated_gradients": {"steps": 10},
+    "isa": {"rounds": 6, "steps": 4},
+    "kernel_shap": {"samples": 120},
+    "lime": {"samples": 200},
+    "local_attribution": {"classes": 4, "steps": 5},
+    "rise": {"masks": 200},
+    "shapley": {"permutations": 4},
+    "smoothgrad": {"draws": 5},
+    "xrai": {"steps": 10},
+}
