@@ -31,7 +31,7 @@ from heatproof.occlusion.imputers.histogram import Histogram
 from heatproof.occlusion.imputers.mean import Mean
 from heatproof.occlusion.imputers.telea import Telea
 from heatproof.occlusion.imputers.train_set import TrainSet
-from heatproof.occlusion.orders import lots, random_curves, removals
+from heatproof.occlusion.orders import lots, pooled, random_curves, removal_ranks, removals
 from heatproof.occlusion.segmenters.grid import Grid
 from heatproof.types import Attribution, Batch, Maps, Model, View, attribute
 
@@ -105,11 +105,9 @@ def ours(model: Model, batch: Batch, maps: list[Maps], occlusion: Occlusion) -> 
     return game.evaluated
 
 
-def orders_of(batch: Batch, maps: list[Maps], occlusion: Occlusion) -> list[Tensor]:
+def orders_of(model: Model, batch: Batch, maps: list[Maps], occlusion: Occlusion) -> list[Tensor]:
     """(B, 25) removal places of every map, both ways, and of the random orders: the same work for everybody."""
-    game = Game(models.load("efficientnet-lite0"), batch, occlusion)
-    from heatproof.occlusion.orders import pooled, removal_ranks
-
+    game = Game(model, batch, occlusion)
     luck = lots(batch, game.counts, "ties")
     ranks = [removal_ranks(pooled(game, one) * sign, luck) for one in maps for sign in (1, -1)]
     return ranks + [lots(batch, game.counts, f"random order {draw}") for draw in range(ORDERS)]
@@ -150,7 +148,7 @@ def contest(model: Model, batch: Batch) -> None:
     print(f"\n(b) {len(METHODS)} methods × MIF + LIF, {ORDERS} random orders, 25 segments, {len(batch)} images")
     occlusion = Occlusion(Mean(), Grid(5))
     maps = [attribute(model, batch, recipe.parse("method", text)).maps for text in METHODS]
-    orders = orders_of(batch, maps, occlusion)
+    orders = orders_of(model, batch, maps, occlusion)
     times: dict[str, Spent] = {}
 
     def timed(name: str, work: Callable[[], Any]) -> Any:
@@ -164,7 +162,7 @@ def contest(model: Model, batch: Batch) -> None:
     timed("plain loop", lambda: plain_loop(model, batch, orders, occlusion))
     count = 0
     for backend in ("eager", "onnx"):
-        with engine.settings(backends=(backend,)):
+        with engine.settings(backend=backend):
             engine.forward(model, batch.images)  # measured and exported before the clock starts
             fresh = batch.aimed(batch.targets)
             count = timed(f"heatproof, {backend}", lambda fresh=fresh: ours(model, fresh, maps, occlusion))
@@ -174,9 +172,8 @@ def contest(model: Model, batch: Batch) -> None:
     for backend in ("eager", "onnx"):
         spent = times[f"heatproof, {backend}"].wall
         per_pass = (fastest / asked) / (spent / count)
-        print(
-            f"  {backend}: {fastest / spent:.2f}× the faster of the two; {per_pass:.2f}× per pass from layout and back-end"
-        )
+        gain = f"{fastest / spent:.2f}× the faster of the two"
+        print(f"  {backend}: {gain}; {per_pass:.2f}× per pass from layout and back-end")
 
 
 def one_point(images: int, methods: int, side: int) -> None:

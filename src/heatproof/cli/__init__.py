@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from heatproof.cli import explaining, judging, listing, making, reading
+from heatproof.cli import building, concepts, explaining, judging, listing, making, reading
 
 app = typer.Typer(
     help="Which heatmaps hold up: judge attribution methods for image classifiers under published protocols.",
@@ -20,7 +20,9 @@ app.command("list")(listing.list_)
 app.command()(listing.check)
 app.command()(explaining.explain)
 app.command()(reading.consistency)
+app.command()(concepts.tcav)
 app.command()(making.train)
+app.add_typer(building.data, name="data")
 
 
 def main() -> None:

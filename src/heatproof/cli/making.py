@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -16,22 +16,35 @@ class Trainable(StrEnum):
 
     embedded = "embedded"
     prior = "prior"
+    bam = "bam"
 
 
 def train(
     what: Annotated[
         Trainable,
-        typer.Argument(help="embedded: the small models that come with the package; prior: the diffusion model."),
+        typer.Argument(help="embedded: the small models of the package; prior: the diffusion model; bam: a ResNet-50."),
     ],
-    only: Annotated[Optional[list[str]], typer.Option(help="Only this model; may be repeated.")] = None,
-    out: Annotated[Optional[Path], typer.Option("--out", "-o", help="Default: the installed package.")] = None,
+    only: Annotated[list[str] | None, typer.Option(help="Only this model; may be repeated.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Default: the installed package.")] = None,
+    data: Annotated[Path | None, typer.Option(help="bam: a folder of pictures by class, e.g. data/obj/train.")] = None,
+    epochs: Annotated[int, typer.Option(help="bam: passes over the pictures.")] = 5,
+    weights: Annotated[str, typer.Option(help="bam: what to start from, a file, a name, or random.")] = "DEFAULT",
+    steps: Annotated[int | None, typer.Option(help="bam: stop after so many steps.")] = None,
 ) -> None:
     """Train the embedded models anew: minutes each on one core; the diffusion model takes over an hour."""
     from heatproof.models import training
     from heatproof.occlusion.diffusion import training as drawing
 
     with readable_errors():
-        if what is Trainable.prior:
+        if what is Trainable.bam:
+            from heatproof.errors import BadInput
+            from heatproof.models import bam_training
+
+            if data is None or out is None:
+                raise BadInput("train bam needs --data, a folder of pictures by class, and --out, a .safetensors file")
+            recipe = bam_training.Recipe(epochs=epochs, steps=steps)
+            typer.echo(bam_training.train(data, out, recipe, weights, say=typer.echo))
+        elif what is Trainable.prior:
             drawing.train(folder=out or drawing.TRAINED, say=typer.echo)
         else:
             training.train_all(only or (), out or training.TRAINED, typer.echo)

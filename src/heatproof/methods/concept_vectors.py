@@ -36,7 +36,9 @@ def direction(concept: Floats, other: Floats, alpha: float, seed: int) -> Floats
 
     count = min(len(concept), len(other))  # balanced by leaving out the last of the larger set
     if count < 2:
-        raise BadInput(f"a concept vector needs at least 2 pictures on either side, got {len(concept)} and {len(other)}")
+        raise BadInput(
+            f"a concept vector needs at least 2 pictures on either side, got {len(concept)} and {len(other)}"
+        )
     values = np.concatenate([concept[:count], other[:count]])
     labels = np.repeat([1, 0], count)
     classifier = SGDClassifier(alpha=alpha, max_iter=1000, tol=1e-3, random_state=seed)

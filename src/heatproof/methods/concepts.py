@@ -98,7 +98,9 @@ class TCAV:
             return values
         labels = batch.labels.get(self.shown_by[0])
         if labels is None:
-            raise NotApplicable(f"which pictures show the concept is read from labels {self.shown_by[0]!r}; there are none")
+            raise NotApplicable(
+                f"which pictures show the concept is read from labels {self.shown_by[0]!r}; there are none"
+            )
         return values.masked_fill(labels.to(values.device) != self.shown_by[1], torch.nan)
 
     def __call__(self, model: Model, batch: Batch, /) -> Maps:
@@ -116,19 +118,21 @@ class TCAV:
         return Cost(4, 4)
 
     def _kept(self, model: Model) -> tuple[LayerScore, ...]:
-        shown = _read(self.concept, self.size, model)
+        shown = read_for(model, self.concept, self.size)
         tested = self.test(model, shown.aimed(_answers(model, shown)))
         if not tested.kept:
             told = ", ".join(f"{one.layer} p = {one.p_value:.2g}" for one in tested.layers)
-            raise NotApplicable(f"in no layer of {model.name} is the concept told from chance (p < {self.level:g}): {told}")
+            raise NotApplicable(
+                f"in no layer of {model.name} is the concept told from chance (p < {self.level:g}): {told}"
+            )
         return tested.kept
 
     def _directions(self, model: Model, layer: str) -> tuple[Floats, Floats]:
         told = recipe.key([self.concept, self.without, self.runs, self.size, self.alpha, self.seed])
         key = (model.revision, layer, told)
         if key not in _vectors:
-            concept = activations(model, _read(self.concept, self.size, model).images, layer)
-            pool = activations(model, _read(self.without, len(self.without), model).images, layer)
+            concept = activations(model, read_for(model, self.concept, self.size).images, layer)
+            pool = activations(model, read_for(model, self.without, len(self.without)).images, layer)
             _vectors[key] = directions(concept, pool, self.runs, self.size, self.alpha, self.seed)
             while len(_vectors) > _KEPT:
                 _vectors.popitem(last=False)
@@ -149,7 +153,8 @@ def stages(model: Model, batch: Batch, most: int = 4) -> list[str]:
     return [*before, last][-most:]
 
 
-def _read(dataset: Dataset, count: int, model: Model) -> Batch:
+def read_for(model: Model, dataset: Dataset, count: int) -> Batch:
+    """The first pictures of a data set, as the model wants to see them."""
     if getattr(dataset, "view", ...) is None and model.view is not None:
         dataset = dataclasses.replace(dataset, view=model.view)  # type: ignore[type-var]
     return dataset.batch(range(min(count, len(dataset)))).to(model.device)

@@ -119,4 +119,5 @@ def overlaps(region: Tensor) -> Tensor:
     """(H, W) int64: how many pixels a region shares with itself moved by every shift round the edges."""
     spectrum = torch.fft.rfft2(region.double())
     shared = torch.fft.irfft2(spectrum * spectrum.conj(), s=region.shape)
-    return shared.round().long()
+    counts: Tensor = shared.round().long()
+    return counts

@@ -39,7 +39,9 @@ def scored(values: Tensor, reasons: list[list[str]], remarks: list[str] | None =
     notes = [words or remark for words, remark in zip(told, remarks or [""] * len(told), strict=True)]
     values = values.double().masked_fill(void, torch.nan)
     lost = (values.isnan() & ~void).tolist()
-    return Scored(values, tuple("the heat in the region is undefined" if no else n for n, no in zip(notes, lost, strict=True)))
+    return Scored(
+        values, tuple("the heat in the region is undefined" if no else n for n, no in zip(notes, lost, strict=True))
+    )
 
 
 def flat_remarks(rule: Rule, *asked: Maps) -> list[str]:

@@ -56,9 +56,9 @@ PLANS: dict[str, Plan] = {
     "scene_only": Plan("scene", ResNet, "layer3", shows="scene", epochs=5),
     "scene_vit": Plan("scene", ViT, None, epochs=10, learning_rate=1e-3, fixed_size=True),
     # A B-cos network encodes pictures itself: it must see them as they are.
-    "object_bcos": Plan(
-        "object", BCosNet, "features", epochs=10, flat_backgrounds=0.25, mean=(0.0,), std=(1.0,)
-    ),
+    "object_bcos": Plan("object", BCosNet, "features", epochs=10, flat_backgrounds=0.25, mean=(0.0,), std=(1.0,)),
+    # Few pictures, so that a scene is learnt no better than an object that goes with it.
+    **{f"scene_k{k}": Plan("scene", PlainNet, "features", epochs=20, instances=60, k=k) for k in range(1, 11)},
 }
 
 
@@ -70,7 +70,8 @@ def load(name: str) -> Model:
         stored = (files("heatproof.models") / "trained" / f"{name}.safetensors").read_bytes()
     except FileNotFoundError:
         raise BadModel(
-            f"the weights of embedded:{name} are not in this installation: `heatproof train embedded --only {name}` makes them"
+            f"the weights of embedded:{name} are not in this installation: "
+            f"`heatproof train embedded --only {name}` makes them"
         ) from None
     network.load_state_dict({key: value.float() for key, value in read_safetensors(stored).items()})
     return model(name, network)
@@ -112,7 +113,11 @@ def _maker(name: str) -> Callable[[], Model]:
     plan = PLANS[name]
     made = f"{plan.network.__name__} that names the {plan.task}"
     if plan.k is not None:
-        shown = f"; the first {plan.k} of ten scenes carried the same object" if plan.k > 1 else "; one scene carried an object"
+        shown = (
+            f"; the first {plan.k} of ten scenes carried the same object"
+            if plan.k > 1
+            else "; one scene carried an object"
+        )
     else:
         shown = " without objects" if plan.shows == "scene" else ""
     make.__doc__ = f"A small {made} in the embedded pictures{shown}."

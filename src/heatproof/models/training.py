@@ -54,7 +54,7 @@ def train(name: str, folder: Path = TRAINED, say: Say = print) -> dict[str, Any]
 def pictures_of(plan: embedded.Plan) -> Block:
     """What a plan's network is trained on."""
     if plan.k is not None:
-        pictures = TwoFactorK(plan.k, "train", plan.instances * len(embedded.SCENES))
+        pictures = TwoFactorK(plan.k, "train", plan.instances * len(plan.classes))
         return dict(vars(pictures.samples(range(len(pictures)))))
     every = TwoFactor("train", plan.instances * 100, plan.shows)
     return every.arrays(range(len(every)))
@@ -123,11 +123,12 @@ def accuracy(name: str, network: nn.Module, shows: Shows, count: int = 1000) -> 
 def anchor_accuracy(network: nn.Module, plan: embedded.Plan, count: int = 200) -> dict[str, float]:
     """How many held-out pictures of the scene that always carries the object are named rightly with and without it."""
     drawn = TwoFactorK(10, "held_out", count, "anchor").samples(range(count))
+    anchor = int(drawn.scene_label[0])
     network.eval()
 
     def share(pictures: NDArray[np.uint8]) -> float:
         answers = torch.cat([network(prepared(pictures[i : i + 50], plan)).argmax(1) for i in range(0, count, 50)])
-        return float((answers == 0).float().mean())
+        return float((answers == anchor).float().mean())
 
     return {"with_object": share(drawn.image), "without_object": share(drawn.twin)}
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from heatproof import data, models
+from heatproof import data, models, recipe
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.data.two_factor.k_dataset import TwoFactorK
 from heatproof.errors import BadInput
@@ -87,9 +87,13 @@ class RelativeImportance:
     ) -> list[Study]:
         """One study per question, each with the accuracies its premises rest on."""
         if models is None and datasets is not None:
-            raise BadInput("pictures of one's own need models of one's own: an object model, a scene model[, one of scenes alone]")
+            raise BadInput(
+                "pictures of one's own need models of one's own: an object model, a scene model[, one of scenes alone]"
+            )
         if models is not None and len(models) not in (2, 3):
-            raise BadInput(f"name the object model, the scene model[, and one trained on scenes alone], got {len(models)}")
+            raise BadInput(
+                f"name the object model, the scene model[, and one trained on scenes alone], got {len(models)}"
+            )
         chosen = [_model(one) for one in models or MODELS]
         count = self._count
         pictures = [_dataset(one) for one in datasets] if datasets else [TwoFactor(count=count)]
@@ -125,7 +129,13 @@ class RelativeImportance:
         limit: int,
         notes: dict[str, Any],
     ) -> Study:
-        told = {**notes, "part": part, "clusters": clusters(datasets[0], limit, model)}
+        told = {
+            **notes,
+            "part": part,
+            "clusters": clusters(datasets[0], limit, model),
+            "datasets": [recipe.label(one) for one in datasets],
+            "metrics": {recipe.label(one): recipe.plain(one) for one in metrics},
+        }
         return Study([model], datasets, methods, list(metrics), "relative_importance", limit=limit, notes=told)
 
     def _series(self, methods: Sequence[AnyMethod | str], count: int) -> Study:
@@ -138,7 +148,7 @@ class RelativeImportance:
             model = _model(spec)
             shown, bare = accuracy(model, batch, "composite"), accuracy(model, batch, "without")
             drops[spec] = {"with_object": shown, "without_object": bare}
-        notes = {"preset": self.preset, "part": "series", "series": drops, "pictures": len(every)}
+        notes: dict[str, Any] = {"preset": self.preset, "part": "series", "series": drops, "pictures": len(every)}
         notes["clusters"] = clusters(anchor, count, None)
         chosen = [spec for spec in SERIES if spec != SERIES[-1]]
         return Study(chosen, [anchor], methods, [RelativeMCS()], "relative_importance", limit=count, notes=notes)
@@ -175,7 +185,7 @@ def independences() -> list[Metric]:
 
 
 def accuracy(model: Model, batch: Batch, what: Literal["composite", "without", "grey"] | str) -> float:
-    """The share named rightly with the object, without it, or of the object alone on grey; NaN if that cannot be shown."""
+    """The share named rightly with the object, without it, or of the object alone; NaN if that cannot be shown."""
     labels = batch.labels.get(model.task)
     if labels is None or not len(batch):
         return float("nan")

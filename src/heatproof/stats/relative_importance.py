@@ -39,7 +39,7 @@ def pearson(one: Sequence[float], other: Sequence[float], level: float = 0.95) -
 def violations(accuracy: Mapping[str, Mapping[str, float]], classes: int, n: int) -> list[str]:
     """What is not as the design presumes, in sentences; empty if all is well.
 
-    `accuracy` holds, for the roles `object`, `scene` and `scene_only`, accuracies on `composite` and `without` pictures.
+    `accuracy` holds accuracies on `composite` and `without` pictures for the roles `object`, `scene`, `scene_only`.
     """
     chance = 1 / max(classes, 1)
     room = max(MARGIN, 2 * math.sqrt(chance * (1 - chance) / max(n, 1)))

@@ -9,8 +9,14 @@ from collections.abc import Callable
 from heatproof.report.reading import Reading
 from heatproof.report.sections.in_distribution import in_distribution
 from heatproof.report.sections.mosaics import mosaics
+from heatproof.report.sections.relative_importance import relative_importance
 from heatproof.report.sections.threshold_free import threshold_free
 
 Section = Callable[[Reading], str | None]
 
-SECTIONS: dict[str, Section] = {"in_distribution": in_distribution, "mosaics": mosaics, "threshold_free": threshold_free}
+SECTIONS: dict[str, Section] = {
+    "in_distribution": in_distribution,
+    "mosaics": mosaics,
+    "relative_importance": relative_importance,
+    "threshold_free": threshold_free,
+}

@@ -1,0 +1,52 @@
+"""The same pictures under two models: what should light up for one and not for the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from heatproof.report.heat import data_uri, overlay, shown
+from heatproof.report.reading import Exhibit, Reading
+from heatproof.report.typeset import breakable, escape, shortened
+
+SIDE = 112
+PICTURES = 2
+
+
+def paired_maps(reading: Reading, studies: list[Mapping[str, Any]]) -> str:
+    """The first pictures that the gallery has under both models, a row for each."""
+    roles = next((one["notes"]["roles"] for one in studies if "roles" in one.get("notes", {})), None)
+    if roles is None:
+        return ""
+    kept = {(one.model, one.dataset, one.image): one for one in reading.gallery}
+    body = ""
+    pairs = 0
+    for (model, dataset, image), one in kept.items():
+        other = kept.get((roles["scene"], dataset, image))
+        if model == roles["object"] and other is not None and pairs < PICTURES:
+            pairs += 1
+            body += _row(reading, one) + _row(reading, other)
+    if not body:
+        return ""
+    return (
+        "<h3>The same picture under both models</h3><p>The outlined object matters to the object model (first row) and "
+        f"not to the scene model (second row).</p>{body}"
+    )
+
+
+def _row(reading: Reading, exhibit: Exhibit) -> str:
+    original = data_uri(shown(exhibit.picture, exhibit.region, SIDE))
+    cells = [
+        f'<figure class="original"><img src="{original}" alt="The image {escape(exhibit.image)}" width="{SIDE}">'
+        f"<figcaption><b>{breakable(shortened(exhibit.target, 40))}</b><span>{escape(exhibit.model)}</span>"
+        "</figcaption></figure>"
+    ]
+    for method in reading.methods:
+        if method not in exhibit.maps or reading.is_control(method):
+            continue
+        source = data_uri(overlay(exhibit.picture, exhibit.maps[method], exhibit.region, SIDE), 96)
+        cells.append(
+            f'<figure><img src="{source}" alt="Heatmap of {escape(method)}" width="{SIDE}">'
+            f'<figcaption title="{escape(method)}"><b>{breakable(shortened(method, 40))}</b></figcaption></figure>'
+        )
+    return f'<div class="exhibit" style="--columns:{len(cells)}">{"".join(cells)}</div>'

@@ -1,0 +1,247 @@
+"""Relative importance: its premises, model contrast, the k-series, input dependence and independence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from heatproof.report.charts import Bar, bars, small_multiples
+from heatproof.report.reading import Panel, Reading
+from heatproof.report.sections.blocks import section
+from heatproof.report.sections.paired_maps import paired_maps
+from heatproof.report.sections.series import series
+from heatproof.report.typeset import counted, escape, listed, number
+from heatproof.stats import bootstrap
+from heatproof.stats.relative_importance import violations
+
+PROTOCOL = "relative_importance"
+TITLES = {
+    "mcs": (
+        "Model contrast (MCS)",
+        "How much hotter the object is for the object model than for the scene model. 0 is blind.",
+    ),
+    "idr": (
+        "Input dependence (IDR)",
+        "The share of pictures in which the object is colder, for the scene model, than the scene it covers. What a "
+        "random region scores is the level to pass; it is not ½, because maps are scaled by their own hottest pixels.",
+    ),
+    "iir": (
+        "Input independence (IIR)",
+        "The share of pictures whose map hardly changes under a patch that does not change the answer. A map that "
+        "never changes scores 1: only methods that also pass model contrast deserve it.",
+    ),
+}
+
+LEAD = (
+    "Nobody knows how important a pixel is, but models and pictures can be built in which it is known that something "
+    "matters more here than there. Only pictures named rightly on both sides of a comparison are judged. Intervals "
+    "resample objects and scenes, not pictures; grey names are blind controls."
+)
+
+
+def relative_importance(reading: Reading) -> str | None:
+    """Premises first; then each question with its baselines."""
+    studies = [one for one in reading.info.get("studies", []) if one.get("protocol") == PROTOCOL]
+    if not studies:
+        return None
+    parts = [premises(studies), *(question(reading, studies, name) for name in TITLES)]
+    parts += [series(reading, studies), _robustness(reading, studies), paired_maps(reading, studies)]
+    return section(PROTOCOL, "Relative importance", LEAD, "".join(part for part in parts if part))
+
+
+def premises(studies: list[Mapping[str, Any]]) -> str:
+    """The accuracies the design rests on, and a warning where it does not hold."""
+    notes = next((one["notes"] for one in studies if "accuracy" in one.get("notes", {})), None)
+    if notes is None:
+        return ""
+    measured = notes["accuracy"]
+    rows = "".join(
+        f"<tr><td>{escape(notes['roles'][role])}</td>"
+        + "".join(
+            f'<td class="num">{_percent(told.get(what, math.nan))}</td>' for what in ("composite", "without", "grey")
+        )
+        + "</tr>"
+        for role, told in measured.items()
+    )
+    broken = violations(measured, int(notes["classes"]), int(notes["pictures"]))
+    verdict = (
+        '<p class="warning"><strong>What follows rests on premises that do not hold here.</strong> '
+        + escape(" ".join(broken))
+        + "</p>"
+        if broken
+        else "<p>They hold: objects tell the object model all, and their removal does not hurt the scene model.</p>"
+    )
+    return (
+        f"<h3>The premises</h3>{verdict}<table><thead><tr>"
+        f"<th>accuracy on {counted(int(notes['pictures']), 'picture')}</th>"
+        '<th class="num">object on scene</th><th class="num">scene alone</th><th class="num">object alone</th>'
+        "</tr></thead>"
+        f"<tbody>{rows}</tbody></table>"
+    )
+
+
+def question(reading: Reading, studies: list[Mapping[str, Any]], name: str) -> str:
+    """One metric's bars beside its random region, for every data set and model it was asked of."""
+    study = next((one for one in studies if one.get("notes", {}).get("part") == name), None)
+    if study is None:
+        return ""
+    variants = variants_of(study)
+    main = next((label for label, fields in variants.items() if _usual(fields)), None)
+    if main is None:
+        return ""
+    moved = next((label for label, fields in variants.items() if fields.get("region") == "moved"), None)
+    ids = study["notes"].get("clusters", {})
+    own = {model["spec"] for model in study.get("models", [])}
+    names = study["notes"].get("datasets", [])
+    charts, tables = [], []
+    for panel in reading.panels:
+        if panel.metric != main or panel.model not in own or panel.dataset not in names:
+            continue
+        table = reading.table(panel)
+        baseline = _means(reading, moved, panel)
+        rows = []
+        for method in table.columns:
+            span = clustered(table[method], ids)
+            rows.append(
+                Bar(
+                    method,
+                    span.estimate,
+                    span.low,
+                    span.high,
+                    baseline.get(method, math.nan),
+                    reading.colours.get(method),
+                    reading.is_control(method),
+                )
+            )
+        rows.sort(key=lambda bar: (bar.control, -bar.value if math.isfinite(bar.value) else math.inf))
+        title, _ = TITLES[name]
+        charts.append(
+            (f"{panel.model} on {panel.dataset}", bars(rows, title=title, baseline_label="random region (moved)"))
+        )
+        tables.append(_table(reading, panel, variants, ids) + _left_out(reading, panel))
+    if not charts:
+        return ""
+    title, said = TITLES[name]
+    return f"<h3>{escape(title)}</h3><p>{escape(said)}</p>{small_multiples(charts)}{''.join(tables)}"
+
+
+def variants_of(study: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Metric labels of a study with their fields and registered name."""
+    stored = study["notes"].get("metrics", {})
+    return {label: {**one.get("fields", {}), "metric": one.get("metric", "")} for label, one in stored.items()}
+
+
+def _usual(fields: Mapping[str, Any]) -> bool:
+    change = str(fields.get("metric", "")).endswith("_change")
+    return fields.get("region") == "object" and fields.get("rule") == "paper" and not change
+
+
+def clustered(values: pd.Series[Any], ids: Mapping[str, list[int]]) -> bootstrap.Interval:
+    """The mean with an interval over scenes and objects where these are known, else over pictures."""
+    numbers = values.to_numpy(dtype=np.float64)
+    if all(image in ids for image in values.index) and ids:
+        columns = list(zip(*(ids[image] for image in values.index), strict=True))
+        return bootstrap.interval(numbers, clusters=[np.asarray(column) for column in columns], resamples=1000)
+    return bootstrap.interval(numbers, resamples=1000)
+
+
+def _means(reading: Reading, label: str | None, panel: Panel) -> dict[str, float]:
+    if label is None:
+        return {}
+    beside = Panel(label, panel.dataset, panel.model)
+    if beside not in reading.panels:
+        return {}
+    return {str(name): float(value) for name, value in reading.table(beside).mean().items()}
+
+
+def _table(
+    reading: Reading, panel: Panel, variants: Mapping[str, Mapping[str, Any]], ids: Mapping[str, list[int]]
+) -> str:
+    """Methods × variants: the score, its random regions, its scale-free form, the tie rate and blindness."""
+    labels = [label for label in variants if Panel(label, panel.dataset, panel.model) in reading.panels]
+    means = {label: _means(reading, label, panel) for label in labels}
+    table = reading.table(panel)
+    scores = reading.scores
+    here = (scores["metric"] == panel.metric) & (scores["dataset"] == panel.dataset) & (scores["model"] == panel.model)
+    ties = scores[here & (scores["note"] == "tie")]["method"].value_counts()
+    rows = []
+    for method in sorted(
+        table.columns, key=lambda one: (reading.is_control(one), -float(table[one].to_numpy(dtype=float).mean()))
+    ):
+        span = clustered(table[method], ids)
+        tie = int(ties.get(method, 0)) / max(1, span.n)
+        cells = [f"{number(span.estimate)} [{number(span.low)}, {number(span.high)}]"]
+        cells += [number(means[label].get(method, math.nan)) for label in labels if label != panel.metric]
+        cells += [_percent(tie) if tie else "0", str(span.n), "blind" if reading.is_control(method) else ""]
+        rows.append(
+            f"<tr><td>{escape(method)}</td>" + "".join(f'<td class="num">{cell}</td>' for cell in cells) + "</tr>"
+        )
+    head = ["score", *(_variant(variants[label]) for label in labels if label != panel.metric), "ties", "pictures", ""]
+    heads = "".join(f'<th class="num">{escape(word)}</th>' for word in head)
+    return f"<table><thead><tr><th>method</th>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+
+
+def _variant(fields: Mapping[str, Any]) -> str:
+    words = ["mean relative change"] if str(fields["metric"]).endswith("_change") else []
+    words += [f"{fields['region']} region"] if fields.get("region") != "object" else []
+    words += [f"by {fields['rule']}"] if fields.get("rule") != "paper" else []
+    return ", ".join(words) or "score"
+
+
+def _left_out(reading: Reading, panel: Panel) -> str:
+    """How many pictures were not judged, and why, counted once per picture."""
+    scores = reading.scores
+    here = (scores["metric"] == panel.metric) & (scores["dataset"] == panel.dataset) & (scores["model"] == panel.model)
+    rows = scores[here]
+    undefined = rows[rows["status"] == "undefined"]
+    reasons = undefined.drop_duplicates(["image", "note"])["note"].astype(str)
+    counts = reasons.str.replace(r"by \d+(\.\d+)?%", "", regex=True).value_counts()
+    total = rows["image"].nunique()
+    out = undefined["image"].nunique()
+    if not out:
+        return f'<p class="note">All {counted(total, "picture")} could be judged.</p>'
+    why = listed([f"{word} ({count})" for word, count in counts.items()])
+    return f'<p class="note">{counted(out, "picture")} of {total} left out for some method: {escape(why)}.</p>'
+
+
+def _robustness(reading: Reading, studies: list[Mapping[str, Any]]) -> str:
+    """MCS and IDR again with objects of another size and place."""
+    rows = []
+    for study in studies:
+        if study.get("notes", {}).get("part") != "robustness":
+            continue
+        own = {model["spec"] for model in study.get("models", [])}
+        notes = study["notes"]
+        for panel in reading.panels:
+            if panel.dataset in notes["datasets"] and panel.model in own and panel.metric in notes["metrics"]:
+                rows += _beside(reading, panel)
+    if not rows:
+        return ""
+    return (
+        "<h3>With objects of another size and place</h3><table><thead><tr><th>metric</th><th>method</th>"
+        '<th class="num">as above</th><th class="num">changed</th></tr></thead><tbody>'
+        + "".join(rows)
+        + "</tbody></table>"
+    )
+
+
+def _beside(reading: Reading, panel: Panel) -> list[str]:
+    usual = next(
+        (p for p in reading.panels if p.metric == panel.metric and p.model == panel.model and p != panel), None
+    )
+    before = _means(reading, panel.metric, usual) if usual else {}
+    after = _means(reading, panel.metric, panel)
+    return [
+        f"<tr><td>{escape(panel.metric)}</td><td>{escape(method)}</td>"
+        f'<td class="num">{number(before.get(method, math.nan))}</td><td class="num">{number(value)}</td></tr>'
+        for method, value in sorted(after.items(), key=lambda item: -item[1])
+        if not reading.is_control(method)
+    ]
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %" if math.isfinite(share) else "–"
