@@ -17,7 +17,7 @@ def tcav(
     images: Annotated[str, typer.Option(help="Pictures whose answers are asked about.")],
     target: Annotated[int | None, typer.Option(help="The class asked about; default: what the model says.")] = None,
     layers: Annotated[str, typer.Option(help="a,b,c; default: up to four stages.")] = "",
-    runs: Annotated[int, typer.Option(help="Random counterparts, at least 10.")] = 10,
+    runs: Annotated[int, typer.Option(help="Random counterparts, at least 10.")] = 20,
     size: Annotated[int, typer.Option(help="Pictures per set.")] = 60,
     limit: Annotated[int, typer.Option(help="Only the first so many pictures.")] = 100,
     seed: Annotated[int, typer.Option(help="Seed of the random sets.")] = 0,

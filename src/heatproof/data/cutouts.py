@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -34,7 +34,6 @@ def by_class(folder: Path, what: str) -> dict[str, list[Path]]:
     return found
 
 
-@lru_cache(maxsize=512)
 def _cutout(path: Path) -> Cutout:
     picture = open_picture(path)
     if not picture.has_transparency_data:
@@ -50,7 +49,6 @@ def _cutout(path: Path) -> Cutout:
     return Cutout(path.name, pixels[box][..., :3].copy(), mask[box].copy())
 
 
-@lru_cache(maxsize=512)
 def _scene(path: Path, size: int, seed: int) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
     """A random square of the photograph, half to all of its shorter side, sometimes mirrored."""
     picture = read_picture(path)

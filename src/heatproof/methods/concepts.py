@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import weakref
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
@@ -22,6 +23,7 @@ from heatproof.registry import method
 from heatproof.types import Batch, Cost, Dataset, Maps, Model, Readout, Scores
 
 _vectors: OrderedDict[tuple[str, ...], tuple[Floats, Floats]] = OrderedDict()
+_tests: weakref.WeakKeyDictionary[nn.Module, dict[tuple[str, str], Tested]] = weakref.WeakKeyDictionary()
 _KEPT = 128  # pairs of families of vectors
 
 
@@ -57,7 +59,7 @@ class TCAV:
     concept: Dataset = field(default_factory=lambda: TwoFactorK(10, "held_out", 60))
     without: Dataset = field(default_factory=_pool)
     layers: tuple[str, ...] = ()  # none named: up to four stages, the last is the CAM layer
-    runs: int = 10  # random counterparts
+    runs: int = 20  # random counterparts: in late layers their scores are 0 or 1, so ten decide little
     size: int = 60  # pictures per set
     alpha: float = 0.1  # regularisation of the linear classifier
     level: float = 0.01
@@ -118,8 +120,13 @@ class TCAV:
         return Cost(4, 4)
 
     def _kept(self, model: Model) -> tuple[LayerScore, ...]:
-        shown = read_for(model, self.concept, self.size)
-        tested = self.test(model, shown.aimed(_answers(model, shown)))
+        """Decided once per model."""
+        known = _tests.setdefault(model.network, {})
+        key = (model.revision, recipe.key(self))
+        if key not in known:
+            shown = read_for(model, self.concept, self.size)
+            known[key] = self.test(model, shown.aimed(_answers(model, shown)))
+        tested = known[key]
         if not tested.kept:
             told = ", ".join(f"{one.layer} p = {one.p_value:.2g}" for one in tested.layers)
             raise NotApplicable(

@@ -21,7 +21,7 @@ from torch import Tensor
 from heatproof import recipe
 from heatproof.errors import BadInput, BadShape
 from heatproof.models import engine
-from heatproof.occlusion.imputers.mean import Mean
+from heatproof.occlusion.imputers.mean import Mean, repainted
 from heatproof.occlusion.segmenters.grid import Grid
 from heatproof.occlusion.segments import segments_of, totals
 from heatproof.types import (
@@ -43,7 +43,7 @@ Floats = npt.NDArray[np.float64]
 
 # What is kept of every answer: enough for every readout and for the model's confidence whatever the class.
 _COLUMNS = {"probability": 0, "logit": 1, "log_probability": 2, "max_probability": 3}
-_CHUNK_BYTES = 16 * 2**20  # of occluded images at once; larger blocks cost page faults and gain nothing
+_CHUNK_BYTES = 4 * 2**20  # of occluded images at once; larger blocks cost page faults and gain nothing
 
 
 @runtime_checkable
@@ -51,6 +51,13 @@ class Answerer(Protocol):
     """An imputer that hides evidence inside the network instead of painting a picture."""
 
     def answer(self, model: Model, images: Images, keep: Keep, /) -> Logits: ...
+
+
+@runtime_checkable
+class Filling(Protocol):
+    """An imputer that says what it fills with, finite colours or pictures, and leaves the rest to the game."""
+
+    def filling(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Tensor: ...
 
 
 @runtime_checkable
@@ -86,6 +93,8 @@ class Occlusion:
 
 def impute(imputer: Imputer, images: Images, keep: Keep, seeds: Sequence[int] | None = None) -> Images:
     """The images with what is not kept replaced; kept pixels are bit-identical whatever the imputer does."""
+    if isinstance(imputer, Filling):
+        return repainted(images, keep, imputer.filling(images, keep, seeds=seeds))
     return images.where(keep[:, None], imputer(images, keep, seeds=seeds))
 
 
@@ -131,6 +140,11 @@ class Game:
         """(B, n) pixels per segment; zero where an image has fewer than n segments."""
         return totals(self.segments, torch.ones_like(self.segments), max(self.counts, default=0))
 
+    @cached_property
+    def _labels(self) -> Index:
+        """(B, H * W) the segments where masks are made: on the CPU, then moved as bits."""
+        return np.asarray(self.segments.flatten(1).cpu().numpy())
+
     @property
     def evaluated(self) -> int:
         """How many occluded images have reached the network for this batch, model and occlusion."""
@@ -153,9 +167,7 @@ class Game:
         widest = max(self.counts, default=0)
         if coalitions.ndim != 3 or len(coalitions) != len(self.batch) or coalitions.shape[2] < widest:
             wanted = f"({len(self.batch)}, M, {widest})"
-            raise BadShape(
-                f"coalitions must have shape {wanted} and dtype bool, got {tuple(coalitions.shape)}"
-            )
+            raise BadShape(f"coalitions must have shape {wanted} and dtype bool, got {tuple(coalitions.shape)}")
         if coalitions.dtype != torch.bool:
             raise BadShape(f"coalitions must be bool, True = visible, got {coalitions.dtype}")
         asked = [rows[:, :count] for rows, count in zip(coalitions.cpu().numpy(), self.counts, strict=True)]
@@ -167,8 +179,7 @@ class Game:
         memory = self._memory
         keys = [_packed(bits) for bits in asked]
         fresh = [
-            [key for key in dict.fromkeys(k) if key not in known]
-            for k, known in zip(keys, memory.rows, strict=True)
+            [key for key in dict.fromkeys(k) if key not in known] for k, known in zip(keys, memory.rows, strict=True)
         ]
         if any(fresh):
             start = len(memory.table)
@@ -209,8 +220,8 @@ class Game:
         imputer, images = self.occlusion.imputer, self.batch.images
         logits, painted = [], []
         for image in np.unique(owners):  # rows are sorted by image
-            rows = torch.from_numpy(visible[image][places[owners == image]]).to(images.device)
-            keep = rows.index_select(1, self.segments[image].flatten()).view(-1, *images.shape[2:])
+            rows = visible[image][places[owners == image]].take(self._labels[image], 1)  # 4× torch's index_select
+            keep = torch.from_numpy(rows).to(images.device).view(-1, *images.shape[2:])
             shown = images[image].expand(len(rows), -1, -1, -1)  # a view: one picture, many masks
             if isinstance(imputer, Answerer):
                 logits.append(imputer.answer(self.model, shown, keep))

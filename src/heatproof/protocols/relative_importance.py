@@ -109,14 +109,14 @@ class RelativeImportance:
         ]
         if len(chosen) == 3:
             small = [TwoFactor(count=count, scale=SMALL)] if embedded else pictures
-            studies.append(self._study(chosen[2], small, plain, independences(), "iir", max(16, count // 2), notes))
+            studies.append(self._study(chosen[2], small, plain, independences(), "iir", max(1, count // 2), notes))
         if embedded and self.robustness:
             other = [TwoFactor(count=count, scale=OTHER_SCALE)]
-            half = max(16, count // 2)
+            half = max(1, count // 2)
             studies.append(self._study(chosen[0], other, plain, [MCS(contrast)], "robustness", half, notes))
             studies.append(self._study(chosen[1], other, plain, [IDR()], "robustness", half, notes))
         if embedded and models is None and self.series:
-            studies.append(self._series(with_concept, 100 if self.preset == "paper" else 32))
+            studies.append(self._series(with_concept, min(100 if self.preset == "paper" else 32, count)))
         return studies
 
     def _study(

@@ -15,6 +15,7 @@ SIZES = (1, 4, 8, 16, 32, 64)
 LARGE_SIZES = (8, 16, 32, 64, 128, 256)  # where there is a GPU to fill
 SLACK = 1.04  # of sizes this close the smallest is taken: it wastes least on the last, padded micro-batch
 LOST = 1.25  # a size this much slower per row than the best ends the climb
+AT_LEAST = 3  # sizes are tried before a slow one may end it: on a busy machine one is often slow by accident
 MOMENT = 0.03  # seconds of repeats per size
 BUDGET = 0.4  # seconds per climb; a size is tried if its two passes will fit
 
@@ -52,7 +53,7 @@ def climb(
             if not found or not out_of_memory(error):
                 raise
             break
-        if found[size] > LOST * min(found.values()):
+        if len(found) >= AT_LEAST and found[size] > LOST * min(found.values()):
             break
     return found
 

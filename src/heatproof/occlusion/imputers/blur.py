@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from heatproof.errors import BadInput
+from heatproof.occlusion.imputers.mean import repainted
 from heatproof.registry import imputer
 from heatproof.types import Images, Keep
 
@@ -25,15 +26,10 @@ def blurred(images: Images, sigma: float) -> Images:
 
 def _along(images: Images, weights: Tensor, radius: int, axis: int) -> Images:
     channels = images.shape[1]
-    shape, pad = (
-        ((1, 1, 1, -1), (radius, radius, 0, 0)) if axis == 3 else ((1, 1, -1, 1), (0, 0, radius, radius))
-    )
+    shape, pad = ((1, 1, 1, -1), (radius, radius, 0, 0)) if axis == 3 else ((1, 1, -1, 1), (0, 0, radius, radius))
     kernel = weights.view(shape).expand(channels, -1, -1, -1)
     # One row at a time: what a row becomes must not depend on how many others there are.
-    rows = [
-        functional.conv2d(functional.pad(row[None], pad, "replicate"), kernel, groups=channels)
-        for row in images
-    ]
+    rows = [functional.conv2d(functional.pad(row[None], pad, "replicate"), kernel, groups=channels) for row in images]
     return torch.cat(rows) if rows else images
 
 
@@ -52,6 +48,9 @@ class Blur:
             raise BadInput(f"sigma must be positive, got {self.sigma}")
 
     def __call__(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Images:
+        return repainted(images, keep, self.filling(images, keep, seeds))
+
+    def filling(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Tensor:
         # One picture under many masks comes as a view of itself: blur it once.
         repeated = len(images) > 1 and images.stride(0) == 0
-        return images.where(keep[:, None], blurred(images[:1] if repeated else images, self.sigma))
+        return blurred(images[:1] if repeated else images, self.sigma)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from torch import Tensor
+
 from heatproof.errors import BadInput
 from heatproof.occlusion.imputers.mean import coloured, repainted
 from heatproof.registry import imputer
@@ -25,4 +27,7 @@ class Constant:
             raise BadInput(f"colour must hold numbers in [0, 1], got {self.colour}")
 
     def __call__(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Images:
-        return repainted(images, keep, coloured(self.colour, images))
+        return repainted(images, keep, self.filling(images, keep, seeds))
+
+    def filling(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Tensor:
+        return coloured(self.colour, images)

@@ -13,18 +13,18 @@ from torch import Generator, Tensor
 
 from heatproof.errors import BadInput
 from heatproof.occlusion.imputers.drawn import drawn, per_row
-from heatproof.occlusion.imputers.mean import IMAGENET_MEAN, coloured
+from heatproof.occlusion.imputers.mean import IMAGENET_MEAN, coloured, repainted
 from heatproof.registry import imputer
 from heatproof.types import Images, Keep
 
 Floats = npt.NDArray[np.float32]
-Cells = npt.NDArray[np.int64]
+Cells = npt.NDArray[np.int32]
 
 
 def cells_of(image: Floats, bins: int) -> Cells:
     """(H*W,) which cell of the colour cube each pixel of a (C, H*W) picture is in; every bin is closed."""
     levels = np.minimum((image * bins).astype(np.int64), bins - 1)
-    return np.asarray(np.ravel_multi_index(tuple(levels), (bins,) * len(image)))
+    return np.asarray(np.ravel_multi_index(tuple(levels), (bins,) * len(image)), np.int32)
 
 
 def typical_colour(image: Floats, visible: npt.NDArray[np.bool_], cells: Cells, luck: float) -> Floats:
@@ -55,6 +55,9 @@ class Histogram:
             raise BadInput(f"bins must be from 1 to 64, got {self.bins}")
 
     def __call__(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Images:
+        return repainted(images, keep, self.filling(images, keep, seeds))
+
+    def filling(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Tensor:
         colours = coloured(self.colour, images).flatten().repeat(len(images), 1)
         luck = drawn(per_row(seeds, images, "histogram"), images, _luck).tolist()
         repeated = len(images) > 1 and images.stride(0) == 0  # one picture under many masks
@@ -65,7 +68,7 @@ class Histogram:
                 at = 0 if repeated else row
                 found = typical_colour(pictures[at], visible, cells[at], luck[row])
                 colours[row] = torch.from_numpy(found).to(images.device, images.dtype)
-        return images.where(keep[:, None], colours[:, :, None, None])
+        return colours[:, :, None, None]
 
 
 def _luck(generator: Generator) -> Tensor:

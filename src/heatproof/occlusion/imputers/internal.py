@@ -24,19 +24,13 @@ def first_block(model: Model) -> nn.Module:
     for name, module in model.network.named_modules():
         if _FIRST_BLOCK.search(name) and any("att" in part for part, _ in module.named_modules()):
             return module
-    raise NotApplicable(
-        f"imputer internal drops the tokens of a vision transformer, and {model.name!r} is none"
-    )
+    raise NotApplicable(f"imputer internal drops the tokens of a vision transformer, and {model.name!r} is none")
 
 
 def patch_size(model: Model) -> int:
     """The side of a patch: the kernel of the first convolution that does not overlap itself."""
     for module in model.network.modules():
-        if (
-            isinstance(module, nn.Conv2d)
-            and module.kernel_size == module.stride
-            and module.kernel_size[0] > 1
-        ):
+        if isinstance(module, nn.Conv2d) and module.kernel_size == module.stride and module.kernel_size[0] > 1:
             return int(module.kernel_size[0])
     raise NotApplicable(f"imputer internal needs square patches, and {model.name!r} does not embed any")
 
@@ -45,12 +39,8 @@ def kept_patches(keep: Keep, size: int) -> Tensor:
     """(B, patches) bool: which patches are visible; a patch is so wholly or not at all."""
     count, height, width = keep.shape
     if height % size or width % size:
-        raise NotApplicable(
-            f"imputer internal needs images that {size}×{size} patches fill, got {height}×{width}"
-        )
-    cells = (
-        keep.view(count, height // size, size, width // size, size).transpose(2, 3).flatten(3).flatten(1, 2)
-    )
+        raise NotApplicable(f"imputer internal needs images that {size}×{size} patches fill, got {height}×{width}")
+    cells = keep.view(count, height // size, size, width // size, size).transpose(2, 3).flatten(3).flatten(1, 2)
     if not torch.equal(cells.any(2), cells.all(2)):
         raise NotApplicable(
             f"imputer internal hides whole patches, and these segments cut through them: "
@@ -108,6 +98,4 @@ class Internal:
             return check_logits(own(model.normalised(images).to(model.dtype), kept), len(images), model.name)
 
     def __call__(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Images:
-        raise NotApplicable(
-            "imputer internal drops tokens inside a vision transformer: it makes no picture to show"
-        )
+        raise NotApplicable("imputer internal drops tokens inside a vision transformer: it makes no picture to show")

@@ -28,9 +28,9 @@ def coloured(colour: Sequence[float], images: Images) -> Tensor:
     return images.new_tensor(colour).view(1, -1, 1, 1)
 
 
-def repainted(images: Images, keep: Keep, colour: Tensor) -> Images:
-    """The images where kept, the colour elsewhere, bit for bit: `where` at an eighth of its time on a CPU."""
-    return torch.lerp(colour, images, keep[:, None].to(images.dtype))
+def repainted(images: Images, keep: Keep, filling: Tensor) -> Images:
+    """The images where kept, the filling elsewhere, bit for bit: `where` at an eighth of its time on a CPU."""
+    return torch.lerp(filling, images, keep[:, None].to(images.dtype))
 
 
 @imputer
@@ -41,4 +41,7 @@ class Mean:
     colour: tuple[float, ...] = IMAGENET_MEAN
 
     def __call__(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Images:
-        return repainted(images, keep, coloured(self.colour, images))
+        return repainted(images, keep, self.filling(images, keep, seeds))
+
+    def filling(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Tensor:
+        return coloured(self.colour, images)

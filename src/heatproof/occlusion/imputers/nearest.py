@@ -25,9 +25,7 @@ class Nearest:
         filled = coloured(self.colour, images).expand_as(images).clone()
         for row, visible in enumerate(keep.cpu().numpy()):
             if visible.any():
-                nearest = ndimage.distance_transform_edt(
-                    ~visible, return_distances=False, return_indices=True
-                )
+                nearest = ndimage.distance_transform_edt(~visible, return_distances=False, return_indices=True)
                 down, along = torch.from_numpy(np.asarray(nearest)).to(images.device, torch.int64)
                 filled[row] = images[row][:, down, along]
         return images.where(keep[:, None], filled)

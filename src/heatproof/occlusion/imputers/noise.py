@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
+from torch import Tensor
 
 from heatproof.occlusion.imputers.drawn import drawn, per_row
-from heatproof.occlusion.imputers.mean import IMAGENET_MEAN, IMAGENET_STD, coloured
+from heatproof.occlusion.imputers.mean import IMAGENET_MEAN, IMAGENET_STD, coloured, repainted
 from heatproof.registry import imputer
 from heatproof.types import Images, Keep
 
@@ -24,7 +25,9 @@ class Noise:
     random: ClassVar[bool] = True
 
     def __call__(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Images:
+        return repainted(images, keep, self.filling(images, keep, seeds))
+
+    def filling(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Tensor:
         shape = images.shape[1:]
         noise = drawn(per_row(seeds, images, "noise"), images, lambda g: torch.randn(shape, generator=g))
-        filled = (coloured(self.mean, images) + coloured(self.std, images) * noise).clamp(0, 1)
-        return images.where(keep[:, None], filled)
+        return (coloured(self.mean, images) + coloured(self.std, images) * noise).clamp(0, 1)

@@ -13,6 +13,7 @@ from torch.nn import functional
 
 from heatproof.errors import BadInput
 from heatproof.occlusion.imputers.drawn import per_row
+from heatproof.occlusion.imputers.mean import repainted
 from heatproof.registry import imputer
 from heatproof.types import Dataset, Images, Keep, View
 
@@ -49,15 +50,17 @@ class TrainSet:
     random: ClassVar[bool] = True
 
     def __call__(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Images:
+        return repainted(images, keep, self.filling(images, keep, seeds))
+
+    def filling(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Tensor:
         chosen: dict[int, Tensor] = {}
         seeds = per_row(seeds, images, "train_set")
         for image, seed in zip(images, seeds, strict=True):
             if seed not in chosen:  # a seed belongs to one image: all its coalitions share the donor
                 chosen[seed] = self.chosen(image, seed)
         if len(chosen) == 1:
-            return images.where(keep[:, None], chosen[seeds[0]])
-        donated = torch.stack([chosen[seed] for seed in seeds]) if chosen else images
-        return images.where(keep[:, None], donated)
+            return chosen[seeds[0]]
+        return torch.stack([chosen[seed] for seed in seeds]) if chosen else images
 
     def chosen(self, image: Tensor, seed: int) -> Tensor:
         """A donor drawn uniformly from all that are not the picture itself."""
@@ -70,6 +73,4 @@ class TrainSet:
             found = found.to(image.device, image.dtype)
             if not torch.equal(found, image):
                 return found
-        raise BadInput(
-            f"donors must hold another picture with {channels} channels, got none in {self.donors!r}"
-        )
+        raise BadInput(f"donors must hold another picture with {channels} channels, got none in {self.donors!r}")

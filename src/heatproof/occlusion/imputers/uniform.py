@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
+from torch import Tensor
 
 from heatproof.occlusion.imputers.drawn import drawn, per_row
+from heatproof.occlusion.imputers.mean import repainted
 from heatproof.registry import imputer
 from heatproof.types import Images, Keep
 
@@ -21,6 +23,8 @@ class Uniform:
     random: ClassVar[bool] = True
 
     def __call__(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Images:
+        return repainted(images, keep, self.filling(images, keep, seeds))
+
+    def filling(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Tensor:
         shape = images.shape[1:]
-        noise = drawn(per_row(seeds, images, "uniform"), images, lambda g: torch.rand(shape, generator=g))
-        return images.where(keep[:, None], noise)
+        return drawn(per_row(seeds, images, "uniform"), images, lambda g: torch.rand(shape, generator=g))

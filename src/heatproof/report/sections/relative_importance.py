@@ -169,9 +169,8 @@ def _table(
     here = (scores["metric"] == panel.metric) & (scores["dataset"] == panel.dataset) & (scores["model"] == panel.model)
     ties = scores[here & (scores["note"] == "tie")]["method"].value_counts()
     rows = []
-    for method in sorted(
-        table.columns, key=lambda one: (reading.is_control(one), -float(table[one].to_numpy(dtype=float).mean()))
-    ):
+    own = _means(reading, panel.metric, panel)
+    for method in sorted(table.columns, key=lambda one: (reading.is_control(one), -own[one])):
         span = clustered(table[method], ids)
         tie = int(ties.get(method, 0)) / max(1, span.n)
         cells = [f"{number(span.estimate)} [{number(span.low)}, {number(span.high)}]"]

@@ -1,0 +1,250 @@
+"""BAM on disk: the published layout, masks that may be hostile, and the builder."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from heatproof.data.bam.build import Plan, build, paste
+from heatproof.data.bam.classes import OBJECTS, SCENES
+from heatproof.data.bam.coco import Cutout, candidates, cut_out, rasterise
+from heatproof.data.bam.layout import BAM, Entry
+from heatproof.data.bam.masks import read_masks, write_masks
+from heatproof.data.cutouts import Cutouts
+from heatproof.errors import BadInput
+from heatproof.testing import check_dataset
+
+RAN: list[str] = []
+
+
+def touch(name: str) -> np.ndarray[Any, Any]:
+    RAN.append(name)
+    return np.zeros((2, 2), dtype=np.uint8)
+
+
+class Hostile:
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        return touch, ("ran",)
+
+
+def noise(size: tuple[int, int, int], seed: int = 0) -> np.ndarray[Any, Any]:
+    return np.random.default_rng(seed).integers(0, 256, size, dtype=np.uint8)
+
+
+def published(root: Path) -> Path:
+    """Four validation pictures in exactly the published layout: a thousand masks, 128-pixel JPEGs, flat `val`."""
+    names = ["bird-track-0999.jpg", "dog-bedroom-0900.jpg", "dog-bedroom-0901.jpg", "zebra-cockpit-0950.jpg"]
+    masks = [np.ones((7, 5), dtype=np.bool_) for _ in range(1000)]
+    masks[200] = np.tri(10, 10, dtype=np.bool_)  # the first dog
+    for name in ("obj", "scene", "scene_only"):
+        folder = root / "data" / name
+        (folder / "val").mkdir(parents=True)
+        for at, file in enumerate(names):
+            pixels = noise((128, 128, 3), at)
+            if name != "scene_only":
+                pixels[20:60, 30:70] = 255 - pixels[20:60, 30:70]
+            Image.fromarray(pixels).save(folder / "val" / file)
+        known, part = (OBJECTS, 0) if name == "obj" else (SCENES, 1)
+        lines = [f"{file} {known.index(file.split('-')[part])}" for file in names]
+        (folder / "val.txt").write_text("\n".join(lines))  # no newline at the end
+        (folder / "val_loc.txt").write_text("\n".join(f"{file} 20,30,60,70" for file in names) + "\n")
+        write_masks(folder / "val_mask", masks)
+    return root
+
+
+def test_published_pictures_come_with_region_twin_and_labels(tmp_path: Path) -> None:
+    data = BAM(str(published(tmp_path)))
+    batch = data.batch(range(4))
+    assert batch.labels["object"].tolist() == [OBJECTS.index(one) for one in ("bird", "dog", "dog", "zebra")]
+    assert batch.labels["scene"].tolist() == [SCENES.index(one) for one in ("track", "bedroom", "bedroom", "cockpit")]
+    assert batch.labels["object_id"][1] != batch.labels["object_id"][2]
+    assert batch.regions is not None
+    assert batch.twins is not None
+    assert int(batch.regions[0].sum()) == 40 * 40  # a full mask fills its box
+    assert 0.4 < float(batch.regions[1].sum()) / 1600 < 0.65  # the first dog's is a triangle
+    assert bool(batch.regions[1, 59, 30])
+    assert not bool(batch.regions[1, 20, 69])
+    outside = ~batch.regions[:, None].expand_as(batch.images)
+    assert torch.equal(batch.images[outside], batch.twins[outside])
+    assert not torch.equal(batch.images, batch.twins)
+    assert all(verdict.holds for verdict in check_dataset(data))
+
+
+def test_a_hostile_val_mask_is_refused_and_nothing_of_it_runs(tmp_path: Path) -> None:
+    array = np.empty(1, dtype=object)
+    array[0] = Hostile()
+    with (tmp_path / "val_mask").open("wb") as file:
+        np.save(file, array, allow_pickle=True)
+    RAN.clear()
+    with pytest.raises(BadInput, match="refused"):
+        read_masks(tmp_path / "val_mask")
+    assert RAN == []
+    with (tmp_path / "val_mask").open("rb") as file:  # the file is loaded: without the guard it does run
+        np.load(file, allow_pickle=True)
+    assert RAN == ["ran"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"not an array", pickle.dumps([1, 2]), b"\x93NUMPY\x01\x00"],
+    ids=["empty", "text", "pickle", "cut"],
+)
+def test_what_is_no_array_of_masks_is_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "val_mask").write_bytes(content)
+    with pytest.raises(BadInput, match="val_mask"):
+        read_masks(tmp_path / "val_mask")
+
+
+def test_masks_read_as_they_were_written(tmp_path: Path) -> None:
+    masks = [noise((h, w, 1))[..., 0] > 99 for h, w in ((3, 4), (8, 2), (5, 5))]
+    write_masks(tmp_path / "val_mask", masks)
+    assert all(np.array_equal(a, b) for a, b in zip(read_masks(tmp_path / "val_mask"), masks, strict=True))
+    same = np.stack([masks[2], ~masks[2]]).astype(np.uint8)
+    np.save(tmp_path / "val_mask.npy", same)
+    assert [int(mask.sum()) for mask in read_masks(tmp_path / "val_mask.npy")] == same.sum((1, 2)).tolist()
+
+
+def test_bad_layouts_are_named(tmp_path: Path) -> None:
+    root = published(tmp_path)
+    obj = root / "data" / "obj"
+    (root / "data" / "scene_only" / "val" / "dog-bedroom-0901.jpg").unlink()
+    assert "no twin" in BAM(str(root)).batch([2]).missing["dog-bedroom-0901.jpg"]
+    lines = (obj / "val_loc.txt").read_text().splitlines()
+    (obj / "val_loc.txt").write_text("\n".join([lines[0], lines[1].replace("60,70", "60,170")]))
+    missing = BAM(str(root)).batch(range(4)).missing
+    assert "within the picture" in missing["dog-bedroom-0900.jpg"]
+    assert "val_loc.txt" in missing["zebra-cockpit-0950.jpg"]
+    (obj / "val.txt").write_text("dog-bedroom-0900.jpg 3\n")
+    with pytest.raises(BadInput, match="label 3, but its name says 2"):
+        len(BAM(str(root)))
+    with pytest.raises(BadInput, match="named <object>-<scene>"):
+        Entry.of("cat-bedroom-0900.jpg")
+    with pytest.raises(BadInput, match="obj, scene and scene_only"):
+        len(BAM(str(tmp_path / "data" / "obj")))
+
+
+def coco(root: Path, per_class: int = 2) -> tuple[Path, Path]:
+    """A COCO-style annotation file with two usable pictures per class, and some that must be left out."""
+    (root / "train2017").mkdir()
+    names = [name.replace("_", " ") for name in OBJECTS]
+    told: dict[str, Any] = {"images": [], "annotations": [], "categories": []}
+    told["categories"] = [{"id": 10 + at, "name": name} for at, name in enumerate(names)]
+    for at in range(len(names) * per_class):
+        file = f"{at + 1:012d}.jpg"
+        Image.fromarray(noise((90, 100, 3), at)).save(root / "train2017" / file)
+        told["images"].append({"id": at + 1, "file_name": file, "width": 100, "height": 90})
+        shared = {"image_id": at + 1, "category_id": 10 + at % len(names), "iscrowd": 0}
+        polygon = [20.0, 10.0, 70.0, 10.0, 70.0, 60.0, 20.0, 60.0]
+        told["annotations"].append({**shared, "segmentation": [polygon], "area": 2500.0, "bbox": [20, 10, 51, 51]})
+        crumb = [80.0, 70.0, 85.0, 70.0, 85.0, 75.0]
+        told["annotations"].append({**shared, "segmentation": [crumb], "area": 12.0, "bbox": [80, 70, 6, 6]})
+    crowd = {"image_id": 1, "category_id": 11, "iscrowd": 1, "area": 9000.0, "bbox": [0, 0, 100, 90]}
+    told["annotations"].append({**crowd, "segmentation": {"counts": [0, 9000], "size": [90, 100]}})
+    (root / "instances.json").write_text(json.dumps(told))
+    return root / "instances.json", root / "train2017"
+
+
+def places(root: Path, count: int = 2) -> Path:
+    for at, scene in enumerate(SCENES):
+        inside = "track/outdoor" if scene == "track" else scene
+        folder = root / inside[0] / inside
+        folder.mkdir(parents=True)
+        for i in range(count):
+            Image.fromarray(noise((32, 32, 3), 100 * at + i)).save(folder / f"{i:08d}.png")
+    return root
+
+
+def test_the_builder_is_seeded_and_its_output_can_be_read(tmp_path: Path) -> None:
+    annotations, images = coco(tmp_path)
+    scenes = places(tmp_path / "places")
+    plan = Plan(train=1, validation=1, size=32)
+    manifests = [build(annotations, images, scenes, tmp_path / out, plan, lambda _: None) for out in ("one", "two")]
+    told = [json.loads(path.read_text()) for path in manifests]
+    assert told[0]["sha256"] == told[1]["sha256"]
+    assert len(told[0]["pictures"]) == 200
+    data = BAM(str(tmp_path / "one"))
+    assert len(data) == 100
+    batch = data.batch(range(0, 100, 7))
+    assert not batch.missing
+    assert batch.regions is not None
+    stored = [np.asarray(Image.open(tmp_path / "one/data/masks/val" / name)) > 0 for name in batch.ids]
+    assert all(np.array_equal(a, b) for a, b in zip(batch.regions.numpy(), stored, strict=True))
+    twins = BAM(str(tmp_path / "one"), exact_twins=False).batch(range(0, 100, 7)).twins
+    assert twins is not None
+    assert batch.twins is not None
+    assert torch.equal(twins, batch.twins)  # PNG: nothing outside the mask differs
+    k3 = {path.parent.name for path in (tmp_path / "one/data/scene_k3").rglob("*.png")}
+    assert k3 == set(SCENES)
+
+
+def test_the_published_category_defect_is_mended_and_kept_in_legacy_mode(tmp_path: Path) -> None:
+    annotations, images = coco(tmp_path)
+    told = json.loads(annotations.read_text())
+    found = [image["id"] for image, _ in candidates(told, "stop_sign", legacy=False)]
+    assert found == [7, 17]
+    assert len(list(candidates(told, "stop_sign", legacy=True))) == 20  # any object of any picture
+    largest = next(iter(candidates(told, "bird", legacy=True)))[1]
+    assert largest["iscrowd"] == 1
+    assert all(not one["iscrowd"] for _, one in candidates(told, "bird", legacy=False))
+    image, annotation = next(iter(candidates(told, "dog", legacy=False)))
+    made = cut_out(image, annotation, images, legacy=False)
+    assert isinstance(made, Cutout)
+    assert made.mask.all()
+    small = {**annotation, "segmentation": [[80.0, 70.0, 85.0, 70.0, 85.0, 75.0]], "bbox": [80, 70, 6, 6]}
+    assert cut_out(image, small, images, legacy=False) == "smaller than 32 pixels"
+    border = {**annotation, "segmentation": [[0.0, 0.0, 60.0, 0.0, 60.0, 60.0, 0.0, 60.0]], "bbox": [0, 0, 60, 60]}
+    assert cut_out(image, border, images, legacy=False) == "cut off by the picture's border"
+
+
+def test_run_lengths_go_down_columns() -> None:
+    mask = rasterise({"counts": [1, 2, 3]}, width=3, height=2)
+    assert mask.tolist() == [[False, True, False], [True, False, False]]
+    with pytest.raises(BadInput, match="add up"):
+        rasterise({"counts": [1, 2]}, width=3, height=2)
+
+
+def test_pasted_objects_have_the_published_size_and_lie_inside() -> None:
+    thing = Cutout("x", noise((40, 20, 3)), np.ones((40, 20), dtype=np.bool_))
+    scene = noise((128, 128, 3), 1)
+    for seed in range(20):
+        composite, mask, box = paste(thing, scene, np.random.default_rng(seed), legacy=False)
+        top, left, bottom, right = box
+        assert 73 <= bottom - top < 90
+        assert 0 <= top < bottom <= 128
+        assert 0 <= left < right <= 128
+        assert np.array_equal(composite[~mask], scene[~mask])
+        assert mask.sum() == (bottom - top) * (right - left)
+
+
+def test_cutouts_of_ones_own_folders(tmp_path: Path) -> None:
+    for name in ("cup", "key"):
+        (tmp_path / "things" / name).mkdir(parents=True)
+        for i in range(2):
+            pixels = noise((30, 40, 4), i)
+            pixels[..., 3] = 0
+            pixels[5:25, 5:35, 3] = 255
+            Image.fromarray(pixels).save(tmp_path / "things" / name / f"{i}.png")
+    for name in ("desk", "wall"):
+        (tmp_path / "rooms" / name).mkdir(parents=True)
+        Image.fromarray(noise((100, 120, 3))).save(tmp_path / "rooms" / name / "a.png")
+    data = Cutouts(str(tmp_path / "things"), str(tmp_path / "rooms"), count=8, size=48)
+    assert [str(verdict) for verdict in check_dataset(data) if not verdict.holds] == []
+    batch = data.batch(range(8))
+    assert batch.twins is not None
+    assert batch.regions is not None
+    outside = ~batch.regions[:, None].expand_as(batch.images)
+    assert torch.equal(batch.images[outside], batch.twins[outside])
+    assert {(int(o), int(s)) for o, s in zip(batch.labels["object"], batch.labels["scene"], strict=True)} == {
+        (o, s) for o in range(2) for s in range(2)
+    }
+    (tmp_path / "things" / "cup" / "0.png").unlink()
+    Image.fromarray(noise((30, 40, 3))).save(tmp_path / "things" / "cup" / "1.png")
+    broken = Cutouts(str(tmp_path / "things"), str(tmp_path / "rooms"), count=1, size=48).batch([0])
+    assert "no transparency" in next(iter(broken.missing.values()))

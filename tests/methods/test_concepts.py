@@ -1,0 +1,168 @@
+"""TCAV on a network whose concept direction is known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from heatproof import models
+from heatproof.data.two_factor.k_dataset import TwoFactorK
+from heatproof.errors import BadInput, NotApplicable
+from heatproof.methods.concept_vectors import activations, direction, directions, welch
+from heatproof.methods.concepts import TCAV, stages
+from heatproof.methods.random_weights import RandomWeights, shuffled
+from heatproof.metrics.relative_importance import IDR, MCS
+from heatproof.models import engine
+from heatproof.types import Batch, Model, attribute
+
+SIZE = 6
+
+
+@dataclass(frozen=True)
+class Striped:
+    """Noise; with the concept a bright left half is added."""
+
+    concept: bool = True
+    count: int = 60
+
+    @property
+    def name(self) -> str:
+        return f"striped {self.concept}"
+
+    def __len__(self) -> int:
+        return self.count
+
+    def ids(self) -> tuple[str, ...]:
+        return tuple(str(i) for i in range(self.count))
+
+    def digest(self, indices: Sequence[int], /) -> str:
+        return f"{self.concept}{list(indices)}"
+
+    def batch(self, indices: Sequence[int], /) -> Batch:
+        pictures = []
+        for index in indices:
+            picture = 0.3 * torch.rand(3, SIZE, SIZE, generator=torch.Generator().manual_seed(2 * index + self.concept))
+            picture[:, :, : SIZE // 2] += 0.6 * self.concept
+            pictures.append(picture)
+        targets = torch.zeros(len(indices), dtype=torch.int64)
+        return Batch(torch.stack(pictures), targets, tuple(str(i) for i in indices), labels={"label": targets})
+
+
+class Halves(nn.Module):
+    """Class 0 likes a bright left half, class 1 dislikes it, class 2 does not care."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen = nn.Conv2d(3, 2, 1, bias=False)
+        nn.init.constant_(self.seen.weight, 1.0)
+
+    def forward(self, images: Tensor) -> Tensor:
+        maps = self.seen(images)
+        left, right = maps[..., : SIZE // 2].sum((1, 2, 3)), maps[..., SIZE // 2 :].sum((1, 2, 3))
+        return torch.stack([left - right, right - left, (right * 0 + left * 0)], 1)
+
+
+def asked() -> tuple[Model, TCAV, Batch]:
+    concept = TCAV(Striped(True), Striped(False, 120), ("seen",), shown_by=None)
+    return Model("halves", Halves(), cam_layer="seen"), concept, Striped(False, 200).batch(range(150, 170))
+
+
+def test_the_direction_points_at_the_known_concept() -> None:
+    model, _, _ = asked()
+    with_it, without = (activations(model, Striped(on).batch(range(50)).images, "seen") for on in (True, False))
+    found = torch.from_numpy(direction(with_it, without, 0.1, 0)).view(2, SIZE, SIZE)
+    truth = torch.zeros(2, SIZE, SIZE)
+    truth[:, :, : SIZE // 2] = 1
+    assert float(nn.functional.cosine_similarity(found.flatten(), truth.flatten(), dim=0)) > 0.9
+
+
+def test_fitting_within_the_span_is_fitting_in_the_layer() -> None:
+    dice = np.random.default_rng(0)
+    concept, pool = (dice.normal(size=(n, 200)).astype(np.float32) for n in (8, 20))
+    own, _ = directions(concept + 1, pool, runs=2, size=8, alpha=0.1, seed=0)
+    order = np.random.default_rng([0, 1]).permutation(20)
+    plain = direction(concept + 1, pool[order[8:16]], 0.1, 1)
+    assert own[1] == pytest.approx(plain, abs=1e-3)
+
+
+@pytest.mark.parametrize(("target", "score"), [(0, 1.0), (1, 0.0)])
+def test_a_concept_for_and_against_a_class(target: int, score: float) -> None:
+    model, concept, batch = asked()
+    tested = concept.test(model, batch.aimed(torch.full((20,), target)))
+    assert tested.layers[0].score == score
+    assert tested.layers[0].p_value < 0.01
+    assert tested.score == score
+    assert concept.importance(model, batch.aimed(torch.full((20,), target))).tolist() == [score] * 20
+
+
+def test_a_concept_the_network_is_blind_to_does_not_apply() -> None:
+    _, concept, batch = asked()
+
+    class Blind(Halves):
+        def forward(self, images: Tensor) -> Tensor:
+            return self.seen(images).mean((2, 3)) * 0
+
+    model = Model("blind", Blind(), cam_layer="seen")
+    with pytest.raises(NotApplicable, match="in no layer"):
+        concept(model, batch)
+
+
+def test_the_map_is_where_the_derivative_comes_from() -> None:
+    model, concept, batch = asked()
+    maps = attribute(model, batch, concept).maps
+    assert float(maps[:, :, : SIZE // 2].sum()) > 0
+    assert maps.shape == (20, SIZE, SIZE)
+
+
+def test_welch_says_what_it_can_of_scores_without_spread() -> None:
+    assert welch([1.0, 1.0], [1.0, 1.0]) == 1.0
+    assert welch([1.0, 1.0], [0.0, 0.0]) == 0.0
+    assert 0.05 < welch([0.1, 0.2, 0.3], [0.15, 0.2, 0.4]) < 1
+
+
+def test_too_few_counterparts_or_pictures_are_refused() -> None:
+    with pytest.raises(BadInput, match="at least 10"):
+        TCAV(runs=9)
+    model, _, batch = asked()
+    with pytest.raises(BadInput, match="120 pictures"):
+        TCAV(Striped(True), Striped(False, 60), ("seen",), shown_by=None)(model, batch)
+
+
+def test_stages_lead_to_the_cam_layer() -> None:
+    batch = TwoFactorK(count=1).batch([0])
+    assert stages(models.load("embedded:object"), batch) == ["stem", "layer1", "layer2", "layer3"]
+    assert stages(models.load("embedded:scene_k1"), batch)[-1] == "features.9"
+
+
+def test_model_contrast_takes_the_concepts_importance_and_the_others_refuse() -> None:
+    model = models.load("embedded:object")
+    batch = TwoFactorK(count=4).batch(range(4))
+    concept = TCAV()
+    asked_about = attribute(model, batch.aimed(engine.forward(model, batch.images).argmax(1)), concept)
+    scored = MCS()(asked_about)
+    assert bool(((scored.values >= -1) & (scored.values <= 1)).all())
+    assert float(scored.values.mean()) > 0
+    with pytest.raises(NotApplicable, match="judged by MCS"):
+        IDR()(asked_about)
+    other = {**batch.labels, "object": torch.full((4,), 5)}
+    elsewhere = concept.importance(model, Batch(batch.images, batch.targets, batch.ids, labels=other))
+    assert bool(elsewhere.isnan().all())
+
+
+def test_shuffled_weights_know_nothing_and_leave_the_model_alone() -> None:
+    model = models.load("embedded:object")
+    before = {name: value.clone() for name, value in model.network.state_dict().items()}
+    other = shuffled(model)
+    for (name, own), (_, theirs) in zip(
+        model.network.named_parameters(), other.network.named_parameters(), strict=True
+    ):
+        assert torch.equal(own, before[name])
+        assert torch.equal(own.flatten().sort().values, theirs.flatten().sort().values)
+    batch = TwoFactorK(count=2).batch(range(2))
+    assert not torch.equal(RandomWeights()(model, batch), RandomWeights().method(model, batch))
+    assert RandomWeights.control

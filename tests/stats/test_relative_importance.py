@@ -1,0 +1,62 @@
+"""Correlation of short series, and the premises of relative importance."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from heatproof.stats.relative_importance import pearson, violations
+
+GOOD = {
+    "object": {"composite": 0.95, "without": 0.1},
+    "scene": {"composite": 0.95, "without": 0.96},
+}
+
+
+@given(st.integers(0, 2**31), st.integers(4, 12))
+def test_r_and_its_interval_are_scipys(seed: int, n: int) -> None:
+    one, other = np.random.default_rng(seed).normal(size=(2, n))
+    found, known = pearson(one.tolist(), other.tolist()), stats.pearsonr(one, other)
+    assert found.r == pytest.approx(known.statistic)
+    span = known.confidence_interval()
+    assert (found.low, found.high) == pytest.approx((span.low, span.high))
+
+
+def test_the_published_intervals_come_out() -> None:
+    x = np.arange(10.0)
+    noise = np.array([1.0, -1, 1, -1, 1, -1, 1, -1, 1, -1])
+    y = x + 3 * noise
+    found = pearson(x.tolist(), y.tolist())
+    half = 1.959964 / math.sqrt(7)
+    assert found.low == pytest.approx(math.tanh(math.atanh(found.r) - half), abs=1e-5)
+    assert found.n == 10
+
+
+def test_a_series_that_does_not_vary_has_no_correlation() -> None:
+    assert math.isnan(pearson([0.0] * 10, list(range(10))).r)
+    assert pearson([1.0, 2.0, math.nan, 3.0], [1.0, 2.0, 9.0, 3.0]).n == 3
+
+
+def test_good_models_violate_nothing() -> None:
+    assert violations(GOOD, 10, 200) == []
+
+
+def test_an_object_model_that_sees_absent_objects_is_flagged() -> None:
+    said = violations({**GOOD, "object": {"composite": 0.95, "without": 0.3}}, 10, 200)
+    assert len(said) == 1
+    assert "not there" in said[0]
+
+
+def test_a_scene_model_hurt_by_removal_is_flagged() -> None:
+    said = violations({**GOOD, "scene": {"composite": 0.95, "without": 0.8}}, 10, 200)
+    assert len(said) == 1
+    assert "15 points" in said[0]
+
+
+def test_a_model_that_knows_nothing_is_flagged() -> None:
+    assert "only 20%" in violations({**GOOD, "object": {"composite": 0.2, "without": 0.1}}, 10, 200)[0]
