@@ -47,7 +47,7 @@ def photos(tmp_path: Path) -> Path:
 
 
 def test_help_does_not_load_torch() -> None:
-    code = "import sys; import heatproof.cli; assert 'torch' not in sys.modules, 'torch'; assert 'pandas' not in sys.modules"
+    code = "import sys; import heatproof.cli; assert not {'torch', 'pandas'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
@@ -129,7 +129,15 @@ def test_check_says_what_holds(shell: CliRunner) -> None:
 
 def test_explain_draws_a_grid_and_keeps_the_maps(shell: CliRunner, photos: Path, tmp_path: Path) -> None:
     out = tmp_path / "maps.png"
-    words = ["explain", "--model", "embedded:object", "--methods", "saliency,edges,attention_rollout", "--out", str(out)]
+    words = [
+        "explain",
+        "--model",
+        "embedded:object",
+        "--methods",
+        "saliency,edges,attention_rollout",
+        "--out",
+        str(out),
+    ]
     answer = shell.invoke(app, [*words, str(photos / "0_cat")])
     assert answer.exit_code == 1, answer.output  # a CNN has no attention to roll out: said
     assert "attention_rollout" in answer.output
@@ -142,7 +150,13 @@ def test_explain_draws_a_grid_and_keeps_the_maps(shell: CliRunner, photos: Path,
 
 def test_consistency_of_a_table(shell: CliRunner, tmp_path: Path) -> None:
     rows = [
-        {"model": m, "n": n, "method": name, "mif": 0.2 + 0.1 * k + (0.15 if m == "b" and k == 0 else 0), "lif": 0.8 - 0.1 * k}
+        {
+            "model": m,
+            "n": n,
+            "method": name,
+            "mif": 0.2 + 0.1 * k + (0.15 if m == "b" and k == 0 else 0),
+            "lif": 0.8 - 0.1 * k,
+        }
         | {"r_oms": 0.5 + n / 1000}
         for m in "ab"
         for n in (25, 100)
@@ -161,7 +175,9 @@ def test_consistency_of_a_table(shell: CliRunner, tmp_path: Path) -> None:
 def test_the_quick_demo(tmp_path: Path) -> None:
     """A stranger's path: the command itself, in a process of its own, to a report."""
     command = [sys.executable, "-m", "heatproof.cli", "demo", "--quick", "--out", str(tmp_path / "demo")]
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""  # plain when not a terminal
     page = (tmp_path / "demo" / "report.html").read_text()

@@ -61,7 +61,9 @@ class MeanMap:
 
     def __call__(self, attribution: Attribution, /) -> Scored:
         means = attribution.maps.mean((1, 2))
-        return Scored(means.where(means > 0.45, float("nan")), tuple("" if m > 0.45 else "too dark" for m in means.tolist()))
+        return Scored(
+            means.where(means > 0.45, float("nan")), tuple("" if m > 0.45 else "too dark" for m in means.tolist())
+        )
 
 
 def study(methods: Sequence[Any] = (brightness, "random"), metrics: Sequence[Any] = ("srg",), **rest: Any) -> Study:
@@ -246,6 +248,8 @@ def test_the_gallery_needs_no_model(tmp_path: Path) -> None:
     assert gallery[0].picture.shape == (64, 64, 3)
     assert gallery[0].region is not None
     assert torch.allclose(
-        torch.from_numpy(gallery[0].maps["brightness"]), torch.from_numpy(gallery[0].picture).float().mean(-1) / 255, atol=5e-3
+        torch.from_numpy(gallery[0].maps["brightness"]),
+        torch.from_numpy(gallery[0].picture).float().mean(-1) / 255,
+        atol=5e-3,
     )
     assert results.complete

@@ -98,7 +98,17 @@ def test_compaction_keeps_every_row_and_every_curve(tmp_path: Path) -> None:
     store = Store(tmp_path)
     scores, curves = store.compact([(PLACE, UNIT)])
     assert list(scores["image"]) == ["a", "b"]
-    assert list(scores.columns) == ["dataset", "model", "method", "metric", "image", "value", "status", "note", "seconds"]
+    assert list(scores.columns) == [
+        "dataset",
+        "model",
+        "method",
+        "metric",
+        "image",
+        "value",
+        "status",
+        "note",
+        "seconds",
+    ]
     assert scores["value"].isna().tolist() == [False, True]
     assert len(curves) == 1
     pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "scores.parquet"), scores, check_dtype=False)

@@ -26,10 +26,12 @@ def studies(
     trust_pickle: bool = False,
     changes: Mapping[str, Any] | None = None,
 ) -> list[Study]:
-    """The studies that were asked for; what was left out takes the embedded models and data, and the first contestants."""
+    """The studies that were asked for; what was left out is embedded, or a first contestant."""
     wanted = {name: value for name, value in (changes or {}).items() if value is not None}
     if not any((models, images, methods, metrics, protocols)):
-        raise BadInput("say what to judge: --model, --images, --methods, --metrics or --protocols (or see `heatproof demo`)")
+        raise BadInput(
+            "say what to judge: --model, --images, --methods, --metrics or --protocols (or see `heatproof demo`)"
+        )
     chosen = [heatproof.models.load(spec, trust_pickle=trust_pickle) for spec in models]
     pictures = [data.load(spec, masks) for spec in images]
     contestants = components("method", methods) if methods else None
@@ -48,4 +50,3 @@ def studies(
             )
         )
     return [dataclasses.replace(study, **wanted) for study in asked]
-

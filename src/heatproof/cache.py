@@ -1,4 +1,4 @@
-"""Where things that can be made again are kept between runs: drawn pictures, exported networks, measured batch sizes."""
+"""Where things that can be made again are kept: drawn pictures, exported networks, measured batch sizes."""
 
 from __future__ import annotations
 

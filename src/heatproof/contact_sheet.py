@@ -83,7 +83,7 @@ def write(sheet: Sheet, out: Path) -> Path:
     picture = io.BytesIO()
     draw(sheet).save(picture, "PNG")
     write_atomically(out, picture.getvalue())
-    arrays: dict[str, Any] = {name: values for name, values in sheet.maps.items()}
+    arrays: dict[str, Any] = dict(sheet.maps)
     raw = io.BytesIO()
     np.savez_compressed(raw, ids=np.array(sheet.ids), targets=np.array(sheet.targets), **arrays)
     beside = out.with_suffix(".npz")

@@ -43,4 +43,6 @@ class Missing(HeatproofError, ImportError):
 
     @classmethod
     def package(cls, package: str, extra: str, purpose: str) -> Missing:
-        return cls(f"{purpose} needs the package {package!r}, which is not installed: pip install 'heatproof[{extra}]'.")
+        return cls(
+            f"{purpose} needs the package {package!r}, which is not installed: pip install 'heatproof[{extra}]'."
+        )

@@ -49,7 +49,8 @@ def plain(value: Any) -> Plain:
     if callable(value):
         return {"function": f"{value.__module__}:{_qualname(value)}", "source": _source(value)}
     raise BadInput(
-        f"{value!r} cannot be part of a recipe: use plain values, frozen dataclasses or functions, got {type(value).__name__}"
+        f"{value!r} cannot be part of a recipe: use plain values, frozen dataclasses or functions, "
+        f"got {type(value).__name__}"
     )
 
 
@@ -140,7 +141,8 @@ def build(recipe: Plain) -> Any:
         function = _import(recipe["function"])
         if recipe.get("source", _source(function)) != _source(function):
             raise BadInput(
-                f"{recipe['function']} was edited since this recipe was written: run the study anew with the function itself"
+                f"{recipe['function']} was edited since this recipe was written: "
+                "run the study anew with the function itself"
             )
         return function
     return {name: build(value) for name, value in recipe.items()}
@@ -156,7 +158,7 @@ def _import(where: str) -> Any:
             found = getattr(found, part)
     except (ImportError, AttributeError) as error:
         raise UnknownName(
-            f"{where} could not be found ({error}): a function of one's own can be replayed only from an importable module "
+            f"{where} could not be found ({error}): a function of one's own can be replayed only from a module "
             "or a file, not from a notebook or the command line"
         ) from error
     return found
@@ -175,7 +177,7 @@ def from_file(path: Path) -> Any:
 
 
 def parse(kind: registry.Kind, text: str) -> Any:
-    """A component from a command line: `srg` or `integrated_gradients(steps=32, baseline=blur)`, nested as in Python."""
+    """A component from a command line: `srg`, `integrated_gradients(steps=32)`, nested as in Python."""
     try:
         node = ast.parse(text.strip(), mode="eval").body
     except SyntaxError as error:
@@ -199,7 +201,7 @@ def _fields(defaults: Mapping[str, Any], call: ast.Call, text: str) -> dict[str,
 
 
 def _field(default: Any, node: ast.expr, text: str) -> Any:
-    """What stands where `default` stood: another component of its kind, the same class with other fields, or a value."""
+    """What stands where `default` stood: another of its kind, the same with other fields, or a value."""
     known = registry.name_of(default)
     if known is not None and isinstance(node, ast.Name | ast.Call):
         return _component(known[0], node, text)

@@ -83,7 +83,9 @@ class Results:
     @property
     def settings(self) -> list[tuple[str, str]]:
         """The (dataset, model) pairs there are."""
-        return [(str(d), str(m)) for d, m in self.scores[["dataset", "model"]].drop_duplicates().itertuples(index=False)]
+        return [
+            (str(d), str(m)) for d, m in self.scores[["dataset", "model"]].drop_duplicates().itertuples(index=False)
+        ]
 
     def higher_is_better(self, metric: str) -> bool:
         return bool(self.info.get("metrics", {}).get(metric, {}).get("higher_is_better", True))
@@ -104,7 +106,12 @@ class Results:
         """Images (of each data set and model) × methods; NaN where there is no score."""
         rows = self.rows(metric, model=model, dataset=dataset)
         wide = rows.pivot_table(
-            index=["dataset", "model", "image"], columns="method", values="value", dropna=False, sort=False, observed=True
+            index=["dataset", "model", "image"],
+            columns="method",
+            values="value",
+            dropna=False,
+            sort=False,
+            observed=True,
         )
         return wide.dropna(axis=0, how="all").dropna(axis=1, how="all")
 
@@ -143,7 +150,7 @@ def _pictures(about: Path) -> Iterator[Picture]:
     told = json.loads(about.read_text())
     with np.load(about.parent / "pictures.npz") as arrays:
         images, targets = arrays["images"], arrays["targets"]
-        regions = arrays["regions"] if "regions" in arrays else None
+        regions = arrays.get("regions")
     maps: dict[str, dict[str, np.ndarray[Any, Any]]] = {identity: {} for identity in told["ids"]}
     for file in sorted(about.parent.glob("*.npz")):
         if file.name == "pictures.npz":

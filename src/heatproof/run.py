@@ -71,7 +71,7 @@ class Shard:
 
 
 def shards(study: Study, device: torch.device) -> Iterator[Shard]:
-    """Cut each data set into shards and key their units: images, weights, recipes, seed; never batch size or machine."""
+    """Cut each data set into shards and key their units: images, weights, recipes, seed; never the machine."""
     for given in study.datasets:
         for model in study.models:
             assert isinstance(model, Model)

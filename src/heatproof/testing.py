@@ -160,7 +160,9 @@ def check_imputer(imputer: Imputer, images: Tensor) -> Iterator[Verdict]:
     yield Verdict("stays within [0, 1]", float(filled.min()) >= 0 and float(filled.max()) <= 1, "it leaves the range")
     yield Verdict("replaces hidden pixels", not torch.equal(filled[~shown], images[~shown]), "nothing was hidden")
     everything = torch.ones_like(keep)
-    yield Verdict("gives the picture itself if all is kept", torch.equal(imputer(images, everything, seeds=seeds), images))
+    yield Verdict(
+        "gives the picture itself if all is kept", torch.equal(imputer(images, everything, seeds=seeds), images)
+    )
     nothing = imputer(images, ~everything, seeds=seeds)
     yield Verdict("gives a finite picture if nothing is kept", bool(nothing.isfinite().all()))
     yield _same("gives the same for the same seeds", filled, imputer(images, keep, seeds=seeds))
@@ -188,7 +190,9 @@ def check_segmenter(segmenter: Segmenter, images: Tensor) -> Iterator[Verdict]:
 
 def check_dataset(dataset: Dataset) -> Iterator[Verdict]:
     ids = dataset.ids()
-    yield Verdict("has pictures", len(dataset) > 0 and len(ids) == len(dataset), f"{len(ids)} ids, length {len(dataset)}")
+    yield Verdict(
+        "has pictures", len(dataset) > 0 and len(ids) == len(dataset), f"{len(ids)} ids, length {len(dataset)}"
+    )
     yield Verdict("names every picture differently", len(set(ids)) == len(ids), "an id occurs twice")
     few = list(range(min(3, len(ids))))
     batch, backwards = dataset.batch(few), dataset.batch(few[::-1])
@@ -242,7 +246,12 @@ def _state(model: Model) -> dict[str, Any]:
         "requires_grad": [p.requires_grad for p in network.parameters()],
         "gradients": [None if p.grad is None else p.grad.clone() for p in network.parameters()],
         "hooks": [
-            (len(part._forward_hooks), len(part._forward_pre_hooks), len(part._backward_hooks), len(part._backward_pre_hooks))
+            (
+                len(part._forward_hooks),
+                len(part._forward_pre_hooks),
+                len(part._backward_hooks),
+                len(part._backward_pre_hooks),
+            )
             for part in network.modules()
         ],
     }

@@ -204,9 +204,7 @@ def check_logits(answer: Any, count: int, name: str) -> Logits:
             )
         answer = inner
     if answer.ndim != 2 or len(answer) != count:
-        raise BadModel(
-            f"model {name!r} must return logits of shape ({count}, classes), got {tuple(answer.shape)}"
-        )
+        raise BadModel(f"model {name!r} must return logits of shape ({count}, classes), got {tuple(answer.shape)}")
     logits: Logits = answer if answer.dtype in (torch.float32, torch.float64) else answer.float()
     return logits
 

@@ -88,9 +88,7 @@ def judge(explained: Explained, batch: Batch, ids: Sequence[str], metric: Metric
     )
 
 
-def _scored(
-    attribution: Attribution, metric: Metric
-) -> Iterator[tuple[tuple[str, ...], Scored | tuple[str, str]]]:
+def _scored(attribution: Attribution, metric: Metric) -> Iterator[tuple[tuple[str, ...], Scored | tuple[str, str]]]:
     """Scores of all pictures at once, or one by one where that fails, or the reason why there are none."""
     batch = attribution.batch
     try:

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from typer.testing import CliRunner
 
+from heatproof.cli import app
 from heatproof.data.bam.build import Plan, build, paste
 from heatproof.data.bam.classes import OBJECTS, SCENES
 from heatproof.data.bam.coco import Cutout, candidates, cut_out, rasterise
@@ -182,6 +184,19 @@ def test_the_builder_is_seeded_and_its_output_can_be_read(tmp_path: Path) -> Non
     assert torch.equal(twins, batch.twins)  # PNG: nothing outside the mask differs
     k3 = {path.parent.name for path in (tmp_path / "one/data/scene_k3").rglob("*.png")}
     assert k3 == set(SCENES)
+
+
+def test_the_command_line_builds_and_names_what_is_lacking(tmp_path: Path) -> None:
+    annotations, images = coco(tmp_path)
+    words = ["data", "build", "bam", "--coco", str(annotations), str(images), "--size", "32", "--train", "1"]
+    words += ["--miniplaces", str(places(tmp_path / "places")), "--out", str(tmp_path / "out"), "--validation"]
+    built = CliRunner().invoke(app, [*words, "1", "--legacy"])
+    assert built.exit_code == 0, built.output
+    assert len(BAM(str(tmp_path / "out"))) == 100
+    assert json.loads((tmp_path / "out/manifest.json").read_text())["legacy"] is True
+    refused = CliRunner().invoke(app, [*words, "5"])
+    assert refused.exit_code == 2
+    assert "6 cut-outs of 'backpack' are needed" in refused.output
 
 
 def test_the_published_category_defect_is_mended_and_kept_in_legacy_mode(tmp_path: Path) -> None:

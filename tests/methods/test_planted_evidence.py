@@ -13,8 +13,8 @@ from heatproof.methods.controls import Inverted
 from heatproof.testing import stage
 from heatproof.types import Maps, attribute
 
-# Maps of elsewhere and networks of a kind of their own are tested in their own files.
-ELSEWHERE = {"precomputed", "bcos", "attention_rollout"}
+# Maps of elsewhere, networks of a kind of their own, and concepts instead of pixels are tested in their own files.
+ELSEWHERE = {"precomputed", "bcos", "attention_rollout", "tcav"}
 CONTESTANTS = [
     name
     for name in registry.names("method")
@@ -22,8 +22,8 @@ CONTESTANTS = [
 ]
 
 
-# One segment alone says little, and a deconvnet hardly knows its class: these two need more pictures, and the latter the
-# plain network it was made for, before their sign shows.
+# One segment alone says little, and a deconvnet hardly knows its class: these two need more pictures, and the
+# latter the plain network it was made for, before their sign shows.
 STAGES = {"arch_attribute": (32, "embedded:object"), "deconvnet": (32, "embedded:object_plain")}
 planted = functools.cache(stage)
 

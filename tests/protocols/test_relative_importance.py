@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
+from heatproof.data.cutouts import Cutouts
 from heatproof.errors import BadInput
 from heatproof.methods.cam import GradCam
 from heatproof.methods.controls import Constant, Edges
@@ -13,6 +16,28 @@ from heatproof.protocols.relative_importance import RelativeImportance, blind, h
 from heatproof.report import report
 from heatproof.results import Results
 from heatproof.run import run
+
+FIRST_CLASS = """
+import torch
+from torch import nn
+
+class First(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 2, 1)
+    def forward(self, images):
+        return self.conv(images).mean((2, 3)) * 0.01 + torch.tensor([1.0, 0.0])
+
+def one():
+    return First()
+
+def two():
+    return First()
+
+one.mean = two.mean = (0.0, 0.0, 0.0)
+one.std = two.std = (1.0, 1.0, 1.0)
+one.size = two.size = 64
+"""
 
 FEW = [GradCam(), Constant(), Edges()]
 
@@ -78,6 +103,27 @@ def test_models_that_violate_the_premises_are_flagged(tmp_path: Path) -> None:
     assert "do not hold here" in page
     assert "objects that are not there" in page
     assert "points of accuracy when objects are removed" in page
+
+
+def test_pictures_of_ones_own_are_judged_by_the_role_of_each_model(tmp_path: Path) -> None:
+    dice = np.random.default_rng(0)
+    for part, channels in (("things", 4), ("rooms", 3)):
+        for name in ("a", "b"):
+            (tmp_path / part / name).mkdir(parents=True)
+            pixels = dice.integers(128, 256, (40, 40, channels), dtype=np.uint8)
+            Image.fromarray(pixels).save(tmp_path / part / name / "0.png")
+    own = Cutouts(str(tmp_path / "things"), str(tmp_path / "rooms"), count=4, size=64)
+    # A model that always says the first class, under two names; neither tells which labels are its own.
+    (tmp_path / "own.py").write_text(FIRST_CLASS)
+    specs = [f"{tmp_path / 'own.py'}:{name}" for name in ("one", "two")]
+    studies = RelativeImportance(pictures=4).studies(specs, [own], [Constant()])
+    assert [study.notes["part"] for study in studies] == ["mcs", "idr"]
+    scores = run(studies, tmp_path / "run", device="cpu").scores
+    main = scores[scores["metric"].str.startswith("mcs(") & ~scores["metric"].str.contains("region|rule")]
+    # The first class is right where both the object and the scene are the first: one picture of four.
+    assert main["status"].tolist().count("ok") == 1
+    assert set(main["status"]) == {"ok", "undefined"}
+    assert main["note"].str.contains("misclassified by").sum() == 3
 
 
 def test_pictures_of_ones_own_need_two_or_three_models() -> None:

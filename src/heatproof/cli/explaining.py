@@ -14,7 +14,9 @@ def explain(
     images: Annotated[list[Path], typer.Argument(help="Pictures, or folders of them.")],
     model: Annotated[str, typer.Option(help="Who is explained.")],
     methods: Annotated[str, typer.Option(help="a,b,c(field=value)")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The grid of overlays; raw maps go beside it as .npz.")] = Path("maps.png"),
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="The grid of overlays; raw maps go beside it as .npz.")
+    ] = Path("maps.png"),
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
     device: Device = "auto",
     trust_pickle: Annotated[bool, typer.Option(help="Load weights that are arbitrary pickles.")] = False,

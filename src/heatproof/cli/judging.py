@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import Annotated, Any
 
 import typer
 
@@ -33,17 +33,17 @@ def demo(
 
 
 def run(
-    study: Annotated[Optional[Path], typer.Argument(help="study.json that a run wrote, or STUDY.py.")] = None,
-    model: Annotated[Optional[list[str]], typer.Option(help="Who is explained; may be repeated.")] = None,
-    images: Annotated[Optional[list[str]], typer.Option(help="Folder, CSV or built-in data set.")] = None,
+    study: Annotated[Path | None, typer.Argument(help="study.json that a run wrote, or STUDY.py.")] = None,
+    model: Annotated[list[str] | None, typer.Option(help="Who is explained; may be repeated.")] = None,
+    images: Annotated[list[str] | None, typer.Option(help="Folder, CSV or built-in data set.")] = None,
     masks: Annotated[str, typer.Option(help="Folder of masks named like the pictures.")] = "",
-    methods: Annotated[Optional[str], typer.Option(help="a,b,c(field=value)")] = None,
-    metrics: Annotated[Optional[str], typer.Option(help="a,b,c(field=value)")] = None,
-    protocols: Annotated[Optional[str], typer.Option(help="p,q(preset=paper)")] = None,
+    methods: Annotated[str | None, typer.Option(help="a,b,c(field=value)")] = None,
+    metrics: Annotated[str | None, typer.Option(help="a,b,c(field=value)")] = None,
+    protocols: Annotated[str | None, typer.Option(help="p,q(preset=paper)")] = None,
     out: Out = Path("runs/latest"),
-    limit: Annotated[Optional[int], typer.Option(help="Only the first so many pictures.")] = None,
-    seed: Annotated[Optional[int], typer.Option(help="Seed of everything random.")] = None,
-    target: Annotated[Optional[str], typer.Option(help="Class explained: predicted or label.")] = None,
+    limit: Annotated[int | None, typer.Option(help="Only the first so many pictures.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of everything random.")] = None,
+    target: Annotated[str | None, typer.Option(help="Class explained: predicted or label.")] = None,
     device: Device = "auto",
     trust_pickle: Annotated[bool, typer.Option(help="Load weights that are arbitrary pickles.")] = False,
     quiet: Quiet = False,
@@ -52,7 +52,13 @@ def run(
     from heatproof import asking
 
     if study is not None:
-        given = {"--model": model, "--images": images, "--methods": methods, "--metrics": metrics, "--protocols": protocols}
+        given = {
+            "--model": model,
+            "--images": images,
+            "--methods": methods,
+            "--metrics": metrics,
+            "--protocols": protocols,
+        }
         clash = [name for name, value in given.items() if value]
         if clash:
             usage(f"a study file says everything itself: leave out {', '.join(clash)}")
@@ -77,7 +83,7 @@ def run(
 
 def report(
     directory: Annotated[Path, typer.Argument(help="A directory that a run wrote.")],
-    out: Annotated[Optional[Path], typer.Option("--out", "-o", help="Default: DIRECTORY/report.html.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Default: DIRECTORY/report.html.")] = None,
 ) -> None:
     """Draw the report of a run again; no model is needed."""
     from heatproof.report import report as draw

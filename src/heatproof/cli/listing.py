@@ -50,14 +50,18 @@ def list_(
     Console(width=None if sys.stdout.isatty() else 160).print(table)
 
 
-def check(name: Annotated[str, typer.Argument(help="A method, metric, imputer, segmenter, data set or model.")]) -> None:
+def check(
+    name: Annotated[str, typer.Argument(help="A method, metric, imputer, segmenter, data set or model.")],
+) -> None:
     """Put a component through the conformance kit and say what holds."""
     from heatproof import testing
 
     with readable_errors():
         verdicts = testing.check(name)
     for verdict in verdicts:
-        typer.echo(f"{'ok  ' if verdict.holds else 'FAIL'}  {verdict.claim}{'' if verdict.holds else ': ' + verdict.why}")
+        typer.echo(
+            f"{'ok  ' if verdict.holds else 'FAIL'}  {verdict.claim}{'' if verdict.holds else ': ' + verdict.why}"
+        )
     raise typer.Exit(COMPLETE if all(verdict.holds for verdict in verdicts) else FAILED_ROWS)
 
 

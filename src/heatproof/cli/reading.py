@@ -14,7 +14,9 @@ from heatproof.cli.terminal import readable_errors, usage
 def consistency(
     scores: Annotated[Path, typer.Argument(help="CSV with columns setup…, method, mif, lif[, r_oms].")],
     as_json: Annotated[bool, typer.Option("--json", help="Everything, as JSON.")] = False,
-    paper: Annotated[bool, typer.Option(help="nDCG over lists sorted as in the paper (worst first for LIF and SRG).")] = False,
+    paper: Annotated[
+        bool, typer.Option(help="nDCG over lists sorted as in the paper (worst first for LIF and SRG).")
+    ] = False,
 ) -> None:
     """Which rankings agree over the setups, and what the disagreement goes with."""
     import pandas as pd

@@ -14,6 +14,8 @@ from typing import Any
 from torch import Tensor
 
 from heatproof import models, recipe
+from heatproof.data.two_factor.compose import SCALE
+from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput, NotApplicable
 from heatproof.models import engine
 from heatproof.types import Attribution, Batch, Maps, Method, Model, attribute
@@ -33,18 +35,26 @@ def contrast_model(spec: str, like: Model) -> Model:
     return _loaded(spec).to(like.device)
 
 
+def staged(spec: str, scale: tuple[float, float] = SCALE) -> tuple[Model, Batch]:
+    """A model and four pictures that a question makes sense for: what the conformance kit asks about."""
+    model = _loaded(spec)
+    batch = TwoFactor(count=4, scale=scale).batch(range(4))
+    return model, batch.aimed(classes(model, batch))
+
+
 def classes(model: Model, batch: Batch) -> Tensor:
     """The class the model says each picture shows."""
     return engine.forward(model, batch.images).argmax(1).to(batch.images.device)
 
 
-def true_classes(model: Model, batch: Batch) -> Tensor:
-    """The true class of each picture in the model's own task, or `NotApplicable`."""
-    labels = batch.labels.get(model.task)
+def true_classes(model: Model, batch: Batch, task: str = "") -> Tensor:
+    """The true class of each picture in a task, by default the model's own, or `NotApplicable`."""
+    task = task or model.task
+    labels = batch.labels.get(task)
     if labels is None:
         raise NotApplicable(
             f"relative importance asks only about pictures the model gets right, and these have no labels of the "
-            f"task {model.task!r}, only {', '.join(batch.labels) or 'none at all'}"
+            f"task {task!r}, only {', '.join(batch.labels) or 'none at all'}"
         )
     return labels
 

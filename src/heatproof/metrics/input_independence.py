@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from heatproof.errors import BadInput, NotApplicable
-from heatproof.metrics.asking_again import ask, classes
+from heatproof.metrics.asking_again import ask, classes, staged
 from heatproof.metrics.insignificant_patch import Patched, PatchSolver
 from heatproof.metrics.region_heat import Law, Rule, region_heat, region_of
 from heatproof.metrics.relative_importance import flat_remarks, hidden, scored, twins_of, wrong
@@ -54,8 +54,13 @@ class InputIndependence:
     region: Law = "object"
     rule: Rule = "paper"
     solver: PatchSolver = field(default_factory=PatchSolver)
+    task: str = ""  # which labels are the model's classes, where the model itself does not say
 
     measures: ClassVar[Literal["other"]] = "other"
+
+    def stage(self) -> tuple[Model, Batch]:
+        """For the conformance kit: a model of scenes, and objects small enough to be made insignificant."""
+        return staged("embedded:scene_only", (0.35, 0.45))
 
     def heats(self, attribution: Attribution) -> tuple[Tensor, Tensor, list[list[str]], list[str]]:
         """The region's heat without and with the patch, reasons to leave pictures out, and remarks."""
@@ -71,7 +76,12 @@ class InputIndependence:
             "" if ok else f"the patch changes the logits by {float(change):.1%} or the class"
             for ok, change in zip(result.verified.tolist(), result.change.tolist(), strict=True)
         ]
-        reasons = [wrong(model, bare), wrong(model, covered, " with the patch"), unverified, hidden(batch)]
+        reasons = [
+            wrong(model, bare, self.task),
+            wrong(model, covered, self.task, " with the patch"),
+            unverified,
+            hidden(batch),
+        ]
         heat = region_heat(before.maps, regions, self.rule), region_heat(after.maps, regions, self.rule)
         return *heat, reasons, flat_remarks(self.rule, before.maps, after.maps)
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from heatproof.errors import NotApplicable
-from heatproof.metrics.asking_again import ask, classes, contrast_model, true_classes
+from heatproof.metrics.asking_again import ask, classes, contrast_model, staged, true_classes
 from heatproof.metrics.region_heat import FLAT, Law, Rule, flat, region_heat, region_of
 from heatproof.registry import metric
 from heatproof.types import Attribution, Batch, Images, Maps, Model, Scored, Scores
@@ -26,9 +26,9 @@ def concept_importance(attribution: Attribution) -> Scores | None:
     return None if own is None else own(attribution.model, attribution.batch)
 
 
-def wrong(model: Model, batch: Batch, what: str = "") -> list[str]:
+def wrong(model: Model, batch: Batch, task: str = "", what: str = "") -> list[str]:
     """Per picture: empty if the model names it rightly, else a reason to leave it out."""
-    right = classes(model, batch) == true_classes(model, batch).to(batch.images.device)
+    right = classes(model, batch) == true_classes(model, batch, task).to(batch.images.device)
     return ["" if ok else f"misclassified by {model.name}{what}" for ok in right.tolist()]
 
 
@@ -76,6 +76,8 @@ class MCS:
     contrast: str = "embedded:scene"
     region: Law = "object"
     rule: Rule = "paper"
+    task: str = ""  # which labels are the model's classes, where the model itself does not say
+    contrast_task: str = ""  # the same for the contrast model
 
     higher_is_better: ClassVar[bool] = True
     measures: ClassVar[Literal["other"]] = "other"
@@ -86,7 +88,7 @@ class MCS:
         other = contrast_model(self.contrast, model)
         # The class explained is the model's own: each answers for what it sees.
         theirs = ask(other, batch.aimed(classes(other, batch)), attribution.method)
-        reasons = [wrong(model, batch), wrong(other, batch), hidden(batch)]
+        reasons = [wrong(model, batch, self.task), wrong(other, batch, self.contrast_task), hidden(batch)]
         mine = concept_importance(attribution)
         if mine is not None:
             against = concept_importance(theirs)
@@ -112,14 +114,14 @@ class RelativeMCS(MCS):
     contrast: str = "embedded:scene_k10"
 
 
-def _pair(attribution: Attribution) -> tuple[Maps, list[list[str]]]:
+def _pair(attribution: Attribution, task: str) -> tuple[Maps, list[list[str]]]:
     """The map of the picture without the object, and reasons to leave pictures out."""
     if hasattr(attribution.method, "importance"):
         raise NotApplicable("a concept method gives no heat to compare between two pictures: it is judged by MCS")
     model, batch = attribution.model, attribution.batch
     bare = batch.showing(twins_of(batch))
     without = ask(model, bare.aimed(classes(model, bare)), attribution.method)
-    return without.maps, [wrong(model, batch), wrong(model, bare, " without the object"), hidden(batch)]
+    return without.maps, [wrong(model, batch, task), wrong(model, bare, task, " without the object"), hidden(batch)]
 
 
 @metric("idr")
@@ -134,13 +136,18 @@ class IDR:
 
     region: Law = "object"
     rule: Rule = "paper"
+    task: str = ""  # which labels are the model's classes, where the model itself does not say
 
     higher_is_better: ClassVar[bool] = True
     measures: ClassVar[Literal["other"]] = "other"
 
+    def stage(self) -> tuple[Model, Batch]:
+        """For the conformance kit: the question is asked of models of scenes."""
+        return staged("embedded:scene")
+
     def __call__(self, attribution: Attribution, /) -> Scored:
         regions = region_of(attribution.batch, self.region)
-        without, reasons = _pair(attribution)
+        without, reasons = _pair(attribution, self.task)
         here = region_heat(attribution.maps, regions, self.rule)
         there = region_heat(without, regions, self.rule)
         values = 0.5 * ((here < there).double() + (here <= there).double())

@@ -70,15 +70,11 @@ def _registered(spec: str) -> Model:
         found = registry.entry("model", spec)
     except UnknownName as error:
         if Path(spec).suffix == ".py":
-            raise BadInput(
-                f"{spec!r} must say which function makes the network, as in {spec}:factory"
-            ) from error
+            raise BadInput(f"{spec!r} must say which function makes the network, as in {spec}:factory") from error
         raise UnknownName(f"{error} Models are named as {_FORMS}.") from error
     made = found.make()
     if not isinstance(made, Model):
-        raise BadInput(
-            f"the registered model {spec!r} must make a heatproof Model, got {type(made).__name__}"
-        )
+        raise BadInput(f"the registered model {spec!r} must make a heatproof Model, got {type(made).__name__}")
     return made
 
 

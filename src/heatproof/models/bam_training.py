@@ -20,8 +20,9 @@ from safetensors.torch import save_file
 from torch import nn
 
 from heatproof.data.folder import Folder
-from heatproof.errors import BadInput, Missing
+from heatproof.errors import BadInput
 from heatproof.models import engine
+from heatproof.models.torchvision_repair import import_torchvision
 from heatproof.types import View
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
@@ -102,10 +103,7 @@ def train(
 
 def resnet50(classes: int, weights: str) -> nn.Module:
     """torchvision's, with a head of so many classes; weights: a name torchvision gives them, a file, or `random`."""
-    try:
-        from torchvision.models import resnet50 as make
-    except ImportError as error:
-        raise Missing.package("torchvision", "vision", "training on BAM") from error
+    make = import_torchvision("training on BAM").models.resnet50
     if weights == "random":
         network: nn.Module = make(weights=None)
     elif Path(weights).is_file():

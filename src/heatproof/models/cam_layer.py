@@ -68,9 +68,7 @@ class _observed:
 
     def __init__(self, network: nn.Module, note: Any) -> None:
         self.handles = [
-            module.register_forward_hook(partial(note, name))
-            for name, module in network.named_modules()
-            if name
+            module.register_forward_hook(partial(note, name)) for name, module in network.named_modules() if name
         ]
 
     def __enter__(self) -> None:
@@ -92,6 +90,4 @@ def _learns(module: nn.Module) -> bool:
 
 def _looks_around(module: nn.Module) -> bool:
     """A convolution that is more than the cutting of a picture into patches."""
-    return isinstance(module, nn.Conv2d) and not (
-        module.kernel_size == module.stride and module.kernel_size[0] > 1
-    )
+    return isinstance(module, nn.Conv2d) and not (module.kernel_size == module.stride and module.kernel_size[0] > 1)

@@ -52,9 +52,7 @@ def load_from_file(path: str = "", factory: str = "factory") -> Model:
             fixed_size=answer.fixed_size,
         )
     if not isinstance(answer, nn.Module):
-        raise BadModel(
-            f"{spec} must return a torch.nn.Module or a heatproof Model, got {type(answer).__name__}"
-        )
+        raise BadModel(f"{spec} must return a torch.nn.Module or a heatproof Model, got {type(answer).__name__}")
     return _wrap(spec, answer, make)
 
 
@@ -66,14 +64,10 @@ def _call(path: Path, factory: str) -> tuple[Any, Any]:
     except HeatproofError:
         raise
     except (Exception, SystemExit) as error:
-        raise BadModel(
-            f"{path} cannot be run ({type(error).__name__}: {error}): does python {path} work?"
-        ) from error
+        raise BadModel(f"{path} cannot be run ({type(error).__name__}: {error}): does python {path} work?") from error
     make = getattr(module, factory, None)
     if not callable(make):
-        functions = [
-            name for name, value in vars(module).items() if callable(value) and not name.startswith("_")
-        ]
+        functions = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
         raise UnknownName.among(f"function in {path}", factory, functions)
     try:
         return make, make()
@@ -81,8 +75,7 @@ def _call(path: Path, factory: str) -> tuple[Any, Any]:
         raise
     except (Exception, SystemExit) as error:
         raise BadModel(
-            f"{path}:{factory} must return a network when called without arguments, got "
-            f"{type(error).__name__}: {error}"
+            f"{path}:{factory} must return a network when called without arguments, got {type(error).__name__}: {error}"
         ) from error
 
 
@@ -99,14 +92,10 @@ def _wrap(spec: str, network: nn.Module, make: Any) -> Model:
         cam_layer = cam_layer or find_cam_layer(network, size or _USUAL_SIZE, channels)
         fixed = takes_one_size(network, size or _USUAL_SIZE, channels)
     except BadModel:
-        if (
-            size is not None
-        ):  # then it should have worked; without a declared size the network may want another one
+        if size is not None:  # then it should have worked; without a declared size the network may want another one
             raise
     if cam_layer is not None and cam_layer not in dict(network.named_modules()):
-        raise UnknownName.among(
-            f"layer of {spec}", cam_layer, [name for name, _ in network.named_modules() if name]
-        )
+        raise UnknownName.among(f"layer of {spec}", cam_layer, [name for name, _ in network.named_modules() if name])
     view = None
     if size is not None:
         view = View(int(size), getattr(make, "resize", None), getattr(make, "interpolation", "bilinear"))

@@ -30,9 +30,7 @@ class LogitsOnly(nn.Module):
 
 
 @model("hf")
-def load_huggingface(
-    name: str = "microsoft/resnet-18", weights: str = "", trust_pickle: bool = False
-) -> Model:
+def load_huggingface(name: str = "microsoft/resnet-18", weights: str = "", trust_pickle: bool = False) -> Model:
     """An image classifier for transformers, as `hf:REPO` or `hf:REPO@WEIGHTS`; a local folder serves as REPO.
 
     `weights` is a file, `random`, or empty for those of the repository. Size, crop and normalisation are
@@ -85,17 +83,14 @@ def _fetched(transformers: Any, name: str, weights: str) -> tuple[Any, dict[str,
 def read_view(declared: Mapping[str, Any], spec: str) -> View:
     """Size and crop from a preprocessor configuration, in any of the forms it is written in."""
     if not declared.get("do_rescale", True) or abs(declared.get("rescale_factor", 1 / 255) * 255 - 1) > 1e-3:
-        raise BadModel(
-            f"{spec} must take pixels scaled to [0, 1] before normalisation, got another rescale_factor"
-        )
+        raise BadModel(f"{spec} must take pixels scaled to [0, 1] before normalisation, got another rescale_factor")
     if declared.get("do_normalize", True) and not (declared.get("image_mean") and declared.get("image_std")):
         raise BadModel(f"{spec} must declare image_mean and image_std in its preprocessor_config.json")
     interpolation = _interpolation(declared.get("resample", 2), spec)
     resized, square = _side(declared.get("size"))
     if resized is None:
         raise BadModel(
-            f"{spec} must declare a square input size in its preprocessor_config.json, got "
-            f"{declared.get('size')}"
+            f"{spec} must declare a square input size in its preprocessor_config.json, got {declared.get('size')}"
         )
     if declared.get("crop_pct"):  # as ConvNeXt says it: the final size, and its share of the resized picture
         whole = resized >= _UNCROPPED
@@ -127,6 +122,4 @@ def _interpolation(resample: int, spec: str) -> Literal["bilinear", "bicubic"]:
         return "bilinear"
     if resample == 3:
         return "bicubic"
-    raise BadModel(
-        f"{spec} asks for resampling {resample} (PIL); heatproof offers bilinear (2) and bicubic (3)"
-    )
+    raise BadModel(f"{spec} asks for resampling {resample} (PIL); heatproof offers bilinear (2) and bicubic (3)")

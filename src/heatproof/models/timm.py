@@ -76,9 +76,7 @@ def _network(timm: Any, name: str, weights: str, spec: str, trust_pickle: bool) 
 def _view(declared: dict[str, Any], size: int, spec: str) -> View:
     interpolation = declared["interpolation"]
     if interpolation not in ("bilinear", "bicubic"):
-        raise BadModel(
-            f"{spec} asks for {interpolation} interpolation; heatproof offers bilinear and bicubic"
-        )
+        raise BadModel(f"{spec} asks for {interpolation} interpolation; heatproof offers bilinear and bicubic")
     if declared.get("crop_mode") == "squash":
         return View(size, None, interpolation)
     return View(size, math.floor(size / declared["crop_pct"]), interpolation)

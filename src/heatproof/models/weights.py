@@ -61,29 +61,22 @@ def _read_torch(path: Path, trust_pickle: bool) -> Any:
             "(trust_pickle=True)"
         ) from error
     except Exception as error:
-        raise BadModel(
-            f"{path} must be a file of weights, got {type(error).__name__}: {str(error)[:300]}"
-        ) from error
+        raise BadModel(f"{path} must be a file of weights, got {type(error).__name__}: {str(error)[:300]}") from error
 
 
 def _named_tensors(found: Any, path: Path) -> Weights:
     if isinstance(found, nn.Module):
         found = found.state_dict()
     if isinstance(found, Mapping):
-        inner = next(
-            (found[name] for name in _WRAPPINGS if isinstance(found.get(name), Mapping | nn.Module)), None
-        )
+        inner = next((found[name] for name in _WRAPPINGS if isinstance(found.get(name), Mapping | nn.Module)), None)
         if inner is not None:
             return _named_tensors(inner, path)
         tensors = {str(name): value for name, value in found.items() if isinstance(value, Tensor)}
         if tensors:
             parallel = all(name.startswith("module.") for name in tensors)  # as nn.DataParallel names them
-            return {
-                name.removeprefix("module.") if parallel else name: value for name, value in tensors.items()
-            }
+            return {name.removeprefix("module.") if parallel else name: value for name, value in tensors.items()}
     raise BadModel(
-        f"{path} must hold a state dict (names and tensors), got {type(found).__name__}: save "
-        f"network.state_dict()"
+        f"{path} must hold a state dict (names and tensors), got {type(found).__name__}: save network.state_dict()"
     )
 
 
@@ -118,7 +111,5 @@ def put_weights(network: nn.Module, weights: Weights, where: str) -> None:
         if names
     ]
     if problems:
-        raise BadModel(
-            f"{where} does not fit the network: {'; '.join(problems)}; is it for another architecture?"
-        )
+        raise BadModel(f"{where} does not fit the network: {'; '.join(problems)}; is it for another architecture?")
     network.load_state_dict(weights, strict=False)

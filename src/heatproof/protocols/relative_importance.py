@@ -20,6 +20,7 @@ from heatproof.methods.random_weights import RandomWeights
 from heatproof.methods.rectifiers import GuidedBackprop
 from heatproof.methods.smoothed import Smoothed
 from heatproof.metrics.input_independence import IIR, IIRChange
+from heatproof.metrics.region_heat import Law
 from heatproof.metrics.relative_importance import IDR, MCS, RelativeMCS
 from heatproof.models import engine
 from heatproof.registry import protocol
@@ -36,7 +37,7 @@ OTHER_SCALE = (0.40, 0.50)  # objects of another size, in other places
 
 def heatmaps(preset: Preset) -> list[AnyMethod]:
     """The paper's eight heatmap methods: evidence against the class dropped channel by channel, squared SmoothGrad."""
-    steps, draws = (25, 25) if preset == "paper" else (10, 8)
+    steps, draws = (25, 25) if preset == "paper" else (8, 6)
     return [
         GradCam(),
         Saliency(signed=True, pooling="positive_sum"),
@@ -101,22 +102,36 @@ class RelativeImportance:
         plain = list(methods) if methods else [*heatmaps(self.preset), *blind()]
         embedded = datasets is None
         with_concept = [*plain[:8], TCAV(), *plain[8:]] if methods is None and embedded else plain
-        notes = self._notes(roles, pictures[0], count)
+        # Models from files do not say which of the two labels is theirs: their role does.
+        tasks = {role: "" if embedded else role.removesuffix("_only") for role in ("object", "scene", "scene_only")}
+        notes = self._notes(roles, tasks, pictures[0], count)
         contrast = chosen[1].name
         studies = [
-            self._study(chosen[0], pictures, with_concept, contrasts(contrast), "mcs", count, notes),
-            self._study(chosen[1], pictures, plain, dependences(), "idr", count, notes),
+            self._study(
+                chosen[0],
+                pictures,
+                with_concept,
+                contrasts(contrast, tasks["object"], tasks["scene"]),
+                "mcs",
+                count,
+                notes,
+            ),
+            self._study(chosen[1], pictures, plain, dependences(tasks["scene"]), "idr", count, notes),
         ]
         if len(chosen) == 3:
             small = [TwoFactor(count=count, scale=SMALL)] if embedded else pictures
-            studies.append(self._study(chosen[2], small, plain, independences(), "iir", max(1, count // 2), notes))
+            studies.append(
+                self._study(
+                    chosen[2], small, plain, independences(tasks["scene_only"]), "iir", max(1, count // 2), notes
+                )
+            )
         if embedded and self.robustness:
             other = [TwoFactor(count=count, scale=OTHER_SCALE)]
             half = max(1, count // 2)
             studies.append(self._study(chosen[0], other, plain, [MCS(contrast)], "robustness", half, notes))
             studies.append(self._study(chosen[1], other, plain, [IDR()], "robustness", half, notes))
         if embedded and models is None and self.series:
-            studies.append(self._series(with_concept, min(100 if self.preset == "paper" else 32, count)))
+            studies.append(self._series(with_concept, min(100 if self.preset == "paper" else 24, count)))
         return studies
 
     def _study(
@@ -153,7 +168,7 @@ class RelativeImportance:
         chosen = [spec for spec in SERIES if spec != SERIES[-1]]
         return Study(chosen, [anchor], methods, [RelativeMCS()], "relative_importance", limit=count, notes=notes)
 
-    def _notes(self, roles: dict[str, Model], pictures: Dataset, count: int) -> dict[str, Any]:
+    def _notes(self, roles: dict[str, Model], tasks: dict[str, str], pictures: Dataset, count: int) -> dict[str, Any]:
         """What the design presumes, measured: each model with objects, without them, and on objects alone."""
         few = range(min(len(pictures), max(count, 200 if isinstance(pictures, TwoFactor) else count)))
         measured: dict[str, dict[str, float]] = {}
@@ -162,31 +177,34 @@ class RelativeImportance:
             shown = TwoFactor(count=len(few)) if isinstance(pictures, TwoFactor) else _seen_by(model, pictures)
             batch = shown.batch(few).to(model.device)
             number = len(batch)
-            measured[role] = {what: accuracy(model, batch, what) for what in ("composite", "without", "grey")}
+            measured[role] = {
+                what: accuracy(model, batch, what, tasks[role]) for what in ("composite", "without", "grey")
+            }
         classes = len(roles["object"].classes) or 10
         names = {role: model.name for role, model in roles.items()}
         return {"preset": self.preset, "accuracy": measured, "roles": names, "classes": classes, "pictures": number}
 
 
-def contrasts(contrast: str) -> list[Metric]:
+def contrasts(contrast: str, task: str = "", contrast_task: str = "") -> list[Metric]:
     """MCS, its random region, and a scale-free variant."""
-    return [MCS(contrast), MCS(contrast, region="moved"), MCS(contrast, rule="rank")]
+    main = MCS(contrast, task=task, contrast_task=contrast_task)
+    return [main, dataclasses.replace(main, region="moved"), dataclasses.replace(main, rule="rank")]
 
 
-def dependences() -> list[Metric]:
+def dependences(task: str = "") -> list[Metric]:
     """IDR, its random regions in all three laws, and a scale-free variant."""
-    laws: list[Metric] = [IDR(region="moved"), IDR(region="anywhere"), IDR(region="pixels")]
-    return [IDR(), *laws, IDR(rule="rank")]
+    laws: tuple[Law, ...] = ("object", "moved", "anywhere", "pixels")
+    return [*(IDR(law, task=task) for law in laws), IDR(rule="rank", task=task)]
 
 
-def independences() -> list[Metric]:
+def independences(task: str = "") -> list[Metric]:
     """IIR, its random region, and the mean relative change."""
-    return [IIR(), IIR(region="moved"), IIRChange()]
+    return [IIR(task=task), IIR(region="moved", task=task), IIRChange(task=task)]
 
 
-def accuracy(model: Model, batch: Batch, what: Literal["composite", "without", "grey"] | str) -> float:
+def accuracy(model: Model, batch: Batch, what: str, task: str = "") -> float:
     """The share named rightly with the object, without it, or of the object alone; NaN if that cannot be shown."""
-    labels = batch.labels.get(model.task)
+    labels = batch.labels.get(task or model.task)
     if labels is None or not len(batch):
         return float("nan")
     images = batch.images

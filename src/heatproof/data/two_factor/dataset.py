@@ -91,10 +91,7 @@ class TwoFactor:
     def arrays(self, indices: Sequence[int]) -> Block:
         """The drawn samples as arrays, whole blocks of a hundred drawn or read at a time."""
         blocks = {i // PAIRS for i in indices}
-        drawn = {
-            b: _block(self.seed, FIRST_INSTANCE[self.split] + b, self.size, self.scale)
-            for b in sorted(blocks)
-        }
+        drawn = {b: _block(self.seed, FIRST_INSTANCE[self.split] + b, self.size, self.scale) for b in sorted(blocks)}
         rows = [(drawn[i // PAIRS], self.sample(i) % PAIRS) for i in indices]
         if not rows:
             return {name: values[:0] for name, values in _block(self.seed, 0, self.size, self.scale).items()}

@@ -145,7 +145,9 @@ def clustered(values: pd.Series[Any], ids: Mapping[str, list[int]]) -> bootstrap
     numbers = values.to_numpy(dtype=np.float64)
     if all(image in ids for image in values.index) and ids:
         columns = list(zip(*(ids[image] for image in values.index), strict=True))
-        return bootstrap.interval(numbers, clusters=[np.asarray(column) for column in columns], resamples=1000)
+        kept = np.isfinite(numbers)
+        several = [np.asarray(column) for column in columns if len(set(np.asarray(column)[kept])) > 1]
+        return bootstrap.interval(numbers, clusters=several, resamples=1000)
     return bootstrap.interval(numbers, resamples=1000)
 
 
