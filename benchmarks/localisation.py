@@ -42,9 +42,7 @@ def invented(count: int, side: int) -> tuple[Tensor, Tensor]:
     ties = dice.random(maps.shape) < 0.05
     maps[ties] = np.round(maps[ties] * 20) / np.float32(20)
     rows, columns = np.mgrid[:side, :side] / side
-    y, x, radius = (
-        dice.uniform(low, high, (count, 1, 1)) for low, high in ((0.2, 0.8), (0.2, 0.8), (0.06, 0.4))
-    )
+    y, x, radius = (dice.uniform(low, high, (count, 1, 1)) for low, high in ((0.2, 0.8), (0.2, 0.8), (0.06, 0.4)))
     return torch.from_numpy(maps), torch.from_numpy((rows - y) ** 2 + (columns - x) ** 2 < radius**2)
 
 

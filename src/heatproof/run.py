@@ -41,12 +41,13 @@ def run(
     began = time.time()
     work = [shard for one in asked for shard in shards(one, engine.pick(device))]
     total = sum(len(shard.units) for shard in work)
-    done = 0
-    for shard in work:
-        for label in finish(shard, store):
-            done += 1
-            if watch:
-                watch(done, total, label)
+    with engine.threads_for(shard.model for shard in work):
+        done = 0
+        for shard in work:
+            for label in finish(shard, store):
+                done += 1
+                if watch:
+                    watch(done, total, label)
     scores, curves = store.compact(_places(work, store))
     info = describe(asked, began, store)
     store.put_json("info.json", info)

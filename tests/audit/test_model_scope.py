@@ -49,9 +49,7 @@ def test_more_orders_agree_better() -> None:
 
     def apart(orders: int) -> float:
         how = RandomOrders(orders)
-        return float(
-            torch.cat([scope(model, replace(shown, seed=s), BLACK, how=how)[0] for s in range(8)]).std()
-        )
+        return float(torch.cat([scope(model, replace(shown, seed=s), BLACK, how=how)[0] for s in range(8)]).std())
 
     assert apart(16) < apart(1)
 

@@ -49,9 +49,7 @@ def test_sizes_must_agree_or_at_least_their_aspect():
     st.sampled_from([View(32, 40), View(32), View(48, 48), None]),
     st.sampled_from([1, 2]),
 )
-def test_the_region_lies_where_the_object_lies_in_the_cut_picture(
-    tmp_path_factory, size, corner, view, finer
-):
+def test_the_region_lies_where_the_object_lies_in_the_cut_picture(tmp_path_factory, size, corner, view, finer):
     """A white block on black: the picture's bright pixels and the region must be the same ones."""
     width, height = size
     block = np.zeros((height, width), dtype=np.uint8)

@@ -188,9 +188,7 @@ def test_a_view_equals_torchvision(tmp_path):
 
     assert torchvision is not None
     for size in ((500, 375), (333, 401), (224, 224)):
-        reference = Compose([Resize(256, InterpolationMode.BILINEAR), CenterCrop(224), ToTensor()])(
-            smooth(*size)
-        )
+        reference = Compose([Resize(256, InterpolationMode.BILINEAR), CenterCrop(224), ToTensor()])(smooth(*size))
         got = apply_view(smooth(*size), View(224, 256))
         assert (got - reference).abs().max() <= 1.01 / 255
 

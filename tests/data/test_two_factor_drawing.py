@@ -160,9 +160,7 @@ def test_k_sets_are_nested_around_the_anchor() -> None:
         entries = tf.k_set(5, k, 4, object_class=6, order=order)
         assert len(entries) == 40
         carriers = {e.scene_class for e in entries if e.has_object}
-        assert carriers == {e.scene_class for e in entries} - {
-            e.scene_class for e in entries if not e.has_object
-        }
+        assert carriers == {e.scene_class for e in entries} - {e.scene_class for e in entries if not e.has_object}
         assert carriers == before | {order[k - 1]}
         assert order[0] in carriers
         before = carriers

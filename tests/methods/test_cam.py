@@ -77,9 +77,11 @@ def test_agrees_with_captum() -> None:
     theirs = LayerGradCam.interpolate(low, (32, 32), "bilinear")[:, 0].detach()
     ours = GradCam(relu=False)(model, pictures)
     assert torch.allclose(ours, theirs, rtol=1e-4, atol=1e-6 * float(theirs.abs().max()))
-    guided = CaptumGuidedGradCam(model.network, model.network.features).attribute(
-        inputs, pictures.targets, interpolate_mode="bilinear"
-    ).detach()
+    guided = (
+        CaptumGuidedGradCam(model.network, model.network.features)
+        .attribute(inputs, pictures.targets, interpolate_mode="bilinear")
+        .detach()
+    )
     ours = GuidedGradCam().channels(model, pictures) * torch.tensor(model.std).view(1, 3, 1, 1)
     assert torch.allclose(ours, guided, rtol=1e-3, atol=1e-5 * float(guided.abs().max()))
 

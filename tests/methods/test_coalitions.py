@@ -119,9 +119,7 @@ def test_standard_errors_are_honest() -> None:
         plan = sampled_shapley(6, 20, generator(seed))
         codes = (plan.coalitions.long() << torch.arange(6)).sum(1)
         found = plan.conclude(worth[codes])
-        inside.append(
-            ((found.values - truth).abs() <= 2.26 * found.errors).double()
-        )  # t, 9 degrees of freedom
+        inside.append(((found.values - truth).abs() <= 2.26 * found.errors).double())  # t, 9 degrees of freedom
     assert float(torch.stack(inside).mean()) == pytest.approx(0.94, abs=0.04)
 
 
@@ -194,9 +192,7 @@ def test_what_was_paid_for_once_is_free_for_the_next() -> None:
     assert game.evaluated == 2 * 2**9
 
 
-@pytest.mark.parametrize(
-    "method", [Shapley(), Shapley(BLACK), KernelShap(BLACK), PredDiff(), ArchAttribute()], ids=str
-)
+@pytest.mark.parametrize("method", [Shapley(), Shapley(BLACK), KernelShap(BLACK), PredDiff(), ArchAttribute()], ids=str)
 def test_the_cost_is_what_is_asked_at_most(method: Shapley) -> None:
     model, shown = small_cnn(), batch(1)
     method(model, shown)
@@ -207,9 +203,7 @@ def test_shapley_is_the_most_faithful_order() -> None:
     model, shown = small_cnn(), batch(6)
     predicted = shown.aimed(model(shown.images).argmax(1))
     shapley = SRG(BLACK)(attribute(model, predicted, Shapley(BLACK, "probability"))).values
-    inverted = SRG(BLACK)(
-        attribute(model, predicted, lambda m, b: -Shapley(BLACK, "probability")(m, b))
-    ).values
+    inverted = SRG(BLACK)(attribute(model, predicted, lambda m, b: -Shapley(BLACK, "probability")(m, b))).values
     assert bool((shapley > 0).all())
     assert torch.equal(shapley, -inverted)
 

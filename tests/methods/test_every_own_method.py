@@ -152,9 +152,7 @@ def test_the_model_is_left_alone_when_its_pass_fails(method: Any) -> None:
     handle.remove()
     assert not torch.overrides._get_current_function_mode_stack()
     again = attribute(model, pictures, method).maps
-    assert torch.equal(
-        again, attribute(small_vit() if model.fixed_size else small_resnet(), pictures, method).maps
-    )
+    assert torch.equal(again, attribute(small_vit() if model.fixed_size else small_resnet(), pictures, method).maps)
 
 
 def test_what_cannot_be_explained_says_so() -> None:

@@ -116,9 +116,7 @@ def test_attention_on_one_patch_shows_there() -> None:
 def test_the_grid_is_found_whatever_comes_first(side: int, ratio: int, first: int, patch: int) -> None:
     images = torch.zeros(1, 3, side * patch, ratio * side * patch)
     found = grid(first + ratio * side * side, images)
-    if (
-        ratio * ((side + 1) ** 2) > first + ratio * side * side
-    ):  # more leading tokens than another row would need
+    if ratio * ((side + 1) ** 2) > first + ratio * side * side:  # more leading tokens than another row would need
         assert found == (first, side, ratio * side)
 
 

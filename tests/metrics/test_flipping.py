@@ -47,9 +47,7 @@ def additive(shown: Batch) -> tuple[Model, Maps]:
 def test_srg_is_lif_minus_mif_is_mrg_plus_lrg_exactly(seed: int, occlusion: Occlusion) -> None:
     model, shown = small_cnn(), batch(2)
     asked = answered(model, shown, noise(shown, seed))
-    mif, lif, mrg, lrg, srg, chance = (
-        metric(occlusion)(asked).values for metric in (MIF, LIF, MRG, LRG, SRG, ROMS)
-    )
+    mif, lif, mrg, lrg, srg, chance = (metric(occlusion)(asked).values for metric in (MIF, LIF, MRG, LRG, SRG, ROMS))
     assert torch.equal(srg, lif - mif)
     assert torch.equal(srg, mrg + lrg)
     torch.testing.assert_close(mrg, chance - mif, atol=1e-9, rtol=0)
@@ -61,9 +59,7 @@ def test_an_inverted_map_negates_srg(seed: int, steps: str) -> None:
     model, shown = small_cnn(), batch(2)
     maps = noise(shown, seed).sign() if seed % 2 else noise(shown, seed)
     metric = SRG(BLACK, steps=steps)  # type: ignore[arg-type]
-    assert torch.equal(
-        metric(answered(model, shown, maps)).values, -metric(answered(model, shown, -maps)).values
-    )
+    assert torch.equal(metric(answered(model, shown, maps)).values, -metric(answered(model, shown, -maps)).values)
 
 
 def test_a_constant_map_scores_exactly_nothing_and_says_why() -> None:

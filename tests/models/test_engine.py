@@ -66,9 +66,7 @@ def pictures(count: int, size: int = 18, seed: int = 0) -> Tensor:
 
 
 @pytest.fixture(params=["default", "measured"])
-def _both_ways(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Iterator[None]:
+def _both_ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """With the default choice of tiny networks, and with one that was measured."""
     monkeypatch.setenv("HEATPROOF_CACHE", str(tmp_path))
     if request.param == "measured":

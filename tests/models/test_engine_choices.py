@@ -91,9 +91,7 @@ def test_a_damaged_memory_is_replaced(tmp_path: Path) -> None:
     assert memory.recall("question") == chosen
 
 
-def test_a_cache_that_cannot_be_written_to_is_done_without(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_cache_that_cannot_be_written_to_is_done_without(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("HEATPROOF_CACHE", str(tmp_path / "file" / "below"))
     assert engine.forward(model(), pictures(2)).shape == (2, 7)

@@ -30,9 +30,7 @@ def backends() -> set[str]:
 
 
 @pytest.mark.parametrize("network", [convolutional, Attending])
-def test_it_is_the_network_and_rows_stand_alone(
-    network: type[nn.Module], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_it_is_the_network_and_rows_stand_alone(network: type[nn.Module], caplog: pytest.LogCaptureFixture) -> None:
     subject, images = model(network()), pictures(11, 18 if network is convolutional else 20)
     with caplog.at_level(logging.WARNING):
         logits = engine.forward(subject, images)

@@ -62,9 +62,7 @@ def test_a_file_named_like_published_weights_gets_their_preprocessing(tmp_path):
     entry = torchvision.models.MobileNet_V2_Weights.IMAGENET1K_V1
     path = tmp_path / entry.url.rpartition("/")[2]
     torch.save(torchvision.models.mobilenet_v2(weights=None).state_dict(), path)
-    assert models.load(f"torchvision:mobilenet_v2@{path}").view == View(
-        224, 256, "bilinear"
-    )  # the default's is 232
+    assert models.load(f"torchvision:mobilenet_v2@{path}").view == View(224, 256, "bilinear")  # the default's is 232
 
 
 def test_torchvision_weights_of_another_network(tmp_path):

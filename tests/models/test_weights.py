@@ -93,9 +93,7 @@ def test_weights_that_do_not_fit_are_named():
     weights = dict(network.state_dict())
     weights["other.weight"] = weights.pop("0.weight")
     weights["1.weight"] = torch.zeros(5, 5)
-    with pytest.raises(
-        BadModel, match=r"1 missing \(0\.weight\); 1 unexpected \(other\.weight\); 1 of another shape"
-    ):
+    with pytest.raises(BadModel, match=r"1 missing \(0\.weight\); 1 unexpected \(other\.weight\); 1 of another shape"):
         put_weights(network, weights, "w.pth")
 
 

@@ -66,9 +66,7 @@ def test_a_value_is_the_models_answer_to_the_occluded_picture() -> None:
     for i in range(3):
         for m in range(4):
             keep = coalitions[i, m][segments[i]][None]
-            picture = torch.where(
-                keep[:, None], shown.images[[i]], Mean()(shown.images[[i]], torch.zeros_like(keep))
-            )
+            picture = torch.where(keep[:, None], shown.images[[i]], Mean()(shown.images[[i]], torch.zeros_like(keep)))
             expected = read(model(picture), shown.targets[[i]], "probability")
             assert float(found[i, m]) == pytest.approx(float(expected.detach()), abs=1e-6)
 
@@ -166,9 +164,7 @@ def test_images_may_differ_in_their_number_of_segments() -> None:
 def test_readouts_agree_with_each_other() -> None:
     model, shown = small_cnn(), batch(3)
     coalitions = some(3, 4, 25)
-    games = {
-        name: game_of(model, shown, Occlusion(), name) for name in ("probability", "logit", "log_probability")
-    }
+    games = {name: game_of(model, shown, Occlusion(), name) for name in ("probability", "logit", "log_probability")}
     probability = games["probability"].value(coalitions)
     torch.testing.assert_close(games["log_probability"].value(coalitions).exp(), probability)
     assert bool((games["probability"].confidence(coalitions) >= probability).all())

@@ -46,9 +46,7 @@ class Kept:
 
     def batch(self, indices: list[int], /) -> Batch:
         images = pictures(self.count, self.seed)[list(indices)]
-        return Batch(
-            images, torch.zeros(len(images), dtype=torch.int64), tuple(self.ids()[i] for i in indices)
-        )
+        return Batch(images, torch.zeros(len(images), dtype=torch.int64), tuple(self.ids()[i] for i in indices))
 
     def digest(self, indices: list[int], /) -> str:
         return f"{self.seed}"
@@ -74,9 +72,7 @@ def keeps(count: int, share: float, seed: int = 0, size: int = 32) -> Tensor:
 
 @pytest.mark.parametrize("imputer", ALL, ids=lambda i: type(i).__name__)
 @given(share=st.sampled_from([0.0, 0.1, 0.5, 0.9, 1.0]), seed=st.integers(0, 1000))
-def test_kept_pixels_are_bit_identical_and_the_rest_is_a_picture(
-    imputer: Imputer, share: float, seed: int
-) -> None:
+def test_kept_pixels_are_bit_identical_and_the_rest_is_a_picture(imputer: Imputer, share: float, seed: int) -> None:
     images, keep = pictures(2, seed % 5), keeps(2, share, seed)
     filled = imputer(images, keep, seeds=[seed, seed + 1])
     shown = keep[:, None].expand_as(images)
@@ -93,9 +89,7 @@ def test_a_row_does_not_depend_on_its_batch_mates(imputer: Imputer) -> None:
         assert torch.equal(imputer(images[[i]], keep[[i]], seeds=[seed])[0], together[i])
 
 
-@pytest.mark.parametrize(
-    "imputer", [Uniform(), Noise(), Histogram(), TrainSet(Kept())], ids=lambda i: type(i).__name__
-)
+@pytest.mark.parametrize("imputer", [Uniform(), Noise(), Histogram(), TrainSet(Kept())], ids=lambda i: type(i).__name__)
 def test_random_imputers_follow_their_seed(imputer: Imputer) -> None:
     images, keep = pictures(1), keeps(1, 0.5)
     draws = [imputer(images, keep, seeds=[seed]) for seed in range(12)]
@@ -113,9 +107,7 @@ def test_the_game_restores_what_a_careless_imputer_paints_over() -> None:
 
 def test_mean_is_zero_after_normalisation_and_suits_grey_pictures() -> None:
     hidden = torch.zeros(1, 32, 32, dtype=torch.bool)
-    filled = Model("m", torch.nn.Identity(), IMAGENET_MEAN, (0.2, 0.2, 0.2)).normalised(
-        Mean()(pictures(1), hidden)
-    )
+    filled = Model("m", torch.nn.Identity(), IMAGENET_MEAN, (0.2, 0.2, 0.2)).normalised(Mean()(pictures(1), hidden))
     assert float(filled.abs().max()) < 1e-6
     grey = Mean()(pictures(1)[:, :1], hidden)
     assert float(grey[0, 0, 0, 0]) == pytest.approx(sum(IMAGENET_MEAN) / 3)
@@ -230,9 +222,7 @@ def test_internal_understands_timm_and_torchvision() -> None:
         "mlp_dim": 32,
     }
     networks = [
-        timm.create_model(
-            "vit_tiny_patch16_224", img_size=32, patch_size=8, embed_dim=48, depth=2, num_classes=5
-        ),
+        timm.create_model("vit_tiny_patch16_224", img_size=32, patch_size=8, embed_dim=48, depth=2, num_classes=5),
         torchvision.models.VisionTransformer(**small, num_classes=5),
     ]
     images = pictures(2)

@@ -23,9 +23,7 @@ def test_the_paper_has_forty_strategies_and_ten_methods() -> None:
     assert len(study.methods) == 10
     assert len(study.metrics) == 20 * 4
     stored = Study.from_plain(study.plain())
-    assert [recipe.key(metric) for metric in stored.metrics] == [
-        recipe.key(metric) for metric in study.metrics
-    ]
+    assert [recipe.key(metric) for metric in stored.metrics] == [recipe.key(metric) for metric in study.metrics]
 
 
 def test_every_setup_names_the_labels_of_its_metrics() -> None:
@@ -44,9 +42,7 @@ def test_quick_adds_up(tmp_path: Path) -> None:
     assert set(scores["status"]) == {"ok"}
     setup = study.notes["setups"][0]
     table = scores.pivot_table(index=["method", "image"], columns="metric", values="value")
-    mif, lif, srg, mrg, lrg, chance = (
-        table[setup[name]] for name in ("mif", "lif", "srg", "mrg", "lrg", "r_oms")
-    )
+    mif, lif, srg, mrg, lrg, chance = (table[setup[name]] for name in ("mif", "lif", "srg", "mrg", "lrg", "r_oms"))
     assert (srg == lif - mif).all()
     assert (srg == mrg + lrg).all()
     assert (chance - mif - mrg).abs().max() < 1e-9

@@ -107,9 +107,7 @@ def test_curves_name_every_loud_line_once_and_no_quiet_one() -> None:
 
 def test_labels_of_curves_that_end_together_do_not_overlap() -> None:
     lines = [Line(f"m{i}", [0, 0.5, 1], [1, i / 20, 0.1]) for i in range(12)]
-    nodes = [
-        node for node in parsed(curves(lines, title="t")).iter(f"{SVG}text") if node.get("class") == "name"
-    ]
+    nodes = [node for node in parsed(curves(lines, title="t")).iter(f"{SVG}text") if node.get("class") == "name"]
     heights = sorted(float(node.get("y", "nan")) for node in nodes)
     assert len(heights) == 12
     assert np.diff(heights).min() >= 13

@@ -80,8 +80,7 @@ def test_page_is_quiet_offline_and_drawn(browser: Browser, written: Path, width:
     assert visit.requests == []
     assert visit.complaints == []
     boxes = visit.page.evaluate(
-        "[...document.querySelectorAll('svg')].map(s => s.getBoundingClientRect())"
-        ".map(b => [b.width, b.height])"
+        "[...document.querySelectorAll('svg')].map(s => s.getBoundingClientRect()).map(b => [b.width, b.height])"
     )
     assert len(boxes) > 20
     assert all(box[0] > 5 and box[1] > 5 for box in boxes)
@@ -154,12 +153,8 @@ def test_the_page_names_everything(browser: Browser, written: Path) -> None:
     visit.page.close()
 
 
-def test_a_protocol_adds_its_section(
-    small_run: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(
-        SECTIONS, "pixel_flipping", lambda reading: '<section id="own"><h2>Own</h2></section>'
-    )
+def test_a_protocol_adds_its_section(small_run: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SECTIONS, "pixel_flipping", lambda reading: '<section id="own"><h2>Own</h2></section>')
     text = report(small_run, tmp_path / "r.html").read_text(encoding="utf-8")
     names = re.findall(r'<section id="([^"]+)"', text)
     assert names[names.index("curves") + 1] == "own"
@@ -209,9 +204,7 @@ def test_a_metric_that_nothing_could_score_says_why(small_run: Results, tmp_path
     scores = small_run.scores.copy()
     lost = scores["metric"] == "srg"
     scores.loc[lost, ["value", "status", "note"]] = [np.nan, "failed", "the model fell over"]
-    text = report(Results(scores, pd.DataFrame(), None, small_run.info), tmp_path / "r.html").read_text(
-        "utf-8"
-    )
+    text = report(Results(scores, pd.DataFrame(), None, small_run.info), tmp_path / "r.html").read_text("utf-8")
     assert "No ranking" in text
     assert "the model fell over" in text
 

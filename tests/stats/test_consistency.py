@@ -76,16 +76,12 @@ def test_against_plain_pandas(seed, setups):
     keys = ["model", "imputer", "n_segments"]
     for measure, ascending in (("mif", True), ("lif", False), ("srg", False)):
         orders = [
-            tuple(g.sort_values(measure, ascending=ascending)["method"])
-            for _, g in table.groupby(keys, sort=False)
+            tuple(g.sort_values(measure, ascending=ascending)["method"]) for _, g in table.groupby(keys, sort=False)
         ]
         assert list(found.rankings[measure].by_setup) == orders
         assert found.rankings[measure].distinct == len(set(orders))
         assert found.rankings[measure].reference_count == max(orders.count(o) for o in orders)
-        spread = [
-            np.mean(pdist(g.loc[g["method"] != "random", measure]))
-            for _, g in table.groupby(keys, sort=False)
-        ]
+        spread = [np.mean(pdist(g.loc[g["method"] != "random", measure])) for _, g in table.groupby(keys, sort=False)]
         np.testing.assert_allclose(found.separation[measure], spread)
         if setups > 2:
             r_oms = table.groupby(keys, sort=False)["r_oms"].first()
@@ -102,12 +98,8 @@ def pdist(values):
 
 def test_setups_that_agree_have_one_ranking_and_no_dependent_pairs():
     table = scores()
-    table["mif"] = table["r_oms"] - table["method"].map(
-        {"lrp": 0.09, "saliency": 0.06, "ig": 0.03, "random": 0}
-    )
-    table["lif"] = table["r_oms"] + table["method"].map(
-        {"lrp": 0.09, "saliency": 0.06, "ig": 0.03, "random": 0}
-    )
+    table["mif"] = table["r_oms"] - table["method"].map({"lrp": 0.09, "saliency": 0.06, "ig": 0.03, "random": 0})
+    table["lif"] = table["r_oms"] + table["method"].map({"lrp": 0.09, "saliency": 0.06, "ig": 0.03, "random": 0})
     found = consistency(table)
     assert found.as_dict()["distinct_rankings"] == {"mif": 1, "lif": 1, "srg": 1}
     assert found.as_dict()["reference_ranking"] == METHODS

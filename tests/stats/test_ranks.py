@@ -11,9 +11,7 @@ from scipy import stats
 from heatproof.errors import BadInput
 from heatproof.stats.ranks import compare_rankings, kendall_tau, mean_and_median, rank, rank_methods
 
-tables = arrays(
-    np.float64, st.tuples(st.integers(2, 12), st.integers(2, 5)), elements=st.integers(-3, 3).map(float)
-)
+tables = arrays(np.float64, st.tuples(st.integers(2, 12), st.integers(2, 5)), elements=st.integers(-3, 3).map(float))
 
 
 @given(tables)
@@ -35,9 +33,7 @@ def test_ranking_is_sorted_and_inside_its_interval(values, higher):
     assert list(found.ranks) == sorted(found.ranks)
     assert sum(found.ranks) == len(found.methods) * (len(found.methods) + 1) / 2
     assert sum(found.first) == pytest.approx(1)
-    assert all(
-        1 <= low <= high <= len(found.methods) for low, high in zip(found.low, found.high, strict=True)
-    )
+    assert all(1 <= low <= high <= len(found.methods) for low, high in zip(found.low, found.high, strict=True))
     order = list(found.scores)
     assert order == sorted(order, reverse=higher)
 

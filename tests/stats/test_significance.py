@@ -95,9 +95,7 @@ def test_pairs_are_tidy_complete_and_adjusted():
     np.testing.assert_allclose(frame["p_holm"], multipletests(frame["p"], method="holm")[1])
     assert frame.loc[("a", "c"), "winner"] == "a"
     assert list(frame["significant"]) == [False, True, True]
-    assert (
-        (frame["mean_low"] <= frame["mean_difference"]) & (frame["mean_difference"] <= frame["mean_high"])
-    ).all()
+    assert ((frame["mean_low"] <= frame["mean_difference"]) & (frame["mean_difference"] <= frame["mean_high"])).all()
     assert found.matrix().loc["c", "a"] == frame.loc[("a", "c"), "p_holm"]
 
 

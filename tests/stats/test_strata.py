@@ -38,9 +38,7 @@ def test_fixed_cutoffs_include_their_border_below():
 
 
 def test_text_names_percentiles():
-    assert str(by_percentile([1, 2, 3, 4])).endswith(
-        "cut-offs 1.99, 3.01: percentile of the evaluated set (33, 67)"
-    )
+    assert str(by_percentile([1, 2, 3, 4])).endswith("cut-offs 1.99, 3.01: percentile of the evaluated set (33, 67)")
 
 
 def test_means_by_stratum_with_gain():

@@ -44,25 +44,19 @@ def test_too_few_images_are_admitted_with_the_number_needed():
 
 def test_two_methods_on_five_images():
     said = verdict(normal_table(5, a=9, b=0), True)
-    assert said[0].startswith(
-        "With 5 images the two methods cannot be separated: the smallest possible p is 0.0625;"
-    )
+    assert said[0].startswith("With 5 images the two methods cannot be separated: the smallest possible p is 0.0625;")
     assert "6 images" in said[0]
 
 
 def test_noise_is_called_noise():
     said = verdict(normal_table(30, a=0, b=0, c=0), True)
-    assert said[0].startswith(
-        "Nothing here separates any two of the 3 methods (30 images, smallest Holm p = "
-    )
+    assert said[0].startswith("Nothing here separates any two of the 3 methods (30 images, smallest Holm p = ")
 
 
 def test_open_pairs_are_named():
     # b sits between a and c, near enough to both; a and c lie apart.
     said = verdict(normal_table(40, a=0.8, b=0.4, c=0.0, seed=3), True)
-    tests = compare_pairs(normal_table(40, a=0.8, b=0.4, c=0.0, seed=3)).frame.set_index(
-        ["method_a", "method_b"]
-    )
+    tests = compare_pairs(normal_table(40, a=0.8, b=0.4, c=0.0, seed=3)).frame.set_index(["method_a", "method_b"])
     assert list(tests["significant"]) == [False, True, False]
     assert "a and b are tied." in said
     assert "a also beats c" in " ".join(said)

@@ -154,9 +154,7 @@ def spread(table: pd.DataFrame, value: str = "r_oms", *, level: float = 0.95) ->
     """
     wide = _checked(table).pivot_table(index="image", columns=list(CHOICES), values=value, sort=False)
     if wide.isna().to_numpy().any():
-        raise BadInput(
-            "every setup of a table of scopes must have the same images: ranges would mix pictures"
-        )
+        raise BadInput("every setup of a table of scopes must have the same images: ranges would mix pictures")
     setups = wide.columns.to_frame(index=False)
     drawn = resampled_means(wide.to_numpy())
     tail = (1 - level) / 2
@@ -177,9 +175,7 @@ def spread(table: pd.DataFrame, value: str = "r_oms", *, level: float = 0.95) ->
 
 
 def _checked(table: pd.DataFrame) -> pd.DataFrame:
-    missing = [
-        name for name in (*CHOICES, "image", "segments", "r_oms", "nr_oms") if name not in table.columns
-    ]
+    missing = [name for name in (*CHOICES, "image", "segments", "r_oms", "nr_oms") if name not in table.columns]
     if missing:
         raise BadInput(f"a table of scopes must have the columns that scopes() gives, got none of {missing}")
     return table

@@ -58,9 +58,7 @@ def _registered(spec: str) -> Dataset:
     from heatproof import recipe
 
     if not spec.partition("(")[0].replace("_", "").isalnum():  # a path, then
-        raise BadInput(
-            f"there is no folder {spec}: name a folder of pictures, a .csv file or a registered data set"
-        )
+        raise BadInput(f"there is no folder {spec}: name a folder of pictures, a .csv file or a registered data set")
     try:
         found = recipe.parse("dataset", spec)
     except UnknownName as error:

@@ -34,9 +34,7 @@ def class_indices(names: Sequence[str], classes: Sequence[str] = ()) -> dict[str
         return numbered(names)
     places: dict[str, int] = {}
     for index, known in enumerate(classes):
-        places.setdefault(
-            _plainly(known), index
-        )  # ImageNet has two cranes and two maillots: the first one is meant
+        places.setdefault(_plainly(known), index)  # ImageNet has two cranes and two maillots: the first one is meant
     for name in names:
         if _plainly(name) not in places:
             raise UnknownName.among("class of the model", _plainly(name), places)

@@ -39,24 +39,18 @@ def list_ham10000(folder: Path) -> tuple[PictureFile, ...]:
     """Every picture with its mask, diagnosis and lesion (several pictures may show the same one)."""
     rows = {row["image_id"]: row for row in read_rows(folder / METADATA, ["image_id", "dx"])}
     lesions = numbered([row.get("lesion_id", "") for row in rows.values() if row.get("lesion_id")])
-    masks = {
-        p.stem.removesuffix("_segmentation"): p for p in folder.glob("HAM10000_segmentations*/**/ISIC_*.png")
-    }
+    masks = {p.stem.removesuffix("_segmentation"): p for p in folder.glob("HAM10000_segmentations*/**/ISIC_*.png")}
     pictures = sorted(folder.glob("HAM10000_images*/**/ISIC_*.jpg"))
     if not pictures:
         raise BadInput(f"{folder} must hold HAM10000_images*/ISIC_*.jpg, got none: unpack the archives there")
     if not masks:
-        raise BadInput(
-            f"{folder} must hold HAM10000_segmentations*/ISIC_*_segmentation.png: unpack the masks there"
-        )
+        raise BadInput(f"{folder} must hold HAM10000_segmentations*/ISIC_*_segmentation.png: unpack the masks there")
     files = []
     for path in pictures:
         row = rows.get(path.stem, {})
         diagnosis = row.get("dx", "")
         if diagnosis and diagnosis not in DIAGNOSES:
-            raise BadInput(
-                f"{METADATA}: dx of {path.stem} must be one of {', '.join(DIAGNOSES)}, got {diagnosis!r}"
-            )
+            raise BadInput(f"{METADATA}: dx of {path.stem} must be one of {', '.join(DIAGNOSES)}, got {diagnosis!r}")
         files.append(
             PictureFile(
                 id=identity(path, folder),

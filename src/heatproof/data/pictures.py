@@ -35,17 +35,13 @@ def open_picture(path: Path) -> Image.Image:
         if not path.is_file():
             raise BadInput(f"there is no file {path}")
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore"
-            )  # Pillow warns of oddities it copes with; what it cannot, it raises
+            warnings.simplefilter("ignore")  # Pillow warns of oddities it copes with; what it cannot, it raises
             with Image.open(path) as picture:
                 picture.load()
                 return _upright(picture)
     except BadInput:
         raise
-    except (
-        Exception
-    ) as error:  # decoders meet broken files in many ways (OSError, SyntaxError, struct.error, …)
+    except Exception as error:  # decoders meet broken files in many ways (OSError, SyntaxError, struct.error, …)
         raise BadInput(f"not a readable picture ({type(error).__name__}: {str(error)[:120]})") from error
 
 
@@ -84,9 +80,7 @@ def deep_grey(picture: Image.Image) -> Image.Image:
     full = 1.0 if picture.mode == "F" else 65535.0
     low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 0.0)
     if not (low >= 0 and high <= full):
-        raise BadInput(
-            f"grey values must lie in [0, {full:g}], got [{low:g}, {high:g}]: save it as 8 or 16 bits"
-        )
+        raise BadInput(f"grey values must lie in [0, {full:g}], got [{low:g}, {high:g}]: save it as 8 or 16 bits")
     return Image.fromarray(np.round(values * (255.0 / full)).astype(np.uint8))
 
 
@@ -95,9 +89,7 @@ def cut(width: int, height: int, view: View) -> Box:
     if view.resize is None:
         return 0.0, 0.0, float(width), float(height)
     if view.resize < view.size:
-        raise BadInput(
-            f"a view must resize to at least its size, got resize {view.resize} and size {view.size}"
-        )
+        raise BadInput(f"a view must resize to at least its size, got resize {view.resize} and size {view.size}")
     # As torchvision and timm do it: sides of the resized picture and the offset of the crop are whole pixels.
     short, long = view.resize, int(view.resize * max(width, height) / min(width, height))
     wide, high = (long, short) if width > height else (short, long)

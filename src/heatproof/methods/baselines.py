@@ -68,9 +68,7 @@ def _other(identity: str, names: tuple[str, ...], generator: torch.Generator) ->
     # An image must not be its own background: its path would have no length.
     others = [i for i, name in enumerate(names) if name != identity]
     if not others:
-        raise NotApplicable(
-            f"the background data set holds no image other than {identity!r}: give a larger one"
-        )
+        raise NotApplicable(f"the background data set holds no image other than {identity!r}: give a larger one")
     return others[int(torch.randint(len(others), (1,), generator=generator))]
 
 

@@ -143,9 +143,7 @@ def merges(model: Model, images: Images) -> Merges:
     runs = [linear for linear, _, _ in outputs]
     norms = [norm for _, norm in pairs]
     found = [
-        ([names[linear]], names[norm])
-        for linear, norm in pairs
-        if runs.count(linear) == 1 and norms.count(norm) == 1
+        ([names[linear]], names[norm]) for linear, norm in pairs if runs.count(linear) == 1 and norms.count(norm) == 1
     ]
     _check(model, images, found)
     _known[model.network] = found

@@ -60,9 +60,7 @@ def exact_shapley(n: int) -> Plan:
 def sampled_shapley(n: int, permutations: int, generator: Generator) -> Plan:
     """Marginal contributions along random orders and their reverses; every coalition serves all segments."""
     halves = torch.stack([torch.randperm(n, generator=generator) for _ in range(permutations // 2)])
-    orders = torch.stack([halves, n - 1 - halves], 1).flatten(
-        0, 1
-    )  # place of each player; pairs side by side
+    orders = torch.stack([halves, n - 1 - halves], 1).flatten(0, 1)  # place of each player; pairs side by side
     coalitions = orders[:, None, :] < torch.arange(n + 1)[None, :, None]
 
     def conclude(values: Tensor) -> Estimate:

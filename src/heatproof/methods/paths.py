@@ -21,9 +21,7 @@ def check_count(name: str, count: int) -> None:
         raise BadInput(f"{name} must be at least 1, got {count}")
 
 
-def sum_gradients(
-    model: Model, batch: Batch, points: Points, weights: Tensor, readout: Readout = "logit"
-) -> Tensor:
+def sum_gradients(model: Model, batch: Batch, points: Points, weights: Tensor, readout: Readout = "logit") -> Tensor:
     """Σ_k weights[k] · gradient at point k, per image: (B, C, H, W).
 
     Only one micro-batch of points exists at a time, however many there are; and an image's sum is added up in

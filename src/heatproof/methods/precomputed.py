@@ -43,9 +43,7 @@ class Precomputed:
         if values.ndim == 3:
             values = values.sum(0)
         if values.shape != size:
-            raise BadShape(
-                f"the map of {identity!r} in {self.path} must have shape {size}, got {values.shape}"
-            )
+            raise BadShape(f"the map of {identity!r} in {self.path} must have shape {size}, got {values.shape}")
         return torch.from_numpy(np.ascontiguousarray(values, dtype=np.float32))
 
     def _read(self, identity: str) -> NDArray[np.generic]:

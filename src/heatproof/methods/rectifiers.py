@@ -50,9 +50,7 @@ def rectified_gradient(model: Model, batch: Batch, rule: Rule, readout: Readout)
 
         return relu
 
-    def hardtanh(
-        values: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
-    ) -> Tensor:
+    def hardtanh(values: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
         if min_val != 0:
             return torch.nn.functional.hardtanh(values, min_val, max_val, inplace)
         return rectify(max_val)(values, inplace)

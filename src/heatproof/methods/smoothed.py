@@ -61,9 +61,7 @@ def noise_scale(model: Model, images: Images, amount: float, unit: Unit) -> Tens
     return images.new_full((1, 1, 1, 1), amount)
 
 
-def noisy_copies(
-    batch: Batch, scale: Tensor, draws: int, clamp: bool, rows: int
-) -> Iterator[tuple[list[int], Noisy]]:
+def noisy_copies(batch: Batch, scale: Tensor, draws: int, clamp: bool, rows: int) -> Iterator[tuple[list[int], Noisy]]:
     """Every image `draws` times with noise keyed by image, `rows` copies at a time, and whose they are."""
     generators = batch.generators("smoothgrad")
     shape = batch.images.shape[1:]
@@ -111,9 +109,7 @@ class Smoothed:
     def _ask(self, model: Model, batch: Batch) -> Tensor:
         # Duck-typed on purpose: squares and variances belong before the pooling where there is a before.
         inner = self.method
-        answer = (
-            inner.channels(model, batch) if isinstance(inner, ChannelWise) else inner(model, batch)[:, None]
-        )
+        answer = inner.channels(model, batch) if isinstance(inner, ChannelWise) else inner(model, batch)[:, None]
         return answer.detach()
 
     def __call__(self, model: Model, batch: Batch, /) -> Maps:

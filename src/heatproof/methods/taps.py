@@ -78,9 +78,7 @@ def tap(model: Model, batch: Batch, layer: str, readout: Readout) -> Tap:
                     )
                 (slopes,) = torch.autograd.grad(values.sum(), caught[0], allow_unused=True)
                 if slopes is None:
-                    raise NotApplicable(
-                        f"the answer does not depend on layer {layer!r}: name another as cam_layer"
-                    )
+                    raise NotApplicable(f"the answer does not depend on layer {layer!r}: name another as cam_layer")
                 count = len(images)
                 parts.append(Tap(caught[0].detach()[:count].clone(), slopes[:count].clone()))
     finally:

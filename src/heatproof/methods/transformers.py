@@ -174,9 +174,7 @@ class AttentionRollout:
 
     def __call__(self, model: Model, batch: Batch, /) -> Maps:
         if not attends(model, batch.images):
-            raise NotApplicable(
-                "attention_rollout needs a transformer, and this network has no attention over tokens"
-            )
+            raise NotApplicable("attention_rollout needs a transformer, and this network has no attention over tokens")
         size = engine.batch_size(model, batch.images, "forward")
         parts = [self._maps(model, part, size) for part in batch.images.split(size)]
         return torch.cat(parts)
@@ -187,18 +185,14 @@ class AttentionRollout:
 
         def seen(attention: Tensor) -> None:
             if len(attention.flatten(0, -3)) % size:
-                raise NotApplicable(
-                    "attention_rollout needs attention over all tokens, and this network's is windowed"
-                )
+                raise NotApplicable("attention_rollout needs attention over all tokens, and this network's is windowed")
             layers.append(fuse(attention.reshape(size, -1, *attention.shape[-2:]), self.heads))
 
         with torch.no_grad(), evaluating(model.network), watching(seen):
             model(images[rows].to(model.device))
         tokens = {layer.shape[-1] for layer in layers}
         if len(tokens) != 1:
-            raise NotApplicable(
-                f"attention_rollout needs the same tokens in every layer, got {sorted(tokens)}"
-            )
+            raise NotApplicable(f"attention_rollout needs the same tokens in every layer, got {sorted(tokens)}")
         first, height, width = grid(tokens.pop(), images)
         flow = rollout(layers, self.residual)[: len(images)]
         looked = flow[:, 0, first:] if first else flow.mean(1)

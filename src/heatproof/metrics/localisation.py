@@ -102,9 +102,7 @@ def area(grid: Tensor, curves: Tensor, normalised: bool) -> Scores:
     return total / (grid[-1] - grid[0]) if normalised else total
 
 
-def exact_auc_iou(
-    maps: Maps, regions: Keep, low: float = LOW, high: float = HIGH, normalised: bool = True
-) -> Scores:
+def exact_auc_iou(maps: Maps, regions: Keep, low: float = LOW, high: float = HIGH, normalised: bool = True) -> Scores:
     """The same area over every threshold from `low` to `high`: what ever finer trapezoids tend to."""
     _check(maps, regions)
     if not 0 <= low < high <= 1:

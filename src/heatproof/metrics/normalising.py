@@ -16,9 +16,7 @@ from heatproof.types import Maps
 
 Rule: TypeAlias = Literal["abs_p99", "abs_min_max", "positive", "positive_p99", "min_max", "rank"]
 RULES: tuple[Rule, ...] = get_args(Rule)
-Choice: TypeAlias = Literal[
-    "by_method", "abs_p99", "abs_min_max", "positive", "positive_p99", "min_max", "rank"
-]
+Choice: TypeAlias = Literal["by_method", "abs_p99", "abs_min_max", "positive", "positive_p99", "min_max", "rank"]
 
 Row: TypeAlias = NDArray[np.float64]
 

@@ -75,9 +75,7 @@ def relevance_mass(maps: Maps, regions: Keep) -> Scores:
     check_pair(maps, regions)
     heat, inside = maps.detach().cpu().double().flatten(1), regions.cpu().flatten(1)
     if bool((heat < 0).any()):
-        raise BadInput(
-            "relevance mass needs maps without negative values: take their positive part or magnitude"
-        )
+        raise BadInput("relevance mass needs maps without negative values: take their positive part or magnitude")
     mass = (heat * inside).sum(1) / heat.sum(1)  # 0 / 0 is NaN
     mass[~inside.any(1) | ~finite_rows(heat)] = torch.nan
     return mass

@@ -25,9 +25,7 @@ def regions_of(attribution: Attribution) -> Keep:
 def check_pair(maps: Maps, regions: Keep) -> None:
     """Raise `BadShape` unless these are (B, H, W) floating-point maps with bool regions of the same shape."""
     if maps.ndim != 3 or not maps.is_floating_point():
-        raise BadShape(
-            f"maps must be floating point (batch, height, width), got {tuple(maps.shape)} {maps.dtype}"
-        )
+        raise BadShape(f"maps must be floating point (batch, height, width), got {tuple(maps.shape)} {maps.dtype}")
     if regions.shape != maps.shape or regions.dtype != torch.bool:
         raise BadShape(
             f"regions must have the maps' shape {tuple(maps.shape)} and dtype bool, "

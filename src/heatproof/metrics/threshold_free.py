@@ -44,9 +44,7 @@ class Localisation:
     higher_is_better: ClassVar[bool] = True
     measures: ClassVar[Literal["localisation"]] = "localisation"
 
-    def scored(
-        self, attribution: Attribution, judged: Maps, values: Scores, curve: Curve | None = None
-    ) -> Scored:
+    def scored(self, attribution: Attribution, judged: Maps, values: Scores, curve: Curve | None = None) -> Scored:
         """Scores of the maps as judged, with a note where degenerate; none where a map is not finite."""
         finite = finite_rows(attribution.maps)
         notes = remarks(judged.where(finite[:, None, None], torch.nan), regions_of(attribution))

@@ -67,9 +67,7 @@ def removals(counts: tuple[int, ...], steps: Steps, points: int) -> Tensor:
     return torch.from_numpy(np.stack(padded) if padded else np.empty((0, 0), np.int64))
 
 
-def removal_curve(
-    game: Game, ranks: Tensor, removed: Tensor, ask: Callable[[Tensor], Tensor] | None = None
-) -> Curve:
+def removal_curve(game: Game, ranks: Tensor, removed: Tensor, ask: Callable[[Tensor], Tensor] | None = None) -> Curve:
     """x = the share of the picture's area that is gone, from 0 to exactly 1; y = what the game then says."""
     coalitions = ranks[:, None, :] >= removed[:, :, None]
     by_rank = torch.zeros_like(game.sizes).scatter_(1, ranks, game.sizes)

@@ -98,8 +98,7 @@ class PixelFlipping:
         setups = [self._setup(occlusion) for occlusion in self.occlusions()]
         return [
             Study(
-                models=models
-                or (["embedded:object"] if quick else ["embedded:object", "embedded:object_plain"]),
+                models=models or (["embedded:object"] if quick else ["embedded:object", "embedded:object_plain"]),
                 datasets=datasets or ["two_factor"],
                 methods=methods or self._methods(),
                 metrics=[metric for setup in setups for metric in setup.values()],

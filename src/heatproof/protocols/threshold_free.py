@@ -103,9 +103,7 @@ class ThresholdFree:
     def metrics(self) -> list[Metric]:
         """AUC-IoU under the chosen normalising rule and under every other, and what needs no rule at all."""
         main = AUCIoU(self.rule, self.thresholds, self.area)
-        others: list[Metric] = [
-            AUCIoU(rule, self.thresholds, self.area) for rule in RULES if rule != self.rule
-        ]
+        others: list[Metric] = [AUCIoU(rule, self.thresholds, self.area) for rule in RULES if rule != self.rule]
         free: list[Metric] = [
             ExactAUCIoU(self.rule, area=self.area),
             IoUByArea(),
@@ -114,9 +112,7 @@ class ThresholdFree:
         ]
         return [main, *free, PointingGame(), *others, RegionShare()]
 
-    def _study(
-        self, model: Model, datasets: list[Dataset], methods: Sequence[AnyMethod | str] | None
-    ) -> Study:
+    def _study(self, model: Model, datasets: list[Dataset], methods: Sequence[AnyMethod | str] | None) -> Study:
         temperature, told = self._temperature(model) if methods is None else (1.0, "methods were given")
         controls: list[AnyMethod] = [Random(), Edges(), Oracle()]
         return Study(

@@ -65,9 +65,7 @@ def data_uri(image: Image.Image, colours: int = 128) -> str:
 
 def _ramp(stops: Floats, strength: Floats) -> Floats:
     at = strength[..., 0] * (len(stops) - 1)
-    return np.stack(
-        [np.interp(at, np.arange(len(stops)), stops[:, channel]) for channel in range(3)], axis=-1
-    )
+    return np.stack([np.interp(at, np.arange(len(stops)), stops[:, channel]) for channel in range(3)], axis=-1)
 
 
 def _resized(picture: NDArray[np.uint8], side: int) -> Image.Image:
@@ -80,18 +78,14 @@ def _resized(picture: NDArray[np.uint8], side: int) -> Image.Image:
 def _outlined(pixels: Floats, region: NDArray[np.bool_]) -> None:
     """A white line just inside the region and a dark one just outside: visible on any colour."""
     height, width = pixels.shape[:2]
-    inside = (
-        np.asarray(Image.fromarray(np.asarray(region, dtype=np.uint8) * 255).resize((width, height))) > 127
-    )
+    inside = np.asarray(Image.fromarray(np.asarray(region, dtype=np.uint8) * 255).resize((width, height))) > 127
     pixels[inside & ~_eroded(inside)] = 255
     pixels[~inside & _eroded_outside(inside)] = 40
 
 
 def _eroded(inside: NDArray[np.bool_]) -> NDArray[np.bool_]:
     padded = np.pad(inside, 1, mode="edge")
-    kept: NDArray[np.bool_] = (
-        padded[:-2, 1:-1] & padded[2:, 1:-1] & padded[1:-1, :-2] & padded[1:-1, 2:] & inside
-    )
+    kept: NDArray[np.bool_] = padded[:-2, 1:-1] & padded[2:, 1:-1] & padded[1:-1, :-2] & padded[1:-1, 2:] & inside
     return kept
 
 

@@ -154,9 +154,7 @@ class Reading:
     @cached_property
     def _tables(self) -> dict[Panel, pd.DataFrame]:
         tables = {}
-        for (metric, dataset, model), part in self.scores.groupby(
-            ["metric", "dataset", "model"], observed=True
-        ):
+        for (metric, dataset, model), part in self.scores.groupby(["metric", "dataset", "model"], observed=True):
             valid = part.loc[part["status"] == "ok", ["image", "method", "value"]]
             valid = valid.drop_duplicates(["image", "method"], keep="last")
             table = valid.set_index(["image", "method"])["value"].astype(float).unstack("method")
@@ -180,9 +178,7 @@ class Reading:
         return {panel: self._standing(panel) for panel in self.panels}
 
     def _standing(self, panel: Panel) -> Standing:
-        nothing = pd.DataFrame(
-            columns=["method", "n", "mean", "low", "high", "rank", "rank_low", "rank_high"]
-        )
+        nothing = pd.DataFrame(columns=["method", "n", "mean", "low", "high", "rank", "rank_low", "rank_high"])
         try:
             table = self.run.ranking(panel.metric, model=panel.model, dataset=panel.dataset).table
         except HeatproofError as error:

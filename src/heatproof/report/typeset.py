@@ -85,9 +85,7 @@ def emphasised(sentence: str, words: Iterable[str]) -> str:
         return escape(sentence)
     pattern = r"(?<![\w.])(" + "|".join(re.escape(word) for word in wanted) + r")(?!\w)"
     pieces = re.split(pattern, sentence)
-    return "".join(
-        f"<strong>{escape(piece)}</strong>" if at % 2 else escape(piece) for at, piece in enumerate(pieces)
-    )
+    return "".join(f"<strong>{escape(piece)}</strong>" if at % 2 else escape(piece) for at, piece in enumerate(pieces))
 
 
 def link_or_text(text: str) -> str:

@@ -146,9 +146,7 @@ def paired_difference(
     a, b = scored(first), scored(second)
     if a.shape != b.shape:
         raise BadInput(f"paired scores must cover the same images, got shapes {a.shape} and {b.shape}.")
-    return interval(
-        a - b, statistic, level=level, resamples=resamples, seed=seed, kind=kind, clusters=clusters
-    )
+    return interval(a - b, statistic, level=level, resamples=resamples, seed=seed, kind=kind, clusters=clusters)
 
 
 def cluster_index(ids: ArrayLike, n: int) -> NDArray[np.int64]:

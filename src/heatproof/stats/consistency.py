@@ -33,9 +33,7 @@ class Rankings:
     distinct: int
     reference: Names
     reference_count: int  # setups that have exactly the reference ranking
-    deviation: tuple[
-        tuple[int, ...], ...
-    ]  # per setup, |rank here - rank in the reference| at each reference place
+    deviation: tuple[tuple[int, ...], ...]  # per setup, |rank here - rank in the reference| at each reference place
     ndcg: tuple[float, ...]
     tied_setups: int  # setups in which two methods score exactly the same (then ordered by name)
 
@@ -91,9 +89,7 @@ class Consistency:
             "n_setups": self.n_setups,
             "distinct_rankings": {m: self.rankings[m].distinct for m in MEASURES},
             "reference_ranking": list(self.rankings["srg"].reference),
-            "variance": {
-                method: {k: _plain(v) for k, v in row.items()} for method, row in self.variance.items()
-            },
+            "variance": {method: {k: _plain(v) for k, v in row.items()} for method, row in self.variance.items()},
             "separation_vs_r_oms": {m: _plain(self.separation_vs_r_oms[m]) for m in MEASURES},
             "ndcg_vs": {name: _association(a) for name, a in self.ndcg_vs.items()},
             "rankings": {m: _rankings_of(self.rankings[m], self.setups) for m in MEASURES},
@@ -158,8 +154,7 @@ def _rankings(values: FloatArray, methods: Names, measure: Measure, lists: Lists
     reference, count = reference_ranking(by_setup)
     worst_first = lists == "paper" and measure != "mif"
     deviation = tuple(
-        tuple(abs(ranking.index(name) - place) for place, name in enumerate(reference))
-        for ranking in by_setup
+        tuple(abs(ranking.index(name) - place) for place, name in enumerate(reference)) for ranking in by_setup
     )
     return Rankings(
         tuple(by_setup),
@@ -196,9 +191,7 @@ def _separation(values: FloatArray) -> FloatArray:
 def _associations(scores: Scores, rankings: dict[Measure, Rankings]) -> dict[str, Association]:
     quality = {m: np.array(rankings[m].ndcg) for m in MEASURES}
     found = {
-        "r_oms": Association(
-            {m: correlation(quality[m], scores.r_oms, "spearman") for m in MEASURES}, False, None
-        )
+        "r_oms": Association({m: correlation(quality[m], scores.r_oms, "spearman") for m in MEASURES}, False, None)
     }
     for column in scores.setup_columns:
         values = pd.Series([setup[column] for setup in scores.setups])
@@ -209,9 +202,7 @@ def _associations(scores: Scores, rankings: dict[Measure, Rankings]) -> dict[str
             continue
         labels = [str(v) for v in values]
         best = {m: best_ordering(labels, quality[m]) for m in MEASURES}
-        found[column] = Association(
-            {m: best[m].rho for m in MEASURES}, True, {m: best[m].ordering for m in MEASURES}
-        )
+        found[column] = Association({m: best[m].rho for m in MEASURES}, True, {m: best[m].ordering for m in MEASURES})
     return found
 
 
@@ -225,9 +216,7 @@ def _order_dependent(values: FloatArray, methods: Names, measure: Measure) -> li
             a, b = (i, j) if ahead >= behind else (j, i)
             tied = len(difference) - ahead - behind
             found.append(
-                OrderDependentPair(
-                    measure, methods[a], methods[b], max(ahead, behind), min(ahead, behind), tied
-                )
+                OrderDependentPair(measure, methods[a], methods[b], max(ahead, behind), min(ahead, behind), tied)
             )
     return found
 

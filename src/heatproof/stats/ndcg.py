@@ -30,9 +30,7 @@ def ndcg(ranking: Sequence[str], reference: Sequence[str]) -> float:
     place in the reference), and the sum is divided by that of equal lists.
     """
     if sorted(ranking) != sorted(reference) or len(set(reference)) != len(reference):
-        raise BadInput(
-            f"rankings must hold the same methods once each, got {list(ranking)} and {list(reference)}."
-        )
+        raise BadInput(f"rankings must hold the same methods once each, got {list(ranking)} and {list(reference)}.")
     n = len(reference)
     gain = {name: n - place for place, name in enumerate(ranking)}
     discount = 1 / np.log2(2 + np.arange(n))

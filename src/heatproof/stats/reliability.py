@@ -138,9 +138,7 @@ def weighted_alpha(ranks: FloatArray, mosaic_weights: FloatArray) -> FloatArray:
         expected = margin[:, :, None] * margin[:, None, :] - _diagonal(own_margin)
         expected /= ((total**2 - own_margin.sum(-1)) / total)[:, None, None]
         distance = _ordinal_distance(margin)
-        return np.asarray(
-            1 - (observed * distance).sum((1, 2)) / (expected * distance).sum((1, 2)), dtype=np.float64
-        )
+        return np.asarray(1 - (observed * distance).sum((1, 2)) / (expected * distance).sum((1, 2)), dtype=np.float64)
 
 
 def spearman_matrix(table: pd.DataFrame) -> InterMethod:
@@ -179,9 +177,7 @@ def agreement(tables: Mapping[str, pd.DataFrame], *, higher_is_better: bool = Tr
     for name, part in parts.items():
         lacking = [m for m in methods if m not in part.table.columns]
         if lacking:
-            raise BadInput(
-                f"all data sets must score the same methods, but {name} lacks {', '.join(lacking)}."
-            )
+            raise BadInput(f"all data sets must score the same methods, but {name} lacks {', '.join(lacking)}.")
     ranks = {
         by: pd.DataFrame(
             [rank(part.table[methods].agg(by).to_numpy(), higher_is_better) for part in parts.values()],
@@ -202,9 +198,7 @@ def _ranked(scores: ArrayLike) -> FloatArray:
         raise BadInput(f"scores must be (mosaics, at least 2 methods), got shape {values.shape}.")
     ranks = rank(values[(~np.isnan(values)).sum(axis=1) >= 2])
     if len(ranks) < 2:
-        raise BadInput(
-            f"alpha needs two mosaics that rank at least two methods, got {len(ranks)} of {len(values)}."
-        )
+        raise BadInput(f"alpha needs two mosaics that rank at least two methods, got {len(ranks)} of {len(values)}.")
     judged = ranks[:, (~np.isnan(ranks)).sum(axis=0) >= 2]  # one judgment of a method has no pair
     if len(np.unique(judged[~np.isnan(judged)])) < 2:
         raise BadInput("alpha is undefined: the mosaics share no methods, or tie all that they share.")

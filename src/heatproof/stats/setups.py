@@ -62,25 +62,17 @@ def _no_holes(rows: pd.DataFrame, setup_columns: list[str]) -> None:
     for column in ("method", *setup_columns):
         lines = rows.index[rows[column].isna()]
         if len(lines):
-            raise BadInput(
-                f"column {column} is empty in {_some(f'row {i + 1}' for i in lines)}: fill or remove them."
-            )
+            raise BadInput(f"column {column} is empty in {_some(f'row {i + 1}' for i in lines)}: fill or remove them.")
     for column in (m for m in MEASURED if m in rows.columns):
         numbers = pd.to_numeric(rows[column], errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
         holes = rows.loc[~np.isfinite(numbers)]
         if len(holes):
-            where = _some(
-                f"{row['method']} in {_name(row, setup_columns)}" for row in holes.to_dict("records")
-            )
-            raise BadInput(
-                f"{column} must be a number everywhere; it is missing for {where}: measure or remove them."
-            )
+            where = _some(f"{row['method']} in {_name(row, setup_columns)}" for row in holes.to_dict("records"))
+            raise BadInput(f"{column} must be a number everywhere; it is missing for {where}: measure or remove them.")
 
 
 def _no_doubles(rows: pd.DataFrame, setup_columns: list[str]) -> None:
-    doubled = rows.loc[rows.duplicated([*setup_columns, "method"])].drop_duplicates(
-        [*setup_columns, "method"]
-    )
+    doubled = rows.loc[rows.duplicated([*setup_columns, "method"])].drop_duplicates([*setup_columns, "method"])
     if len(doubled):
         where = _some(f"{row['method']} in {_name(row, setup_columns)}" for row in doubled.to_dict("records"))
         raise BadInput(f"there must be one row per setup and method; several exist for {where}.")
@@ -94,11 +86,7 @@ def _same_methods(rows: pd.DataFrame, setup_columns: list[str], methods: tuple[s
             lacking.append(f"{_name(group.iloc[0].to_dict(), setup_columns)} lacks {', '.join(gone)}")
     if lacking:
         loners = [c for c in setup_columns if len(rows) > 1 and rows[c].is_unique]
-        hint = (
-            f" Column {loners[0]} differs in every row: if it is no part of the setup, remove it."
-            if loners
-            else ""
-        )
+        hint = f" Column {loners[0]} differs in every row: if it is no part of the setup, remove it." if loners else ""
         raise BadInput(f"all setups must have the same methods, but {_some(lacking, '; ')}.{hint}")
 
 
@@ -108,26 +96,18 @@ def _arrange(
     numbered = rows.merge(setups.assign(_setup=range(len(setups))), on=setup_columns, how="left")
     square = np.full((len(setups), len(methods)), np.nan)
     column = [methods.index(m) for m in numbered["method"]]
-    square[numbered["_setup"].to_numpy(), column] = pd.to_numeric(numbered[measure]).to_numpy(
-        dtype=np.float64
-    )
+    square[numbered["_setup"].to_numpy(), column] = pd.to_numeric(numbered[measure]).to_numpy(dtype=np.float64)
     return square
 
 
-def _r_oms(
-    square: dict[str, FloatArray], setups: pd.DataFrame, methods: tuple[str, ...], random: str
-) -> FloatArray:
+def _r_oms(square: dict[str, FloatArray], setups: pd.DataFrame, methods: tuple[str, ...], random: str) -> FloatArray:
     if "r_oms" in square:
         values = square["r_oms"]
         uneven = np.flatnonzero(np.ptp(values, axis=1) > 1e-9)
         if len(uneven):
             records = setups.to_dict("records")
-            where = _some(
-                _name({str(k): v for k, v in records[i].items()}, list(setups.columns)) for i in uneven
-            )
-            raise BadInput(
-                f"r_oms belongs to the setup and must be equal for all its methods; it differs in {where}."
-            )
+            where = _some(_name({str(k): v for k, v in records[i].items()}, list(setups.columns)) for i in uneven)
+            raise BadInput(f"r_oms belongs to the setup and must be equal for all its methods; it differs in {where}.")
         return np.asarray(values[:, 0], dtype=np.float64)
     if random not in methods:
         raise BadInput(f"R-OMS is unknown: add a column r_oms, or rows of a method called {random!r}.")

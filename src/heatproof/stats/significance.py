@@ -126,9 +126,7 @@ def signed_rank(first: ArrayLike, second: ArrayLike) -> SignedRank:
     ranks = stats.rankdata(np.abs(moved))
     effect = float((np.sign(moved) * ranks).sum() / ranks.sum())
     p = min(float(test.pvalue), 1.0)
-    return SignedRank(
-        float(test.statistic), p, n, int(missing.sum()), n_zero, smallest_p(len(moved)), centre, effect
-    )
+    return SignedRank(float(test.statistic), p, n, int(missing.sum()), n_zero, smallest_p(len(moved)), centre, effect)
 
 
 def holm(p: ArrayLike) -> FloatArray:
@@ -198,9 +196,7 @@ def critical_difference(
     part = complete(table)
     n, k = part.table.shape
     if k < 3 or n < 2:
-        raise BadInput(
-            f"Friedman's test needs at least 3 methods and 2 images that all of them have, got {k} and {n}."
-        )
+        raise BadInput(f"Friedman's test needs at least 3 methods and 2 images that all of them have, got {k} and {n}.")
     ranks = rank(part.table.to_numpy(), higher_is_better)
     if (ranks == ranks[:, :1]).all():  # every image ties every method: scipy divides by zero
         statistic, p = 0.0, 1.0
@@ -242,9 +238,7 @@ def _groups(names: tuple[str, ...], ranks: FloatArray, gap: float) -> tuple[tupl
     return tuple(names[start:end] for start, end in runs)
 
 
-def _mean_limits(
-    differences: FloatArray, level: float, resamples: int, seed: int
-) -> tuple[FloatArray, FloatArray]:
+def _mean_limits(differences: FloatArray, level: float, resamples: int, seed: int) -> tuple[FloatArray, FloatArray]:
     enough = (~np.isnan(differences)).sum(axis=0) >= 2
     low = np.full(differences.shape[1], np.nan)
     high = low.copy()

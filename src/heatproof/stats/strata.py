@@ -69,9 +69,7 @@ def by_stratum(
     """Tidy: method, stratum, n, missing, mean, sd (ddof 1), low, high; an empty stratum keeps its row."""
     scores = check_table(table)
     if len(scores) != len(strata.members):
-        raise BadInput(
-            f"scores and strata must cover the same images, got {len(scores)} and {len(strata.members)}."
-        )
+        raise BadInput(f"scores and strata must cover the same images, got {len(scores)} and {len(strata.members)}.")
     members = np.array(strata.members)
     rows = []
     for method in scores.columns:
@@ -80,9 +78,7 @@ def by_stratum(
             found = values[~np.isnan(values)]
             bounds = interval(values, level=level, resamples=resamples, seed=seed)
             sd = float(found.std(ddof=1)) if len(found) > 1 else float("nan")
-            rows.append(
-                (method, name, bounds.n, bounds.missing, bounds.estimate, sd, bounds.low, bounds.high)
-            )
+            rows.append((method, name, bounds.n, bounds.missing, bounds.estimate, sd, bounds.low, bounds.high))
     return pd.DataFrame(rows, columns=["method", "stratum", "n", "missing", "mean", "sd", "low", "high"])
 
 
@@ -91,9 +87,7 @@ def gain(stratified: pd.DataFrame, lowest: str = "small", highest: str = "large"
     means = stratified.pivot(index="method", columns="stratum", values="mean")
     absent = [s for s in (lowest, highest) if s not in means.columns]
     if absent:
-        raise BadInput(
-            f"no stratum is called {', '.join(absent)}; there are {', '.join(map(str, means.columns))}."
-        )
+        raise BadInput(f"no stratum is called {', '.join(absent)}; there are {', '.join(map(str, means.columns))}.")
     return (means[highest] / means[lowest] - 1).rename("gain")
 
 
@@ -102,9 +96,7 @@ def _sizes(sizes: ArrayLike) -> FloatArray:
     if values.ndim != 1 or not len(values):
         raise BadInput(f"sizes must be one number per image, got shape {values.shape}.")
     if np.isnan(values).any():
-        raise BadInput(
-            f"every image needs a size, got {int(np.isnan(values).sum())} missing: leave those images out."
-        )
+        raise BadInput(f"every image needs a size, got {int(np.isnan(values).sum())} missing: leave those images out.")
     return values
 
 

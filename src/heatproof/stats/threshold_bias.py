@@ -169,8 +169,6 @@ def _pairs(
 
 def _column(thresholds: Sequence[float], wanted: float) -> int:
     nearest = int(np.argmin(np.abs(np.asarray(thresholds, dtype=np.float64) - wanted)))
-    if (
-        abs(float(thresholds[nearest]) - wanted) > 1e-6
-    ):  # thresholds are held in float32, where 0.3 is not 0.3
+    if abs(float(thresholds[nearest]) - wanted) > 1e-6:  # thresholds are held in float32, where 0.3 is not 0.3
         raise BadInput(f"{wanted} is not among the thresholds {', '.join(f'{t:g}' for t in thresholds)}.")
     return nearest

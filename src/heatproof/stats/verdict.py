@@ -159,9 +159,7 @@ def _left_out(unscored: tuple[str, ...], dropped: int, n: int) -> list[str]:
         said.append(f"{_list(list(unscored))} {verb} not compared.")
     if dropped:
         verb = "lacks" if dropped == 1 else "lack"
-        said.append(
-            f"{dropped} of {_images(n)} {verb} a score from some method: each pair uses the images it has."
-        )
+        said.append(f"{dropped} of {_images(n)} {verb} a score from some method: each pair uses the images it has.")
     return said
 
 

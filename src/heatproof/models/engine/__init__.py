@@ -11,6 +11,7 @@ from heatproof.models.engine.device import pick
 from heatproof.models.engine.passes import batch_size, forward, gradient
 from heatproof.models.engine.plan import Kind
 from heatproof.models.engine.setting import Settings, configure, current, settings
+from heatproof.models.engine.threads import threads_for
 
 __all__ = [
     "Choice",
@@ -25,5 +26,6 @@ __all__ = [
     "gradient",
     "pick",
     "settings",
+    "threads_for",
     "use",
 ]

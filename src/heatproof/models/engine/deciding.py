@@ -48,12 +48,8 @@ def _for_gradients(model: Model, probe: Images, measured: bool) -> Choice:
 
     if not measured:
         return Choice("untouched", "contiguous", DEFAULT_SIZE)
-    size = measure.best_size(
-        measure.climb(passes, measure.sizes(model.device), model.device, GRADIENT_BUDGET)
-    )
-    return Choice(
-        "untouched", "contiguous", _standing_alone(lambda rows: passes(len(rows), rows), probe, size)
-    )
+    size = measure.best_size(measure.climb(passes, measure.sizes(model.device), model.device, GRADIENT_BUDGET))
+    return Choice("untouched", "contiguous", _standing_alone(lambda rows: passes(len(rows), rows), probe, size))
 
 
 def _for_forwards(model: Model, probe: Images, settings: Settings, measured: bool) -> Choice:

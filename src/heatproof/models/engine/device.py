@@ -21,9 +21,7 @@ def pick(wish: str = "auto") -> torch.device:
     if kind == "cuda" and not torch.cuda.is_available():
         raise BadInput("device 'cuda' was asked for, but torch sees no CUDA device here: use auto or cpu")
     if kind == "cuda" and index and int(index) >= torch.cuda.device_count():
-        raise BadInput(
-            f"device {wish!r} was asked for, but there are {torch.cuda.device_count()} CUDA devices"
-        )
+        raise BadInput(f"device {wish!r} was asked for, but there are {torch.cuda.device_count()} CUDA devices")
     if kind == "mps" and not torch.backends.mps.is_available():
         raise BadInput("device 'mps' was asked for, but torch sees no Apple GPU here: use auto or cpu")
     return torch.device(wish)

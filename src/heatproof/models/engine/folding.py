@@ -65,9 +65,7 @@ def _fold(graph: fx.GraphModule, node: fx.Node, number: int) -> bool:
         graph.register_buffer(name, value)
     with graph.graph.inserting_before(node):
         constants = tuple(graph.graph.get_attr(name) for name in names)
-        both = graph.graph.call_function(
-            convolution.function, (convolution.source, *constants, *convolution.rest)
-        )
+        both = graph.graph.call_function(convolution.function, (convolution.source, *constants, *convolution.rest))
     node.replace_all_uses_with(both)
     graph.graph.erase_node(node)
     graph.graph.erase_node(scaling.source)
@@ -143,9 +141,7 @@ def _scaling(graph: fx.GraphModule, node: fx.Node) -> Scaling | None:
         source = node.args[0]
         if module.running_mean is None or module.running_var is None or not isinstance(source, fx.Node):
             return None
-        return _scaled(
-            source, module.running_mean, module.running_var, module.weight, module.bias, module.eps
-        )
+        return _scaled(source, module.running_mean, module.running_var, module.weight, module.bias, module.eps)
     if node.op == "call_function" and node.target is F.batch_norm:
         names = ("input", "running_mean", "running_var", "weight", "bias", "training", "momentum", "eps")
         defaults = {"weight": None, "bias": None, "training": False, "momentum": 0.1, "eps": 1e-5}
@@ -153,9 +149,7 @@ def _scaling(graph: fx.GraphModule, node: fx.Node) -> Scaling | None:
         if found is None or found["training"] is not False or not isinstance(found["input"], fx.Node):
             return None
         mean, variance, weight, bias = (_constant(graph, found[name]) for name in names[1:5])
-        unknown = (weight is None and found["weight"] is not None) or (
-            bias is None and found["bias"] is not None
-        )
+        unknown = (weight is None and found["weight"] is not None) or (bias is None and found["bias"] is not None)
         if mean is None or variance is None or unknown or not isinstance(found["eps"], float):
             return None
         return _scaled(found["input"], mean, variance, weight, bias, found["eps"])

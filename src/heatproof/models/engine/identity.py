@@ -43,9 +43,7 @@ def pulse(network: nn.Module) -> Pulse:
 def architecture(network: nn.Module) -> str:
     """A hash of layers, shapes and code, without the weights: networks that cost the same."""
     digest = hashlib.sha256(repr(network).encode())
-    for kind in sorted(
-        {type(module) for module in network.modules()}, key=lambda k: (k.__module__, k.__qualname__)
-    ):
+    for kind in sorted({type(module) for module in network.modules()}, key=lambda k: (k.__module__, k.__qualname__)):
         digest.update(f"{kind.__module__}.{kind.__qualname__}".encode())
         if not kind.__module__.startswith("torch.nn"):  # torch's own change with its version
             _code(digest, getattr(kind.forward, "__code__", None))

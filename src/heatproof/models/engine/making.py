@@ -31,9 +31,7 @@ def copied(network: nn.Module) -> tuple[Literal["folded", "eager"], nn.Module] |
         return None
 
 
-def checked_runner(
-    model: Model, shape: Sequence[int], choice: Choice, precision: Precision
-) -> tuple[Way, Runner]:
+def checked_runner(model: Model, shape: Sequence[int], choice: Choice, precision: Precision) -> tuple[Way, Runner]:
     """The chosen back-end, or the next simpler one whose logits are the network's own, with a note."""
     probe = vetting.pictures(shape, choice.size)
     try:
@@ -51,9 +49,7 @@ def checked_runner(
             if precision != "full" or vetting.close(logits, wanted):
                 return backend, run
             reason = "its logits differ from the network's"
-        except (
-            Exception
-        ) as error:  # exporters and compilers meet a stranger's network: anything may be raised
+        except Exception as error:  # exporters and compilers meet a stranger's network: anything may be raised
             reason = brief(error)
         log.warning("%s: %s is not used: %s", model.name, backend, reason)
     return "untouched", untouched(model.network)

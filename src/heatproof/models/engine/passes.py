@@ -34,9 +34,7 @@ def forward(model: Model, images: Images) -> Logits:
         way = _smaller(model, way)  # outside the except: the traceback holds the memory
 
 
-def gradient(
-    model: Model, images: Images, targets: Tensor, readout: Readout = "logit"
-) -> tuple[Tensor, Tensor]:
+def gradient(model: Model, images: Images, targets: Tensor, readout: Readout = "logit") -> tuple[Tensor, Tensor]:
     """Input gradients (B, C, H, W) of what the model says about each target, and the values (B,) themselves.
 
     Runs eagerly on `model.network` itself, so hooks on its layers take part; they meet micro-batches of
@@ -44,9 +42,7 @@ def gradient(
     """
     _check(images)
     if targets.shape != (len(images),) or targets.dtype != torch.int64:
-        raise BadShape(
-            f"targets must be {len(images)} int64 class indices, got {tuple(targets.shape)} {targets.dtype}"
-        )
+        raise BadShape(f"targets must be {len(images)} int64 class indices, got {tuple(targets.shape)} {targets.dtype}")
     way = plan(model, images.shape[1:], "gradient")
     if not len(images):
         return torch.zeros_like(images), torch.zeros(0, dtype=model.dtype, device=images.device)
@@ -71,9 +67,7 @@ def _forward(model: Model, images: Images, way: Plan) -> Logits:
     return logits.to(images.device).clone()  # a copy made out here may take part in autograd
 
 
-def _gradient(
-    model: Model, images: Images, targets: Tensor, readout: Readout, way: Plan
-) -> tuple[Tensor, Tensor]:
+def _gradient(model: Model, images: Images, targets: Tensor, readout: Readout, way: Plan) -> tuple[Tensor, Tensor]:
     size = way.choice.size
     gradients, values = [], []
     for rows, aims in zip(torch.split(images, size), torch.split(targets, size), strict=True):
@@ -99,9 +93,7 @@ def _check_targets(model: Model, targets: Tensor, logits: Logits) -> None:
         )
     low, high = (int(v) for v in torch.aminmax(targets))
     if low < 0 or high >= logits.shape[1]:
-        raise BadInput(
-            f"targets must be classes 0 … {logits.shape[1] - 1} of model {model.name!r}, got {low} … {high}"
-        )
+        raise BadInput(f"targets must be classes 0 … {logits.shape[1] - 1} of model {model.name!r}, got {low} … {high}")
 
 
 def _check(images: Images) -> None:

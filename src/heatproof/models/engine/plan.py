@@ -92,9 +92,7 @@ def _forward_runner(
     key = (choice.backend, choice.layout, settings.precision, tuple(shape), torch.get_num_threads())
     if key not in runners:
         backend, runners[key] = checked_runner(model, shape, choice, settings.precision)
-        if (
-            backend != choice.backend
-        ):  # for the record: these weights are run otherwise than the question says
+        if backend != choice.backend:  # for the record: these weights are run otherwise than the question says
             told = f"{question} | weights {weights(model.network)}"
             remember(told, replace(choice, backend=backend), keep=False)
     return runners[key]

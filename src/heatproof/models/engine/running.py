@@ -23,11 +23,7 @@ def eager(network: nn.Module, layout: Layout, precision: Precision = "full") -> 
     network = network.to(memory_format=memory)  # type: ignore[call-overload]
 
     def run(normalised: Tensor) -> Any:
-        low = (
-            torch.autocast(normalised.device.type, torch.bfloat16)
-            if precision == "bfloat16"
-            else nullcontext()
-        )
+        low = torch.autocast(normalised.device.type, torch.bfloat16) if precision == "bfloat16" else nullcontext()
         with low:
             return network(normalised.contiguous(memory_format=memory))
 

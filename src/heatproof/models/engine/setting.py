@@ -24,9 +24,7 @@ class Settings:
     def __post_init__(self) -> None:
         for name, kind in (("backend", Backend), ("precision", Precision)):
             if getattr(self, name) not in get_args(kind):
-                raise BadInput(
-                    f"{name} must be one of {', '.join(get_args(kind))}, got {getattr(self, name)!r}"
-                )
+                raise BadInput(f"{name} must be one of {', '.join(get_args(kind))}, got {getattr(self, name)!r}")
 
 
 _current = Settings()  # of the process, not of a thread: worker threads must run passes as their run does

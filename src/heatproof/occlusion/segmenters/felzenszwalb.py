@@ -28,6 +28,4 @@ class Felzenszwalb:
         pictures = images.permute(0, 2, 3, 1).double().cpu().numpy()
         cut = [felzenszwalb(picture, self.scale, self.sigma, self.min_size) for picture in pictures]
         labels = [relabelled(one) for one in cut]
-        return (
-            torch.stack(labels).to(images.device) if labels else images.new_zeros(0, *images.shape[2:]).long()
-        )
+        return torch.stack(labels).to(images.device) if labels else images.new_zeros(0, *images.shape[2:]).long()

@@ -60,18 +60,14 @@ class FromFile:
 
     def for_batch(self, batch: Batch, /) -> Segments:
         if not self.path:
-            raise NotApplicable(
-                "segmenter from_file needs path, a folder or .npz file of label maps, and got none"
-            )
+            raise NotApplicable("segmenter from_file needs path, a folder or .npz file of label maps, and got none")
         shape = tuple(batch.images.shape[2:])
         rows = []
         for identity in batch.ids:
             labels = self._labels(identity)
             if labels.shape != shape or not np.issubdtype(labels.dtype, np.integer):
                 got = f"{labels.shape} {labels.dtype}"
-                raise BadShape(
-                    f"label map of {identity!r} in {self.path} must be integers of shape {shape}, got {got}"
-                )
+                raise BadShape(f"label map of {identity!r} in {self.path} must be integers of shape {shape}, got {got}")
             rows.append(relabelled(labels))
         return torch.stack(rows)
 
@@ -84,14 +80,8 @@ class FromFile:
         else:
             for path in (place / f"{identity}.npy", place / f"{identity}.png"):
                 if path.is_file():
-                    return np.asarray(
-                        np.load(path, allow_pickle=False) if path.suffix == ".npy" else Image.open(path)
-                    )
-        raise BadInput(
-            f"there is no label map of image {identity!r} in {place}: add {identity}.npy, or leave it out"
-        )
+                    return np.asarray(np.load(path, allow_pickle=False) if path.suffix == ".npy" else Image.open(path))
+        raise BadInput(f"there is no label map of image {identity!r} in {place}: add {identity}.npy, or leave it out")
 
     def __call__(self, images: Images, /) -> Segments:
-        raise NotApplicable(
-            "segmenter from_file looks label maps up by image id, which pictures alone do not have"
-        )
+        raise NotApplicable("segmenter from_file looks label maps up by image id, which pictures alone do not have")

@@ -25,9 +25,7 @@ def _generator(checkpoint: str, network: str) -> Any:
             "pip install git+https://github.com/facebookresearch/segment-anything"
         ) from error
     if not Path(checkpoint).is_file():
-        raise BadInput(
-            f"there is no Segment-Anything checkpoint {checkpoint}: download one, e.g. sam_vit_b_01ec64.pth"
-        )
+        raise BadInput(f"there is no Segment-Anything checkpoint {checkpoint}: download one, e.g. sam_vit_b_01ec64.pth")
     if network not in segment_anything.sam_model_registry:
         known = ", ".join(sorted(segment_anything.sam_model_registry))
         raise BadInput(f"network of Segment-Anything must be one of {known}, got {network!r}")
@@ -48,13 +46,9 @@ class SegmentAnything:
 
     def __call__(self, images: Images, /) -> Segments:
         if not self.checkpoint:
-            raise NotApplicable(
-                "segmenter segment_anything needs checkpoint, the path of its weights, and got none"
-            )
+            raise NotApplicable("segmenter segment_anything needs checkpoint, the path of its weights, and got none")
         generator = _generator(self.checkpoint, self.network)
         shape = (images.shape[2], images.shape[3])
         pictures = (images.expand(-1, 3, -1, -1) * 255).round().byte().permute(0, 2, 3, 1).cpu().numpy()
-        cut = [
-            labels_of([found["segmentation"] for found in generator.generate(one)], shape) for one in pictures
-        ]
+        cut = [labels_of([found["segmentation"] for found in generator.generate(one)], shape) for one in pictures]
         return torch.stack([torch.from_numpy(labels) for labels in cut]).to(images.device)

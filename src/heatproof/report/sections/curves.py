@@ -36,9 +36,7 @@ def curves(reading: Reading) -> str | None:
         return None
     grouped = {
         Panel(str(metric), str(dataset), str(model)): part
-        for (metric, dataset, model), part in reading.curves.groupby(
-            ["metric", "dataset", "model"], observed=True
-        )
+        for (metric, dataset, model), part in reading.curves.groupby(["metric", "dataset", "model"], observed=True)
     }
     pieces = []
     met = dict.fromkeys([*reading.metrics, *sorted({panel.metric for panel in grouped})])
@@ -51,9 +49,7 @@ def curves(reading: Reading) -> str | None:
         if charts:
             body = f'<div class="metric">{metric_heading(reading, metric)}{small_multiples(charts)}</div>'
             pieces.append((metric, body))
-    lead = (
-        "Mean over images; bands are 95&nbsp;% bootstrap intervals over images. Controls are grey and dashed."
-    )
+    lead = "Mean over images; bands are 95&nbsp;% bootstrap intervals over images. Controls are grey and dashed."
     return section("curves", "Curves", lead, unfolding(pieces, SHOWN))
 
 
@@ -88,10 +84,7 @@ Floats = NDArray[np.float64]
 
 def mean_curve(xs: Sequence[Any], ys: Sequence[Any]) -> tuple[Floats, Floats, Floats, Floats] | None:
     """x, mean, low, high over images; curves on different x are read off on one grid over their range."""
-    pairs = [
-        (np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64))
-        for x, y in zip(xs, ys, strict=True)
-    ]
+    pairs = [(np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)) for x, y in zip(xs, ys, strict=True)]
     pairs = [(x, y) for x, y in pairs if x.size > 1 and x.shape == y.shape and np.isfinite(x).all()]
     if not pairs:
         return None

@@ -27,13 +27,9 @@ def missing(reading: Reading) -> str | None:
     if not len(holes):
         return section("missing", "What is missing", "Nothing: every score that was asked for is there.", "")
     kinds = holes["status"].value_counts()
-    told = listed(
-        [f"<strong>{count(int(times))}</strong> {escape(_plain(kind))}" for kind, times in kinds.items()]
-    )
+    told = listed([f"<strong>{count(int(times))}</strong> {escape(_plain(kind))}" for kind, times in kinds.items()])
     lead = f"Of {counted(len(scores), 'score')}, {told}. Nothing missing was counted as zero."
-    grouped = holes.assign(note=holes["note"].fillna("").astype(str)).groupby(
-        ["status", "note"], observed=True
-    )
+    grouped = holes.assign(note=holes["note"].fillna("").astype(str)).groupby(["status", "note"], observed=True)
     summary = grouped.agg(
         times=("image", "size"),
         methods=("method", lambda names: _some(names, "methods")),

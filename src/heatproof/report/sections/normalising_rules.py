@@ -24,8 +24,7 @@ def normalising_rules(reading: Reading, main: Panel) -> str | None:
     ranks = {panel: reading.standings[panel].ranks for panel in panels}
     methods = [m for m in reading.methods if any(m in ranks[panel] for panel in panels)]
     lines = [
-        Ranks(m, [ranks[panel].get(m, (math.nan,) * 3)[0] for panel in panels], reading.colours.get(m))
-        for m in methods
+        Ranks(m, [ranks[panel].get(m, (math.nan,) * 3)[0] for panel in panels], reading.colours.get(m)) for m in methods
     ]
     names = [rule_name(panel.metric) for panel in panels]
     chart = bumps(lines, names, title="Ranks by AUC-IoU under each normalising rule")
@@ -40,9 +39,7 @@ def rule_name(label: str) -> str:
 
 
 def _said(reading: Reading, main: Panel, panels: list[Panel]) -> str:
-    first = {
-        panel: min(ranks, key=lambda m: ranks[m][0]) for panel in panels if (ranks := _ranks(reading, panel))
-    }
+    first = {panel: min(ranks, key=lambda m: ranks[m][0]) for panel in panels if (ranks := _ranks(reading, panel))}
     taus = {panel: _tau(reading, main, panel) for panel in panels if panel != main}
     known = {panel: tau for panel, tau in taus.items() if math.isfinite(tau)}
     leaders = list(dict.fromkeys(first.values()))

@@ -25,7 +25,8 @@ def paired_maps(reading: Reading, studies: list[Mapping[str, Any]]) -> str:
         other = kept.get((roles["scene"], dataset, image))
         if model == roles["object"] and other is not None and pairs < PICTURES:
             pairs += 1
-            body += _row(reading, one) + _row(reading, other)
+            both = [method for method in reading.methods if method in one.maps and method in other.maps]
+            body += _row(reading, one, both) + _row(reading, other, both)
     if not body:
         return ""
     return (
@@ -34,15 +35,15 @@ def paired_maps(reading: Reading, studies: list[Mapping[str, Any]]) -> str:
     )
 
 
-def _row(reading: Reading, exhibit: Exhibit) -> str:
+def _row(reading: Reading, exhibit: Exhibit, methods: list[str]) -> str:
     original = data_uri(shown(exhibit.picture, exhibit.region, SIDE))
     cells = [
         f'<figure class="original"><img src="{original}" alt="The image {escape(exhibit.image)}" width="{SIDE}">'
         f"<figcaption><b>{breakable(shortened(exhibit.target, 40))}</b><span>{escape(exhibit.model)}</span>"
         "</figcaption></figure>"
     ]
-    for method in reading.methods:
-        if method not in exhibit.maps or reading.is_control(method):
+    for method in methods:
+        if reading.is_control(method):
             continue
         source = data_uri(overlay(exhibit.picture, exhibit.maps[method], exhibit.region, SIDE), 96)
         cells.append(

@@ -29,9 +29,7 @@ def provenance(reading: Reading) -> str | None:
         body += fold("Engine", _json(info["engine"]))
     if rest:
         body += fold("Further notes", _json(rest))
-    return section(
-        "provenance", "What was run", "The same recipe and seed give the same numbers again.", body
-    )
+    return section("provenance", "What was run", "The same recipe and seed give the same numbers again.", body)
 
 
 def _facts(info: Mapping[str, Any]) -> str:
@@ -83,9 +81,7 @@ def _components(reading: Reading, kind: str, title: str) -> str:
         )
     if not rows:
         return ""
-    return fold(
-        title, f'<div class="scroll"><table class="components"><tbody>{"".join(rows)}</tbody></table></div>'
-    )
+    return fold(title, f'<div class="scroll"><table class="components"><tbody>{"".join(rows)}</tbody></table></div>')
 
 
 def _json(value: Any) -> str:

@@ -25,9 +25,7 @@ def ranking(reading: Reading) -> str | None:
         "grey, in <em>italics</em>, and have no rank."
     )
     several = len(reading.metrics) > 1
-    boards = [
-        (f"{model} on {dataset}", scoreboard(reading, dataset, model)) for dataset, model in reading.settings
-    ]
+    boards = [(f"{model} on {dataset}", scoreboard(reading, dataset, model)) for dataset, model in reading.settings]
     body = unfolding(boards, 2) if several else ""
     if several and len(reading.metrics) <= NARROW:
         body = f'<div class="multiples boards">{"".join(board for _, board in boards)}</div>'

@@ -50,7 +50,9 @@ def relative_importance(reading: Reading) -> str | None:
         return None
     parts = [premises(studies), *(question(reading, studies, name) for name in TITLES)]
     parts += [series(reading, studies), _robustness(reading, studies), paired_maps(reading, studies)]
-    return section(PROTOCOL, "Relative importance", LEAD, "".join(part for part in parts if part))
+    return section(
+        PROTOCOL, "Relative importance", LEAD, "".join(f'<div class="metric">{part}</div>' for part in parts if part)
+    )
 
 
 def premises(studies: list[Mapping[str, Any]]) -> str:

@@ -42,11 +42,7 @@ def significance(reading: Reading) -> str | None:
         "Shades are the strength of the effect (rank-biserial correlation of the paired scores, "
         f"Wilcoxon signed-rank test, Holm-adjusted p&nbsp;&lt;&nbsp;{ALPHA:g})."
     )
-    note = (
-        f'<p class="note">{counted(more, "further matrix", "further matrices")} not drawn.</p>'
-        if more > 0
-        else ""
-    )
+    note = f'<p class="note">{counted(more, "further matrix", "further matrices")} not drawn.</p>' if more > 0 else ""
     return section("significance", "What is solid, what is noise", lead, unfolding(pieces, SHOWN) + note)
 
 

@@ -26,15 +26,12 @@ def size_strata(reading: Reading, panel: Panel, wanted: Mapping[str, Any]) -> st
         means = by_stratum(table, strata, resamples=1000)
     except HeatproofError as error:
         return f'<p class="hole">No strata by size: {escape(error)}</p>' if len(sizes) else None
-    charts = [
-        (_caption(strata, at), _chart(reading, panel, means, name)) for at, name in enumerate(strata.names)
-    ]
+    charts = [(_caption(strata, at), _chart(reading, panel, means, name)) for at, name in enumerate(strata.names)]
     cuts = ", ".join(f"{100 * cut:.1f} %" for cut in strata.cutoffs)
     pool = f" of {counted(strata.pool_size, 'picture')}" if strata.pool_size else ""
     said = f"By the region’s share of the picture, cut at {cuts} ({strata.rule}{pool})."
     return (
-        f"<h4>By size of the region</h4><p>{escape(said)}</p>{small_multiples(charts)}"
-        f"{_gains(reading, means, strata)}"
+        f"<h4>By size of the region</h4><p>{escape(said)}</p>{small_multiples(charts)}{_gains(reading, means, strata)}"
     )
 
 
@@ -103,9 +100,7 @@ def _gains(reading: Reading, means: pd.DataFrame, strata: Strata) -> str:
     rows = []
     for method in [name for name in reading.methods if name in relative.index]:
         pairs = [told[method, name] for name in strata.names]
-        cells = "".join(
-            f'<td class="num" data-v="{mean:.6g}">{number(mean)} ± {number(sd)}</td>' for mean, sd in pairs
-        )
+        cells = "".join(f'<td class="num" data-v="{mean:.6g}">{number(mean)} ± {number(sd)}</td>' for mean, sd in pairs)
         change = float(relative[method])
         words = f"{100 * change:+.0f} %".replace("-", MINUS) if math.isfinite(change) else MISSING
         kind = ' class="control"' if reading.is_control(method) else ""

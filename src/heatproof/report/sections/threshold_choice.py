@@ -68,12 +68,8 @@ def _said(bias: ThresholdBias) -> str:
         parts.append("So it is at every single threshold.")
     if np.isfinite(tau).any():
         worst = int(np.nanargmin(tau))
-        parts.append(
-            f"The ranking at {levels[worst]:g} agrees with it least (Kendall’s tau {number(tau[worst], 2)})."
-        )
-    dropped = f", {bias.dropped_images} left out because a method has no score there" * bool(
-        bias.dropped_images
-    )
+        parts.append(f"The ranking at {levels[worst]:g} agrees with it least (Kendall’s tau {number(tau[worst], 2)}).")
+    dropped = f", {bias.dropped_images} left out because a method has no score there" * bool(bias.dropped_images)
     return " ".join(parts) + f" ({counted(bias.n or 0, 'image')}{dropped}.)"
 
 

@@ -45,11 +45,7 @@ def headline(reading: Reading) -> str:
     first, times = ordered[0]
     comparisons = counted(judged, "comparison")
     if judged == 1:
-        firmly = (
-            "and stays there whichever images are drawn"
-            if clear[first]
-            else "but not clear of those behind it"
-        )
+        firmly = "and stays there whichever images are drawn" if clear[first] else "but not clear of those behind it"
         return f"<strong>{escape(first)}</strong> comes first, {firmly}."
     others = [f"{escape(method)} in {count}" for method, count in ordered[1:4]]
     if times == judged:
@@ -79,9 +75,7 @@ def _card(reading: Reading, panel: Panel) -> str:
     words = [*reading.methods, *STRONG]
     told = "".join(f"<p>{emphasised(sentence, words)}</p>" for sentence in sentences)
     if hidden:
-        told += fold(
-            f"{len(hidden)} more", "".join(f"<p>{emphasised(sentence, words)}</p>" for sentence in hidden)
-        )
+        told += fold(f"{len(hidden)} more", "".join(f"<p>{emphasised(sentence, words)}</p>" for sentence in hidden))
     controls = "".join(f"<p>{emphasised(said, words)}</p>" for said in against_controls(reading, panel))
     if controls:
         told += f'<div class="controls">{controls}</div>'
@@ -99,9 +93,7 @@ def brief(reading: Reading, panel: Panel) -> list[str]:
     pairs = tests.frame.loc[tests.frame["method_a"].isin(ranks) & tests.frame["method_b"].isin(ranks)]
     solid = pairs.loc[pairs["significant"]].to_dict("records")
     beaten = {
-        row["method_b"] if row["method_a"] == leader else row["method_a"]
-        for row in solid
-        if row["winner"] == leader
+        row["method_b"] if row["method_a"] == leader else row["method_a"] for row in solid if row["winner"] == leader
     }
     level = [method for method in others if method not in beaten]
     told = f"{leader} has the best mean and beats {len(beaten)} of the other {len(others)} methods."
