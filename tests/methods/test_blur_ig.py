@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 import networks
 import numpy as np
 import pytest
@@ -46,7 +48,7 @@ def test_on_a_linear_model_it_is_weight_times_what_the_blur_took() -> None:
 
 @pytest.mark.parametrize("sqrt", [False, True])
 def test_it_is_pairs_blur_ig(sqrt: bool) -> None:
-    saliency = pytest.importorskip("saliency.core")
+    saliency = importlib.import_module("saliency.core")
     small = networks.small_cnn()
     model = Model("double", small.network.double(), small.mean, small.std)
     batch = networks.batch(2)

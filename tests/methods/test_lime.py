@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 import networks
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ from heatproof.occlusion.segmenters.grid import Grid
 
 
 def test_on_the_same_samples_the_weights_are_limes(monkeypatch: pytest.MonkeyPatch) -> None:
-    lime_image = pytest.importorskip("lime.lime_image")
+    lime_image = importlib.import_module("lime.lime_image")
     model, batch = networks.small_vit(), networks.batch(2)
     segments = Grid(4)(batch.images)
     for row in range(2):
@@ -46,7 +48,7 @@ def test_on_the_same_samples_the_weights_are_limes(monkeypatch: pytest.MonkeyPat
 
 
 def test_ridge_is_scikit_learns() -> None:
-    linear_model = pytest.importorskip("sklearn.linear_model")
+    linear_model = importlib.import_module("sklearn.linear_model")
     rng = np.random.default_rng(3)
     design, values, weights = rng.integers(0, 2, (50, 9)), rng.normal(size=50), rng.random(50)
     theirs = linear_model.Ridge(alpha=2.5).fit(design, values, sample_weight=weights).coef_
