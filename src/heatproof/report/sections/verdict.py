@@ -31,21 +31,21 @@ def headline(reading: Reading) -> str:
     lead: Counter[str] = Counter()
     clear: Counter[str] = Counter()
     judged = 0
-    for standing in reading.standings.values():
+    for panel, standing in reading.standings.items():
         if len(standing.ranks) < 2:
             continue
         judged += 1
         best = min(rank for rank, _, _ in standing.ranks.values())
-        for method, (rank, _, high) in standing.ranks.items():
+        for method, (rank, _, _) in standing.ranks.items():
             lead[method] += rank == best
-            clear[method] += rank == best and high == 1
+            clear[method] += rank == best and _beats_all(reading, panel, method, set(standing.ranks) - {method})
     if not judged:
         return "No two methods could be compared: the section on missing numbers says why."
     ordered = [(method, times) for method, times in lead.most_common() if times]
     first, times = ordered[0]
     comparisons = counted(judged, "comparison")
     if judged == 1:
-        firmly = "and stays there whichever images are drawn" if clear[first] else "but not clear of those behind it"
+        firmly = "and beats every other method" if clear[first] else "but not clear of those behind it"
         return f"<strong>{escape(first)}</strong> comes first, {firmly}."
     others = [f"{escape(method)} in {count}" for method, count in ordered[1:4]]
     if times == judged:
@@ -59,9 +59,18 @@ def headline(reading: Reading) -> str:
     return f"{told}; {_clear(sum(clear.values()), judged)}."
 
 
+def _beats_all(reading: Reading, panel: Panel, method: str, others: set[str]) -> bool:
+    """By the same paired tests as the cards: a rank that never moves on four images is no proof."""
+    tests = reading.pairs(panel)
+    if tests is None:
+        return False
+    rows = [row for row in tests.frame.to_dict("records") if row["significant"] and row["winner"] == method]
+    return others <= {row["method_a"] for row in rows} | {row["method_b"] for row in rows}
+
+
 def _clear(clear: int, judged: int) -> str:
     if clear == judged:
-        return "every first place is clear of the rest (rank interval 1 to 1)"
+        return "every first place is clear of the rest"
     if clear == 0:
         return "none of these first places is clear of the rest"
     return f"{clear} of these first places {'is' if clear == 1 else 'are'} clear of the rest"
@@ -70,7 +79,10 @@ def _clear(clear: int, judged: int) -> str:
 def _card(reading: Reading, panel: Panel) -> str:
     where = reading.named(panel)
     many = reading.contenders(panel).shape[1] > MANY
-    sentences = brief(reading, panel) if many else reading.verdict(panel)
+    scored = reading.contenders(panel).shape[1] > 0
+    sentences = ["No method has a score here; the section on missing numbers says why."]
+    if scored:
+        sentences = brief(reading, panel) if many else reading.verdict(panel)
     sentences, hidden = sentences[:SENTENCES], sentences[SENTENCES:]
     words = [*reading.methods, *STRONG]
     told = "".join(f"<p>{emphasised(sentence, words)}</p>" for sentence in sentences)
