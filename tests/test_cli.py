@@ -182,3 +182,26 @@ def test_the_quick_demo(tmp_path: Path) -> None:
     assert done.stderr == ""  # plain when not a terminal
     page = (tmp_path / "demo" / "report.html").read_text()
     assert "oracle" in page
+
+
+def test_consistency_reads_the_strategies_of_a_run(shell: CliRunner, tmp_path: Path) -> None:
+    asked = "pixel_flipping(imputers=[mean, blur(sigma=3.0)], numbers=[9])"
+    out = str(tmp_path / "run")
+    words = ["run", "--protocols", asked, "--methods", "saliency,random", "--limit", "2", "--quiet", "--out", out]
+    answer = shell.invoke(app, words)
+    assert answer.exit_code == 0, answer.output
+    found = shell.invoke(app, ["consistency", out, "--json"])
+    assert found.exit_code == 0, found.output
+    told = json.loads(found.stdout)
+    assert told["n_setups"] == 2
+    assert set(told["reference_ranking"]) == {"saliency", "random"}
+    assert 'id="pixel_flipping"' in (tmp_path / "run" / "report.html").read_text()
+
+
+def test_consistency_of_a_run_without_strategies_is_refused(shell: CliRunner, tmp_path: Path) -> None:
+    out = str(tmp_path / "run")
+    words = ["run", "--methods", "edges", "--metrics", "pointing_game", "--limit", "1", "--quiet", "--out", out]
+    assert shell.invoke(app, words).exit_code == 0
+    answer = shell.invoke(app, ["consistency", out])
+    assert answer.exit_code == 2
+    assert "no occlusion strategies" in answer.output

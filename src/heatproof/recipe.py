@@ -216,7 +216,8 @@ def _value(node: ast.expr, text: str) -> Any:
         words = {"true": True, "false": False, "none": None}
         return words.get(node.id.lower(), node.id)
     if isinstance(node, ast.Tuple | ast.List):
-        return tuple(_value(item, text) for item in node.elts)
+        # A component in a list stays spelt: only the owner of the field knows what kind it must be.
+        return tuple(ast.unparse(item) if isinstance(item, ast.Call) else _value(item, text) for item in node.elts)
     try:
         return ast.literal_eval(node)
     except ValueError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import xml.etree.ElementTree as ET
 
 import numpy as np
@@ -23,6 +24,7 @@ from heatproof.report.charts import (
     curves,
     heatmap,
     interval_ranking,
+    ranks_over,
     scatter,
     strips,
 )
@@ -207,3 +209,15 @@ def test_scatter_leaves_out_what_has_no_place() -> None:
 def test_bumps_pass_over_missing_ranks() -> None:
     svg = bumps([Ranks("a", [1, math.nan, 2]), Ranks("b", [2, 1, 1])], ["x", "y", "z"], title="t")
     assert "a: 1 under x and 2 under z" in svg
+
+
+def test_ranks_over_setups_stand_in_the_order_of_their_number():
+    methods = [Ranks("steady", [1, 1, 1]), Ranks("slipping", [2, 3, 2]), Ranks("gone", [math.nan] * 3)]
+    chart = ranks_over([0.9, 0.1, 0.5], methods, title="t", x_label="scope")
+    assert re.findall(r'class="tick"[^>]*>([\d.]+)<', chart)[:3] == ["0.10", "0.50", "0.90"]
+    heights = [float(y) for y in re.findall(r'cy="([\d.]+)"', chart.split("slipping: rank 2")[1])[:3]]
+    assert heights[0] > heights[1] == heights[2]  # rank 3 at the lowest number, which comes first
+    places = [float(x) for x in re.findall(r'cx="([\d.]+)"', chart)[:3]]
+    assert places[1] - places[0] == pytest.approx(places[2] - places[1], abs=0.2)
+    assert places[1] - places[0] > 20
+    assert "gone: rank" not in chart

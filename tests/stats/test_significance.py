@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
@@ -15,6 +16,7 @@ from heatproof.stats.significance import (
     holm,
     nemenyi,
     signed_rank,
+    signed_ranks,
     smallest_p,
 )
 
@@ -149,3 +151,23 @@ def test_refuses():
         holm([0.5, 1.5])
     with pytest.raises(BadInput):
         signed_rank([1.0], [1.0, 2.0])
+
+
+@given(
+    table=arrays(np.float64, st.tuples(st.integers(3, 60), st.just(4)), elements=st.integers(-8, 8).map(float)),
+    jitter=st.sampled_from([0.0, 1e-3]),
+    seed=st.integers(0, 99),
+)
+def test_many_pairs_at_once_are_what_scipy_says_of_each(table, jitter, seed):
+    dice = np.random.default_rng(seed)
+    table = table + jitter * dice.normal(size=table.shape)
+    table[dice.random(table.shape) < 0.05] = np.nan
+    for column, found in zip(table.T, signed_ranks(table), strict=True):
+        moved = column[~np.isnan(column) & (column != 0)]
+        assert found.n_missing == np.isnan(column).sum() and found.n_zero == (column == 0).sum()
+        if len(moved):
+            alone = stats.wilcoxon(moved, alternative="two-sided")
+            assert found.statistic == pytest.approx(alone.statistic)
+            assert found.p == pytest.approx(min(alone.pvalue, 1.0))
+        else:
+            assert found.p == 1.0

@@ -70,7 +70,7 @@ class ROMS:
     occlusion: Occlusion = field(default_factory=Occlusion)
     how: RandomOrders = field(default_factory=RandomOrders)
     higher_is_better: ClassVar[bool] = True
-    measures: ClassVar[Literal["other"]] = "other"
+    measures: ClassVar[Literal["pictures"]] = "pictures"  # the strategy, whatever the method
 
     def __call__(self, attribution: Attribution, /) -> Scored:
         values, curve = scope(attribution.model, attribution.batch, self.occlusion, "target", self.how)
@@ -89,7 +89,7 @@ class NROMS:
     occlusion: Occlusion = field(default_factory=Occlusion)
     how: RandomOrders = field(default_factory=RandomOrders)
     higher_is_better: ClassVar[bool] = True
-    measures: ClassVar[Literal["other"]] = "other"
+    measures: ClassVar[Literal["pictures"]] = "pictures"  # the strategy, whatever the method
 
     def __call__(self, attribution: Attribution, /) -> Scored:
         values, curve = scope(attribution.model, attribution.batch, self.occlusion, "any", self.how)

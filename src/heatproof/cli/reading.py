@@ -4,32 +4,56 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 from heatproof.cli.terminal import readable_errors, usage
 
 
+def _of_csv(path: Path) -> pd.DataFrame:
+    import pandas as pd
+
+    try:
+        return pd.read_csv(path)
+    except ValueError as error:  # pandas' own parser errors
+        usage(f"{path} must be a CSV table: {error}")
+
+
+def _of_run(path: Path) -> pd.DataFrame:
+    """The table that a pixel-flipping run's strategies make."""
+    from heatproof.results import Results
+    from heatproof.stats.strategies import setups_table, strategies_of, without_holes
+
+    run = Results.load(path)
+    strategies = strategies_of(run.info.get("studies", []))
+    if not strategies:
+        usage(f"{path} holds no occlusion strategies to compare: run the protocol pixel_flipping, or name a CSV table")
+    table, left = without_holes(setups_table(run.scores, strategies))
+    for method in left:
+        typer.echo(f"left out, because some setup has no score of it: {method}", err=True)
+    return table
+
+
 def consistency(
-    scores: Annotated[Path, typer.Argument(help="CSV with columns setup…, method, mif, lif[, r_oms].")],
+    scores: Annotated[
+        Path, typer.Argument(help="CSV with columns setup…, method, mif, lif[, r_oms], or a run's directory.")
+    ],
     as_json: Annotated[bool, typer.Option("--json", help="Everything, as JSON.")] = False,
     paper: Annotated[
         bool, typer.Option(help="nDCG over lists sorted as in the paper (worst first for LIF and SRG).")
     ] = False,
 ) -> None:
     """Which rankings agree over the setups, and what the disagreement goes with."""
-    import pandas as pd
-
     from heatproof.stats.consistency import consistency as compute
 
-    if not scores.is_file():
-        usage(f"there is no file {scores}")
+    if not scores.exists():
+        usage(f"there is no file or run {scores}")
     with readable_errors():
-        try:
-            table = pd.read_csv(scores)
-        except ValueError as error:  # pandas' own parser errors
-            usage(f"{scores} must be a CSV table: {error}")
+        table = _of_run(scores) if scores.is_dir() else _of_csv(scores)
         found = compute(table, lists="paper" if paper else "best_first")
     if as_json:
         typer.echo(json.dumps(found.as_dict(), indent=1))

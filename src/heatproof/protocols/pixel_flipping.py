@@ -69,13 +69,16 @@ class PixelFlipping:
 
     preset: Preset = "quick"
     numbers: tuple[int, ...] = ()  # of segments; empty takes the preset's
-    imputers: tuple[Imputer, ...] = ()  # empty takes the preset's
+    imputers: tuple[Imputer, ...] = ()  # or their names; empty takes the preset's
     draws: int = 5  # imputations per picture, for imputers that draw
     diffusion_draws: int = 1  # a diffusion model takes seconds where the others take milliseconds
 
     def __post_init__(self) -> None:
         if self.preset not in ("quick", "paper"):
             raise BadInput(f"preset must be 'quick' or 'paper', got {self.preset!r}")
+        named = (self.imputers,) if isinstance(self.imputers, str) else self.imputers
+        made = tuple(recipe.parse("imputer", one) if isinstance(one, str) else one for one in named)
+        object.__setattr__(self, "imputers", made)
 
     def occlusions(self) -> list[Occlusion]:
         quick = self.preset == "quick"

@@ -99,7 +99,7 @@ def check_table(table: pd.DataFrame) -> pd.DataFrame:
     if twice:
         raise BadInput(f"every method must have one column, got several for {', '.join(twice)}.")
     if not names or not len(table):
-        raise BadInput(f"scores must hold at least one image and one method, got shape {table.shape}.")
+        raise BadInput("no method has a single score, so there is nothing to rank.")
     values = scored(table.to_numpy(dtype=np.float64, na_value=np.nan))
     return pd.DataFrame(values, index=table.index, columns=names)
 

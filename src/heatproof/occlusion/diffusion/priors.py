@@ -45,7 +45,8 @@ def embedded() -> Prior:
         stored = (files("heatproof.occlusion.diffusion") / "trained" / "prior.safetensors").read_bytes()
     except FileNotFoundError:
         raise BadModel("the embedded prior is not in this installation: `heatproof train prior` makes it") from None
-    network = UNet()
+    shape = about()["recipe"]["network"]
+    network = UNet(widths=tuple(shape["widths"]), fold=shape["fold"])
     network.load_state_dict({name: value.float() for name, value in read_safetensors(stored).items()})
     return Prior("embedded", network, channels=3, size=64, multiple=network.multiple, predicts="velocity")
 

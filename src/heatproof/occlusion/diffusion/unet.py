@@ -1,8 +1,8 @@
-"""A small UNet for 64×64 pictures: folded 4×4 into channels, two halvings, a little attention at the bottom.
+"""A small UNet for 64×64 pictures: folded 2×2 into channels, three halvings, a little attention at the bottom.
 
-Folding first makes every convolution sixteen times cheaper, which is what lets the embedded prior be
-trained, and
-used, on a CPU.
+Folding first makes every convolution four times cheaper, which is what lets the embedded prior be trained, and
+used, on a CPU. Folding 4×4 is cheaper still, but squeezes the noise of 48 numbers through 64 channels and
+learnt markedly less in the same time.
 """
 
 from __future__ import annotations
@@ -73,9 +73,10 @@ class Attention(nn.Module):
 class UNet(nn.Module):
     """`(x, t) -> v`: what to take from a noisy picture in [-1, 1], at step t of 1000."""
 
-    def __init__(self, channels: int = 3, widths: tuple[int, ...] = (64, 96, 128), fold: int = 4) -> None:
+    def __init__(self, channels: int = 3, widths: tuple[int, ...] = (32, 64, 96, 128), fold: int = 2) -> None:
         super().__init__()
         self.channels = channels
+        self.widths = widths
         self.fold = fold
         self.multiple = fold * 2 ** (len(widths) - 1)  # sides must be divisible by this
         time = widths[-1]

@@ -6,6 +6,7 @@ from heatproof.report.charts.critical_difference import critical_difference
 from heatproof.report.charts.curves import Line, curves
 from heatproof.report.charts.heatmap import heatmap
 from heatproof.report.charts.intervals import Estimate, interval_ranking
+from heatproof.report.charts.ranks_over import ranks_over
 from heatproof.report.charts.scatter import Point, scatter
 from heatproof.report.charts.small_multiples import small_multiples
 from heatproof.report.charts.strips import Spread, strips
@@ -23,6 +24,7 @@ __all__ = [
     "curves",
     "heatmap",
     "interval_ranking",
+    "ranks_over",
     "scatter",
     "small_multiples",
     "strips",

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from heatproof.report.reading import Reading
 from heatproof.report.sections.in_distribution import in_distribution
 from heatproof.report.sections.mosaics import mosaics
+from heatproof.report.sections.pixel_flipping import pixel_flipping
 from heatproof.report.sections.relative_importance import relative_importance
 from heatproof.report.sections.threshold_free import threshold_free
 
@@ -17,6 +18,7 @@ Section = Callable[[Reading], str | None]
 SECTIONS: dict[str, Section] = {
     "in_distribution": in_distribution,
     "mosaics": mosaics,
+    "pixel_flipping": pixel_flipping,
     "relative_importance": relative_importance,
     "threshold_free": threshold_free,
 }

@@ -1,0 +1,103 @@
+"""The section on pixel flipping: gains, and what strategies agree on, from invented numbers."""
+
+from __future__ import annotations
+
+import re
+
+import pandas as pd
+import pytest
+
+from heatproof.report.page import page
+from heatproof.report.reading import Reading
+from heatproof.report.sections.pixel_flipping import pixel_flipping
+from heatproof.results import Results
+from heatproof.stats.strategies import setups_table, strategies_of, without_holes
+
+ANSWERS = {  # strategy -> method -> (mif, lif); SRG agrees in both, MIF does not
+    "mean": {"good<b>": (0.20, 0.80), "fair": (0.30, 0.60), "random": (0.45, 0.45)},
+    "telea": {"good<b>": (0.40, 0.95), "fair": (0.35, 0.75), "random": (0.60, 0.60)},
+}
+
+
+def invented(strategies: tuple[str, ...] = ("mean", "telea"), images: int = 6) -> Results:
+    rows, setups, metrics = [], [], {}
+    for strategy in strategies:
+        labels = {name: f"{name}({strategy})" for name in ("mif", "lif", "srg", "r_oms")}
+        setups.append({"imputer": strategy, "n_superpixels": 25, **labels})
+        for name, label in labels.items():
+            kind = "pictures" if name == "r_oms" else "faithfulness"
+            metrics[label] = {"name": name, "higher_is_better": name != "mif", "measures": kind}
+        for method, (mif, lif) in ANSWERS[strategy].items():
+            values = {"mif": mif, "lif": lif, "srg": lif - mif, "r_oms": ANSWERS[strategy]["random"][0]}
+            for i in range(images):
+                place = {"dataset": "d", "model": "m", "method": method, "image": f"{i}", "status": "ok", "note": ""}
+                wave = 0.01 * (i - (images - 1) / 2)
+                rows += [{**place, "metric": labels[name], "value": v + wave} for name, v in values.items()]
+    info = {
+        "protocols": ["pixel_flipping"],
+        "metrics": metrics,
+        "methods": {"good<b>": {}, "fair": {}, "random": {"control": True}},
+        "studies": [{"protocol": "pixel_flipping", "models": [{"spec": "m"}], "notes": {"setups": setups}}],
+    }
+    return Results(pd.DataFrame(rows), pd.DataFrame(columns=["metric", "dataset", "model"]), info=info)
+
+
+def test_a_run_becomes_a_table_of_setups():
+    run = invented()
+    table = setups_table(run.scores, strategies_of(run.info["studies"]))
+    row = table.query("imputer == 'telea' and method == 'good<b>'").iloc[0]
+    assert (row["mif"], row["lif"], row["r_oms"]) == pytest.approx((0.40, 0.95, 0.60))
+    assert len(table) == 6
+
+
+def test_only_pictures_that_all_methods_were_scored_on_count():
+    run = invented()
+    last = (run.scores["image"] == "5") & (run.scores["metric"] == "mif(mean)") & (run.scores["method"] == "fair")
+    run.scores.loc[last, ["status", "value"]] = ["failed", float("nan")]
+    table = setups_table(run.scores, strategies_of(run.info["studies"]))
+    row = table.query("imputer == 'mean' and method == 'good<b>'").iloc[0]
+    assert row["mif"] == pytest.approx(0.20 - 0.005)  # without the last picture, whose wave is +0.025
+
+
+def test_a_method_some_strategy_has_no_score_of_is_left_out_and_named():
+    run = invented()
+    gone = (run.scores["metric"] == "lif(mean)") & (run.scores["method"] == "fair")
+    run.scores.loc[gone, ["status", "value"]] = ["failed", float("nan")]
+    whole, left = without_holes(setups_table(run.scores, strategies_of(run.info["studies"])))
+    assert left == ["fair"]
+    assert set(whole["method"]) == {"good<b>", "random"}
+    assert "Left out, because some setup has no score of theirs: fair." in pixel_flipping(Reading(run))
+
+
+def test_it_shows_the_gains_under_the_strategy_that_confuses_least():
+    html = pixel_flipping(Reading(invented()))
+    assert "telea on 25 superpixels, R-OMS 0.600, the highest of 2 strategies." in html
+    cells = re.search(r"good<wbr>?&lt;b&gt;.*?</tr>|good&lt;b&gt;.*?</tr>", html)[0]
+    assert re.findall(r'<td class="num"[^>]*>([^<]*)</td>', cells)[0::2][:2] == ["0.550", "0.200"]  # SRG, MRG
+    assert "<b>" not in html
+
+
+def test_it_counts_the_rankings():
+    html = pixel_flipping(Reading(invented()))
+    assert "2 different orders under MIF, 1 under LIF and 1 under SRG" in html
+    assert "SRG does not agree with itself more than both of them here" in html
+    assert html.count("Rank of each method under") >= 3
+    assert "Pairs whose order depends on the setup: 1" in html
+
+
+def test_one_strategy_says_what_it_cannot_know():
+    html = pixel_flipping(Reading(invented(("mean",))))
+    assert "One occlusion strategy was asked" in html
+    assert "Does it depend on the paint?" not in html
+
+
+def test_the_page_has_the_section_and_does_not_rank_methods_by_r_oms():
+    html = page(Reading(invented()))
+    assert 'id="pixel_flipping"' in html
+    assert "Ranking by r_oms" not in html
+
+
+def test_without_setups_there_is_no_section():
+    run = invented()
+    run.info["studies"] = []
+    assert pixel_flipping(Reading(run)) is None
