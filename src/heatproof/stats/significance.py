@@ -137,7 +137,8 @@ def signed_ranks(differences: FloatArray) -> list[SignedRank]:
             tests[alone] = _counted(moved[alone])
         elif n:
             found = stats.wilcoxon(np.column_stack([moved[at] for at in group]), alternative="two-sided", axis=0)
-            tests.update(zip(group, zip(found.statistic.tolist(), found.pvalue.tolist(), strict=True), strict=True))
+            pairs = zip(np.atleast_1d(found.statistic).tolist(), np.atleast_1d(found.pvalue).tolist(), strict=True)
+            tests.update(zip(group, pairs, strict=True))
     return [_told(tests.get(at), moved[at], kept[at], len(differences)) for at in range(len(moved))]
 
 
