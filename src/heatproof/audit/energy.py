@@ -32,9 +32,8 @@ class Energy:
     """How much stranger an evaluation's samples are to the model than the pictures they were made of, by
     energy score.
 
-    The curve begins at the original: AUROC and FPR95 are read off it over all images. Evidence that is
-    honestly gone
-    raises the energy too, so 0 is not to be expected.
+    The curve begins at the original: AUROC and FPR95 are read off it over all images. Evidence that is honestly
+    gone raises the energy too, so 0 is not to be expected.
 
     Paper: Liu et al. 2020, "Energy-based Out-of-distribution Detection"
     """

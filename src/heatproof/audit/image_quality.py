@@ -26,8 +26,7 @@ def quality(measure: Measure, changed: Images, originals: Images) -> Tensor:
     pictures.
 
     Multi-scale SSIM needs 161 pixels for its five scales; smaller pictures use as many as fit, their weights
-    raised to
-    sum to one.
+    raised to sum to one.
     """
     piq = _piq()
     chromatic = originals.shape[1] == 3

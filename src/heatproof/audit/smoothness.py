@@ -49,10 +49,8 @@ class Smoothness:
     """Kendall's tau between what is kept and the confidence: 1 if confidence falls with every removal.
 
     A smooth curve is no proof of a faithful map: the notes say how smooth the random and the inverted order
-    are, and
-    the evaluation's own controls, how far the curve falls at all, and how much confidence the random order
-    leaves
-    (R-OMS).
+    are, and the evaluation's own controls, how far the curve falls at all, and how much confidence the random
+    order leaves (R-OMS).
     """
 
     of: Evaluation = field(default_factory=Removal)

@@ -1,13 +1,10 @@
 """FUD: keep what the map calls important, let a diffusion model draw the rest again, and see if the class
 survives.
 
-The removed pixels are drawn by a prior that knows nothing of the class; near the end a term against the
-class keeps
-the prior from painting it back. What is left of the model's confidence was carried by what was kept. The
-term is an
-attack on the model as well, so a score is never given without its controls: the random and the inverted
-order, no
-guidance, and guidance alone on a picture from which nothing was removed.
+The removed pixels are drawn by a prior that knows nothing of the class; near the end a term against the class
+keeps the prior from painting it back. What is left of the model's confidence was carried by what was kept. The
+term is an attack on the model as well, so a score is never given without its controls: the random and the
+inverted order, no guidance, and guidance alone on a picture from which nothing was removed.
 """
 
 from __future__ import annotations

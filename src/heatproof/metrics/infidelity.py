@@ -29,9 +29,8 @@ class Infidelity:
     """The squared error between what the map says of random disturbances and what the answer does, at the
     best scale.
 
-    `square` hides squares: the map's sum over the square should be the drop. `gaussian` adds noise, the same
-    in all
-    channels: the map times the noise should be the drop, which suits gradient-like maps.
+    `square` hides squares: the map's sum over the square should be the drop. `gaussian` adds noise, the same in
+    all channels: the map times the noise should be the drop, which suits gradient-like maps.
 
     Paper: Yeh et al. 2019, "On the (In)fidelity and Sensitivity of Explanations"
     """

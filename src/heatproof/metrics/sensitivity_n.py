@@ -38,8 +38,7 @@ class SensitivityN:
     The mean over a grid of n. 1 for every n exactly where the map explains the answer as a sum.
 
     Paper: Ancona et al. 2018, "Towards better understanding of gradient-based attribution methods for Deep
-    Neural
-    Networks"
+    Neural Networks"
     """
 
     occlusion: Occlusion = field(default_factory=lambda: Occlusion(Mean(), Pixels(), 1))

@@ -83,8 +83,7 @@ class InDistribution:
     """FUD with its controls, the classic evaluations, and one table of how far each of them leaves the data.
 
     `profile="paper"` draws with 250 ancestral steps and explains with the published settings. Any model and
-    folder of
-    pictures will do, given a diffusion prior of such pictures.
+    folder of pictures will do, given a diffusion prior of such pictures.
 
     Paper: FUD, ICLR 2026, in-distribution faithfulness by diffusion
     """

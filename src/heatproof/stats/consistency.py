@@ -1,8 +1,8 @@
 """How much the judge decides: do setups of one measurement (model, imputer, segments) rank the methods alike?
 
 Works on any table with columns `method, mif, lif` and, if there is no method called "random", `r_oms`; every
-other column describes the setup. MIF: lower is better. LIF, MRG = R-OMS - MIF, LRG = LIF - R-OMS and
-SRG = LIF - MIF: higher is better.
+other column describes the setup. MIF: lower is better. LIF, MRG = R-OMS - MIF, LRG = LIF - R-OMS and SRG = LIF
+- MIF: higher is better.
 """
 
 from __future__ import annotations

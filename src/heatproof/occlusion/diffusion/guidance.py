@@ -16,8 +16,7 @@ class Guidance:
     """How strongly, how long and where the class is held down.
 
     `late` guides near the end only, where a classifier trained on clean pictures means something; `wide` all
-    the way
-    but for the beginning.
+    the way but for the beginning.
     """
 
     scale: float = 4.0

@@ -1,10 +1,8 @@
 """Many pictures, many keep-masks, one flat batch: reconstructions from the cache or drawn now.
 
-A guided reconstruction is drawn in two parts. The first, nearly all of the work, knows neither the
-classifier nor the
-scale; the state where guidance sets in is kept, so that another scale, the control without guidance, or
-another
-classifier costs only the second.
+A guided reconstruction is drawn in two parts. The first, nearly all of the work, knows neither the classifier
+nor the scale; the state where guidance sets in is kept, so that another scale, the control without guidance, or
+another classifier costs only the second.
 """
 
 from __future__ import annotations
