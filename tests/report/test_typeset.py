@@ -75,3 +75,11 @@ def test_only_plain_addresses_become_links() -> None:
     assert "href" in link_or_text("https://example.org/a?b=1&c=2")
     for hostile in ("javascript:alert(1)", "https://x\"onclick='1'", "<a href=x>"):
         assert "href=" not in link_or_text(hostile).replace("&lt;a href=x", "")
+
+
+def test_names_that_are_too_long_lose_their_field_names_first():
+    assert shortened("smoothgrad(method=lrp)", 17) == "smoothgrad(lrp)"
+    assert shortened("smoothgrad(method=lrp)", 22) == "smoothgrad(method=lrp)"
+    two = ("smoothgrad(method=saliency, draws=5)", "smoothgrad(method=integrated_gradients, draws=5)")
+    assert shortened(two[0], 17) == "smoothgrad(salie…"
+    assert shortened(two[0], 17) != shortened(two[1], 17)

@@ -8,6 +8,8 @@ import pandas as pd
 import pytest
 
 from heatproof.report import report
+from heatproof.report.reading import Reading
+from heatproof.report.sections.verdict import headline
 from heatproof.results import Results
 
 
@@ -33,3 +35,22 @@ def test_a_first_place_is_clear_only_if_the_tests_say_so(images: int, clear: boo
 def test_a_comparison_without_scores_is_said_in_words(tmp_path: Path) -> None:
     page = report(results(4, missing=True), tmp_path / "report.html").read_text()
     assert "must hold at least one" not in page
+    assert "got shape" not in page
+
+
+def test_a_shared_first_place_is_said_to_count_twice() -> None:
+    rows = []
+    for metric, values in {"a": (0.9, 0.9, 0.1), "b": (0.2, 0.8, 0.1)}.items():
+        for method, value in zip(("x", "y", "z"), values, strict=True):
+            rows += [
+                {"dataset": "d", "model": "m", "method": method, "metric": metric, "image": f"{i}", "seconds": 0.1}
+                | {"value": value + 0.001 * i, "note": "", "status": "ok"}
+                for i in range(4)
+            ]
+    metrics = {name: {"higher_is_better": True} for name in ("a", "b")}
+    told = headline(Reading(Results(pd.DataFrame(rows), pd.DataFrame(), None, {"metrics": metrics})))
+    assert told.startswith("<strong>y</strong> comes first in all 2 comparisons")
+    rows = [{**row, "value": -row["value"]} if row["metric"] == "b" else row for row in rows]
+    told = headline(Reading(Results(pd.DataFrame(rows), pd.DataFrame(), None, {"metrics": metrics})))
+    assert "x in 1" in told or "y in 1" in told
+    assert "(a shared first place counts for each)" in told

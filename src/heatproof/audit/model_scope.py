@@ -58,42 +58,43 @@ def scope(
     return torch.stack([area(curve) for curve in curves]).mean(0), Curve(_DRAWN, drawn)
 
 
+@dataclass(frozen=True)
+class Scope:
+    """What the two share: they judge the strategy, whatever the method."""
+
+    occlusion: Occlusion = field(default_factory=Occlusion)
+    how: RandomOrders = field(default_factory=RandomOrders)
+    answer: ClassVar[Answer]
+    higher_is_better: ClassVar[bool] = True
+    measures: ClassVar[Literal["pictures"]] = "pictures"
+
+    def __call__(self, attribution: Attribution, /) -> Scored:
+        values, curve = scope(attribution.model, attribution.batch, self.occlusion, self.answer, self.how)
+        return Scored(values, curve=curve)
+
+
 @metric("r_oms")
 @dataclass(frozen=True)
-class ROMS:
+class ROMS(Scope):
     """R-OMS: the area under the target's probability as segments go in random order, whatever the method.
 
     Paper: Blücher et al. 2024, "Decoupling Pixel Flipping and Occlusion Strategy for Consistent XAI
     Benchmarks"
     """
 
-    occlusion: Occlusion = field(default_factory=Occlusion)
-    how: RandomOrders = field(default_factory=RandomOrders)
-    higher_is_better: ClassVar[bool] = True
-    measures: ClassVar[Literal["pictures"]] = "pictures"  # the strategy, whatever the method
-
-    def __call__(self, attribution: Attribution, /) -> Scored:
-        values, curve = scope(attribution.model, attribution.batch, self.occlusion, "target", self.how)
-        return Scored(values, curve=curve)
+    answer: ClassVar[Answer] = "target"
 
 
 @metric("nr_oms")
 @dataclass(frozen=True)
-class NROMS:
+class NROMS(Scope):
     """NR-OMS: the area under the probability of the then likeliest class as segments go in random order.
 
     Paper: Blücher et al. 2024, "Decoupling Pixel Flipping and Occlusion Strategy for Consistent XAI
     Benchmarks"
     """
 
-    occlusion: Occlusion = field(default_factory=Occlusion)
-    how: RandomOrders = field(default_factory=RandomOrders)
-    higher_is_better: ClassVar[bool] = True
-    measures: ClassVar[Literal["pictures"]] = "pictures"  # the strategy, whatever the method
-
-    def __call__(self, attribution: Attribution, /) -> Scored:
-        values, curve = scope(attribution.model, attribution.batch, self.occlusion, "any", self.how)
-        return Scored(values, curve=curve)
+    answer: ClassVar[Answer] = "any"
 
 
 CHOICES = ("model", "imputer", "shape", "number")

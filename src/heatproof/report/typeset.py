@@ -69,7 +69,9 @@ def duration(seconds: float) -> str:
 
 
 def shortened(text: str, length: int) -> str:
-    """The text, or its beginning and an ellipsis when it is longer than `length` characters."""
+    """At most `length` characters: field names go first (`smoothgrad(method=lrp)` is `smoothgrad(lrp)`), then the end."""
+    if len(text) > length:
+        text = re.sub(r"(?<=[( ])\w+=", "", text)
     return text if len(text) <= length else text[: max(1, length - 1)].rstrip() + "…"
 
 

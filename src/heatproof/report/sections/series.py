@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,8 +13,6 @@ from heatproof.report.charts import Line, curves
 from heatproof.report.reading import Reading
 from heatproof.report.typeset import escape, number
 from heatproof.stats.relative_importance import Correlation, pearson
-
-NAME = "mcs_relative"
 
 
 def series(reading: Reading, studies: list[Mapping[str, Any]]) -> str:
@@ -24,7 +22,12 @@ def series(reading: Reading, studies: list[Mapping[str, Any]]) -> str:
         return ""
     told = study["notes"]["series"]
     drops = {_k(spec): row["with_object"] - row["without_object"] for spec, row in told.items()}
-    scores = contrast_by_k(reading, max(drops))
+    asked = study["notes"].get("metrics", {})
+    regions = {label: one.get("fields", {}).get("region") for label, one in asked.items()}
+    scores, moved = (
+        contrast_by_k(reading, max(drops), [label for label in regions if regions[label] == region])
+        for region in ("object", "moved")
+    )
     if not scores:
         return ""
     ks = sorted(drops)
@@ -39,13 +42,9 @@ def series(reading: Reading, studies: list[Mapping[str, Any]]) -> str:
         for method, values in scores.items()
     ]
     lines.append(Line("accuracy drop", ks, [drops[k] for k in ks], colour=None))
-    rows = []
-    for method, values in scores.items():
-        follows = pearson([values.get(k, math.nan) for k in ks], [drops[k] for k in ks])
-        known = [values[k] for k in ks if math.isfinite(values.get(k, math.nan))]
-        rows.append((follows.r, method, follows, max(known) - min(known) if known else math.nan))
-    rows.sort(key=lambda row: (reading.is_control(row[1]), math.isnan(row[0]), -row[0] if math.isfinite(row[0]) else 0))
-    body = "".join(_row(reading, method, follows, span) for _, method, follows, span in rows)
+    rows = [_followed(method, scores, moved, drops) for method in scores]
+    rows.sort(key=lambda row: (reading.is_control(row.method), _last_if_unknown(row.own.r)))
+    body = "".join(_row(reading, row) for row in rows)
     accuracies = "".join(
         f'<tr><td>{_k(spec)}</td><td class="num">{row["with_object"]:.3f}</td><td class="num">'
         f'{row["without_object"]:.3f}</td><td class="num">{number(drops[_k(spec)])}</td></tr>'
@@ -54,24 +53,44 @@ def series(reading: Reading, studies: list[Mapping[str, Any]]) -> str:
     chart = curves(
         lines, title="Model contrast over k", x_label="scenes that carry the object", y_label="MCS; accuracy drop"
     )
+    heads = ("Pearson r with the drop", "95 % interval", "points", "r of a moved region", "range over k")
+    columns = "".join(f'<th class="num">{head}</th>' for head in heads)
     return (
         "<h3>The k-series</h3><p>One object is in every training picture of k of the ten scenes. The more scenes carry "
         "it, the less it tells, and the less accuracy should drop where it is removed. A faithful map of the object "
         "should cool down likewise; the last model is the contrast, so its score is 0 by construction. "
         f"{len(ks)} points: most differences between correlations are within their intervals.</p>{chart}"
-        '<table><thead><tr><th>method</th><th class="num">Pearson r with the drop</th><th class="num">95 % interval'
-        f'</th><th class="num">points</th><th class="num">range over k</th></tr></thead><tbody>{body}</tbody></table>'
-        '<table><thead><tr><th>k</th><th class="num">accuracy with the object</th><th class="num">without</th>'
+        f"<table><thead><tr><th>method</th>{columns}</tr></thead><tbody>{body}</tbody></table>"
+        f'<table><thead><tr><th>k</th><th class="num">accuracy with the object</th><th class="num">without</th>'
         f'<th class="num">drop</th></tr></thead><tbody>{accuracies}</tbody></table>'
     )
 
 
-def contrast_by_k(reading: Reading, last: int) -> dict[str, dict[int, float]]:
-    """method -> k -> mean score; the last k is 0."""
-    named = reading.info.get("metrics", {})
+class Followed(NamedTuple):
+    """How a method's series goes with the drop of accuracy."""
+
+    method: str
+    own: Correlation
+    moved: Correlation  # the same for the heat of a moved region: what is not about the object
+    span: float
+
+
+def _followed(
+    method: str, scores: dict[str, dict[int, float]], moved: dict[str, dict[int, float]], drops: dict[int, float]
+) -> Followed:
+    ks = sorted(drops)
+    dropped = [drops[k] for k in ks]
+    own, other = ([of.get(method, {}).get(k, math.nan) for k in ks] for of in (scores, moved))
+    known = [value for value in own if math.isfinite(value)]
+    span = max(known) - min(known) if known else math.nan
+    return Followed(method, pearson(own, dropped), pearson(other, dropped), span)
+
+
+def contrast_by_k(reading: Reading, last: int, labels: Sequence[str]) -> dict[str, dict[int, float]]:
+    """method -> k -> mean score by the metrics of these labels; the last k is 0."""
     found: dict[str, dict[int, float]] = {}
     for panel in reading.panels:
-        if named.get(panel.metric, {}).get("name") != NAME:
+        if panel.metric not in labels:
             continue
         for method, value in reading.table(panel).mean().items():
             if np.isfinite(value):
@@ -79,16 +98,25 @@ def contrast_by_k(reading: Reading, last: int) -> dict[str, dict[int, float]]:
     return found
 
 
+def _last_if_unknown(r: float) -> float:
+    return math.inf if math.isnan(r) else -r
+
+
 def _k(spec: str) -> int:
     number_at_end = re.search(r"(\d+)$", spec)
     return int(number_at_end[1]) if number_at_end else 0
 
 
-def _row(reading: Reading, method: str, follows: Correlation, span: float) -> str:
-    blind = " (blind)" if reading.is_control(method) else ""
-    said = "does not vary" if math.isnan(follows.r) else number(follows.r)
-    between = "–" if math.isnan(follows.low) else f"[{number(follows.low)}, {number(follows.high)}]"
-    return (
-        f'<tr><td>{escape(method)}{blind}</td><td class="num">{said}</td><td class="num">{between}</td>'
-        f'<td class="num">{follows.n}</td><td class="num">{number(span)}</td></tr>'
-    )
+def _row(reading: Reading, row: Followed) -> str:
+    blind = " (blind)" if reading.is_control(row.method) else ""
+    own, moved = row.own, row.moved
+    between = "–" if math.isnan(own.low) else f"[{number(own.low)}, {number(own.high)}]"
+    cells = [
+        "does not vary" if math.isnan(own.r) else number(own.r),
+        between,
+        str(own.n),
+        "–" if math.isnan(moved.r) else number(moved.r),
+        number(row.span),
+    ]
+    told = "".join(f'<td class="num">{cell}</td>' for cell in cells)
+    return f"<tr><td>{escape(row.method)}{blind}</td>{told}</tr>"

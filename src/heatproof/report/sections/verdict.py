@@ -56,6 +56,8 @@ def headline(reading: Reading) -> str:
             f"No method leads everywhere. <strong>{escape(first)}</strong> comes first in "
             f"{times} of {comparisons}, {listed(others)}{more}"
         )
+        if sum(lead.values()) > judged:
+            told += " (a shared first place counts for each)"
     return f"{told}; {_clear(sum(clear.values()), judged)}."
 
 
