@@ -1,25 +1,28 @@
-"""How well the embedded prior inpaints: what classifiers still see when half of a picture is removed and
-drawn again.
+"""How well the embedded prior inpaints: what classifiers still see when half of a picture is removed and drawn again.
 
-    python benchmarks/prior.py [--pictures 100]
+    python benchmarks/prior.py [--pictures 100] [--sheet prior.png]
 
-Blocks of 8×8 pixels and single pixels are removed at 50 %; the accuracy of the embedded scene and object
-classifiers is
-given for the original, mean fill, and each other way of filling in.
+Blocks of 8×8 pixels and single pixels are removed at 50 %; the accuracy of the embedded scene and object classifiers is
+given for the original, mean fill, and each other way of filling in. `--sheet` draws inpaintings and samples to look at.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from pathlib import Path
 
 import torch
+from PIL import Image
 
 from heatproof import models
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.models import engine
+from heatproof.occlusion.diffusion import priors
+from heatproof.occlusion.diffusion.sampler import Sampler
 from heatproof.occlusion.imputers.diffusion import Diffusion
 from heatproof.occlusion.imputers.mean import Mean
+from heatproof.occlusion.imputers.nearest import Nearest
 from heatproof.occlusion.imputers.road import NoisyLinear
 from heatproof.occlusion.imputers.telea import Telea
 
@@ -27,7 +30,16 @@ from heatproof.occlusion.imputers.telea import Telea
 def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("--pictures", type=int, default=100)
-    count = asked.parse_args().pictures
+    asked.add_argument("--sheet", type=Path)
+    given = asked.parse_args()
+    if given.sheet:
+        sheet(given.sheet)
+    count = given.pictures
+    told = priors.about()
+    print(
+        f"{told['parameters']:,} parameters, {told['steps_done']:,} steps of {told['recipe']['batch']} pictures, "
+        f"{told['minutes']} CPU minutes; loss {', '.join(f'{loss:.3f} at {at}' for at, loss in curve(told))}"
+    )
     batch = TwoFactor("held_out", count).batch(range(count))
     dice = torch.Generator().manual_seed(0)
     blocks = torch.rand(count, 8, 8, generator=dice) < 0.5
@@ -35,7 +47,14 @@ def main() -> None:
         "blocks": blocks.repeat_interleave(8, 1).repeat_interleave(8, 2),
         "pixels": torch.rand(count, 64, 64, generator=dice) < 0.5,
     }
-    fills = {"mean": Mean(), "telea": Telea(), "road": NoisyLinear(), "diffusion": Diffusion()}
+    fills = {
+        "mean": Mean(),
+        "nearest": Nearest(),
+        "telea": Telea(),
+        "road": NoisyLinear(),
+        "diffusion": Diffusion(),
+        "diffusion from noise": Diffusion(sampler=Sampler(late_start=False)),
+    }
     classifiers = {name: models.load(f"embedded:{name}") for name in ("scene", "object")}
 
     def accuracy(images: torch.Tensor) -> str:
@@ -45,7 +64,7 @@ def main() -> None:
             told.append(f"{name} {float(right.float().mean()):.3f}")
         return ", ".join(told)
 
-    print(f"{'original':24} {accuracy(batch.images)}")
+    print(f"{'original':30} {accuracy(batch.images)}")
     for removed, keep in keeps.items():
         for name, imputer in fills.items():
             began = time.perf_counter()
@@ -53,9 +72,38 @@ def main() -> None:
             seconds = (time.perf_counter() - began) / count
             error = (filled - batch.images).square().mean(1)[~keep].mean()
             print(
-                f"{removed + ', ' + name:24} {accuracy(filled)}, PSNR of the removed "
+                f"{removed + ', ' + name:30} {accuracy(filled)}, PSNR of the removed "
                 f"{float(-10 * error.log10()):.1f} dB, {1000 * seconds:.0f} ms per picture"
             )
+
+
+def curve(told: dict) -> list[tuple[int, float]]:
+    """The loss curve, read off at doubling steps and at the end."""
+    points = told["loss_curve"]
+    at, chosen = points[0][0], []
+    for step, loss in points:
+        if step >= at or step == points[-1][0]:
+            chosen.append((step, loss))
+            at = 2 * step
+    return chosen
+
+
+def sheet(path: Path) -> None:
+    """Eight pictures: whole, half of the blocks removed and drawn again, without their object, and eight samples."""
+    batch = TwoFactor("held_out", 8).batch(range(8))
+    dice = torch.Generator().manual_seed(0)
+    blocks = (torch.rand(8, 8, 8, generator=dice) < 0.5).repeat_interleave(8, 1).repeat_interleave(8, 2)
+    rows = [batch.images]
+    for keep in (blocks, ~batch.regions, torch.zeros_like(blocks)):
+        painter = Diffusion(sampler=Sampler(steps=50, late_start=False))
+        rows += [
+            batch.images.where(keep[:, None], torch.tensor(0.5)),
+            painter(batch.images, keep, seeds=list(range(8))),
+        ]
+    del rows[-2]  # of the samples there is nothing to show before
+    grid = torch.cat([torch.cat(list(row), 2) for row in rows], 1)
+    pixels = (grid.permute(1, 2, 0) * 255).round().byte().numpy()
+    Image.fromarray(pixels).resize((grid.shape[2] * 2, grid.shape[1] * 2), Image.Resampling.NEAREST).save(path)
 
 
 if __name__ == "__main__":
