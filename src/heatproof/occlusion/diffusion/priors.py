@@ -9,6 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors.torch import load as read_safetensors
 
 from heatproof.errors import BadInput, BadModel, Missing
@@ -48,6 +49,7 @@ def embedded() -> Prior:
     shape = about()["recipe"]["network"]
     network = UNet(widths=tuple(shape["widths"]), fold=shape["fold"])
     network.load_state_dict({name: value.float() for name, value in read_safetensors(stored).items()})
+    network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     return Prior("embedded", network, channels=3, size=64, multiple=network.multiple, predicts="velocity")
 
 
