@@ -96,7 +96,7 @@ def _agreement(reading: Reading, table: pd.DataFrame) -> str:
     if setups < ENOUGH or methods < ENOUGH:
         return (
             '<p class="note">One occlusion strategy was asked, so whether the ranking depends on it is not known here: '
-            "<code>--protocols “pixel_flipping(preset=paper)”</code> asks forty.</p>"
+            "<code>--protocols &quot;pixel_flipping(preset=paper)&quot;</code> asks forty.</p>"
         )
     random = next((name for name in whole["method"].unique() if name.partition("(")[0] == "random"), "random")
     found = consistency(whole, random=random)
