@@ -14,11 +14,12 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from heatproof.cli import app
-from heatproof.data.bam.build import Plan, build, paste
+from heatproof.data.bam.build import Plan, build, cutouts, paste
 from heatproof.data.bam.classes import OBJECTS, SCENES
 from heatproof.data.bam.coco import Cutout, candidates, cut_out, rasterise
-from heatproof.data.bam.layout import BAM, Entry
+from heatproof.data.bam.layout import BAM
 from heatproof.data.bam.masks import read_masks, write_masks
+from heatproof.data.bam.names import Entry
 from heatproof.data.cutouts import Cutouts
 from heatproof.errors import BadInput
 from heatproof.testing import check_dataset
@@ -132,6 +133,87 @@ def test_bad_layouts_are_named(tmp_path: Path) -> None:
         len(BAM(str(tmp_path / "data" / "obj")))
 
 
+def patched(root: Path, told_by: str) -> Path:
+    """Patched pictures as the published script leaves them: flat, 224 pixels, no list, the change in the name."""
+    masks = [np.ones((4, 4), dtype=np.bool_) for _ in range(1000 if told_by == "scene_only" else 100)]
+    masks[201 if told_by == "scene_only" else 1] = np.tri(10, 10, dtype=np.bool_)  # the second dog
+    folder = root / "data" / told_by
+    (folder / "val").mkdir(parents=True)
+    (root / "data" / "bamboo_forest_patch").mkdir()
+    lines = []
+    for at, change in ((900, 0), (901, 12)):
+        file = f"dog-bamboo_forest-{at:04d}.jpg"
+        bare = Image.fromarray(noise((16, 16, 3), at)).resize((128, 128))
+        bare.save(folder / "val" / file)
+        shown = np.asarray(bare.resize((224, 224), Image.Resampling.BILINEAR)).copy()
+        shown[35:105, 52:122] = 255 - shown[35:105, 52:122]
+        Image.fromarray(shown).save(root / "data/bamboo_forest_patch" / f"dog-bamboo_forest-{at:04d}_{change}.jpg")
+        lines.append(f"{file} 20,30,60,70")
+    (folder / "val_loc.txt").write_text("\n".join(lines))
+    write_masks(folder / "val_mask", masks)
+    return root
+
+
+@pytest.mark.parametrize("told_by", ["bamboo_forest", "scene_only"])
+def test_patched_pictures_are_read_as_the_published_script_leaves_them(tmp_path: Path, told_by: str) -> None:
+    data = BAM(str(patched(tmp_path, told_by)), set="bamboo_forest_patch")
+    assert data.ids() == ("dog-bamboo_forest-0900_0.jpg", "dog-bamboo_forest-0901_12.jpg")
+    assert [entry.change for entry in data.entries] == [0, 12]
+    batch = data.batch(range(2))
+    assert not batch.missing
+    assert batch.images.shape == (2, 3, 224, 224)
+    assert batch.labels["scene"].tolist() == [0, 0]
+    assert batch.targets.tolist() == [0, 0]
+    assert batch.regions is not None
+    assert batch.twins is not None
+    # The box 20,30,60,70 of 128 pixels at 224, cut down to whole pixels.
+    rows, columns = (batch.regions[0].any(axis).nonzero().flatten() for axis in (1, 0))
+    assert (int(rows[0]), int(rows[-1]) + 1, int(columns[0]), int(columns[-1]) + 1) == (35, 105, 52, 122)
+    assert 0.4 < float(batch.regions[1].sum()) / 4900 < 0.65  # the second dog's own mask
+    outside = ~batch.regions[:, None].expand_as(batch.images)
+    assert torch.equal(batch.images[outside], batch.twins[outside])
+    inside = batch.regions[:, None].expand_as(batch.images)
+    assert float((batch.images[inside] - batch.twins[inside]).abs().mean()) > 0.1
+    assert all(verdict.holds for verdict in check_dataset(data))
+
+
+def test_patched_pictures_may_also_come_with_lists(tmp_path: Path) -> None:
+    folder = patched(tmp_path, "scene_only") / "data" / "bamboo_forest_patch"
+    (folder / "val").mkdir()
+    for path in folder.glob("*.jpg"):
+        with Image.open(path) as picture:
+            picture.resize((128, 128)).save(folder / "val" / path.name)
+        path.unlink()
+    files = sorted(path.name for path in (folder / "val").iterdir())
+    (folder / "val.txt").write_text("\n".join(f"{file} 0" for file in files))
+    (folder / "val_loc.txt").write_text("\n".join(f"{file} 10,10,50,60" for file in files))
+    batch = BAM(str(tmp_path), set="bamboo_forest_patch").batch(range(2))
+    assert not batch.missing
+    assert batch.regions is not None
+    assert int(batch.regions[0].sum()) == 40 * 50  # no val_mask: the box
+
+
+def test_what_patched_pictures_lack_is_named(tmp_path: Path) -> None:
+    data = patched(tmp_path, "scene_only") / "data"
+    (data / "scene_only/val/dog-bamboo_forest-0900.jpg").unlink()
+    boxes = (data / "scene_only/val_loc.txt").read_text().splitlines()
+    (data / "scene_only/val_loc.txt").write_text(boxes[0])
+    missing = BAM(str(tmp_path), set="bamboo_forest_patch").batch(range(2)).missing
+    assert "no twin" in missing["dog-bamboo_forest-0900_0.jpg"]
+    assert "not in scene_only/val_loc.txt" in missing["dog-bamboo_forest-0901_12.jpg"]
+    (data / "scene_only/val_loc.txt").unlink()
+    nothing_told = BAM(str(tmp_path), set="bamboo_forest_patch").batch(range(2))
+    assert len(nothing_told) == 0
+    assert all("pictures without boxes" in why for why in nothing_told.missing.values())
+    (data / "bamboo_forest_patch/holiday.jpg").write_bytes(b"")
+    with pytest.raises(BadInput, match=r"named <object>-<scene>.*holiday\.jpg"):
+        len(BAM(str(tmp_path), set="bamboo_forest_patch"))
+    for path in (data / "bamboo_forest_patch").iterdir():
+        path.unlink()
+    with pytest.raises(BadInput, match=r"patched pictures or a val\.txt"):
+        len(BAM(str(tmp_path), set="bamboo_forest_patch"))
+
+
 def coco(root: Path, per_class: int = 2) -> tuple[Path, Path]:
     """A COCO-style annotation file with two usable pictures per class, and some that must be left out."""
     (root / "train2017").mkdir()
@@ -184,6 +266,13 @@ def test_the_builder_is_seeded_and_its_output_can_be_read(tmp_path: Path) -> Non
     assert torch.equal(twins, batch.twins)  # PNG: nothing outside the mask differs
     k3 = {path.parent.name for path in (tmp_path / "one/data/scene_k3").rglob("*.png")}
     assert k3 == set(SCENES)
+    for name, objects in (("dog_bedroom", True), ("bamboo_forest", False)):  # one instance is held out
+        few = BAM(str(tmp_path / "one"), set=name)  # type: ignore[arg-type]
+        assert len(few) == 1
+        shown = few.batch([0])
+        assert not shown.missing
+        assert shown.twins is not None
+        assert torch.equal(shown.images, shown.twins) is not objects
 
 
 def test_the_command_line_builds_and_names_what_is_lacking(tmp_path: Path) -> None:
@@ -208,6 +297,17 @@ def test_the_published_category_defect_is_mended_and_kept_in_legacy_mode(tmp_pat
     largest = next(iter(candidates(told, "bird", legacy=True)))[1]
     assert largest["iscrowd"] == 1
     assert all(not one["iscrowd"] for _, one in candidates(told, "bird", legacy=False))
+    told["images"].reverse()
+    for one in told["images"]:  # far apart, as COCO's ids are: a set does not keep such in order
+        one["id"] *= 7919
+    for one in told["annotations"]:
+        one["image_id"] *= 7919
+    ids = [one["image_id"] for one in told["annotations"] if one["category_id"] == 12]
+    walked = [image["id"] for image, _ in candidates(told, "dog", legacy=True)]
+    assert walked == list(set(ids))  # the published walk
+    assert [image["id"] for image, _ in candidates(told, "dog", legacy=False)] == sorted(set(ids))
+    every = [image["id"] for image, _ in candidates(told, "stop_sign", legacy=True)]
+    assert every == [one["id"] for one in told["images"]]  # no category: the file's own order
     image, annotation = next(iter(candidates(told, "dog", legacy=False)))
     made = cut_out(image, annotation, images, legacy=False)
     assert isinstance(made, Cutout)
@@ -216,6 +316,28 @@ def test_the_published_category_defect_is_mended_and_kept_in_legacy_mode(tmp_pat
     assert cut_out(image, small, images, legacy=False) == "smaller than 32 pixels"
     border = {**annotation, "segmentation": [[0.0, 0.0, 60.0, 0.0, 60.0, 60.0, 0.0, 60.0]], "bbox": [0, 0, 60, 60]}
     assert cut_out(image, border, images, legacy=False) == "cut off by the picture's border"
+
+
+def test_legacy_cut_outs_are_found_in_any_order_and_paired_by_name(tmp_path: Path) -> None:
+    annotations, images = coco(tmp_path, per_class=3)
+    told = json.loads(annotations.read_text())
+    order = {3: 700001, 13: 64, 23: 9}  # the dogs
+    for one in told["images"]:
+        one["id"] = order.get(one["id"], one["id"] + 10**6)
+    for one in told["annotations"]:
+        one["image_id"] = order.get(one["image_id"], one["image_id"] + 10**6)
+    walked = [image["id"] for image, _ in candidates(told, "dog", legacy=True)]
+    plan = Plan(train=1, validation=1, legacy=True)
+    found = cutouts(told, images, "dog", 2, plan, lambda _: None)
+    assert [one.source for one in found] == sorted(f"{one:012d}" for one in walked[:2])
+    with Image.open(images / f"{3:012d}.jpg") as picture:
+        picture.convert("L").save(images / f"{3:012d}.jpg")
+    image, annotation = next(one for one in candidates(told, "dog", legacy=True) if one[0]["id"] == 700001)
+    assert cut_out(image, annotation, images, legacy=True) == "grey"
+    assert isinstance(cut_out(image, annotation, images, legacy=False), Cutout)
+    halves = {**annotation, "bbox": [20.6, 10.6, 40.7, 40.7]}  # far corners at 61.3 and 51.3
+    rounded = [cut_out(next(iter(told["images"])), halves, images, legacy=old) for old in (True, False)]
+    assert [one.mask.shape for one in rounded if isinstance(one, Cutout)] == [(41, 41), (42, 42)]
 
 
 def test_run_lengths_go_down_columns() -> None:

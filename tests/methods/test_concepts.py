@@ -8,14 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 import torch
+from sklearn.linear_model import SGDClassifier
 from torch import Tensor, nn
 
 from heatproof import models
 from heatproof.data.two_factor.k_dataset import TwoFactorK
 from heatproof.errors import BadInput, NotApplicable
-from heatproof.methods.concept_vectors import activations, direction, directions, welch
+from heatproof.methods.concept_vectors import direction, directions, products, weights, welch
 from heatproof.methods.concepts import TCAV, stages
 from heatproof.methods.random_weights import RandomWeights, shuffled
+from heatproof.methods.taps import activations, tap, taps
 from heatproof.metrics.relative_importance import IDR, MCS
 from heatproof.models import engine
 from heatproof.types import Batch, Model, attribute
@@ -74,20 +76,49 @@ def asked() -> tuple[Model, TCAV, Batch]:
 
 def test_the_direction_points_at_the_known_concept() -> None:
     model, _, _ = asked()
-    with_it, without = (activations(model, Striped(on).batch(range(50)).images, "seen") for on in (True, False))
+    said = (activations(model, Striped(on).batch(range(50)).images, "seen").flatten(1) for on in (True, False))
+    with_it, without = (one.numpy() for one in said)
     found = torch.from_numpy(direction(with_it, without, 0.1, 0)).view(2, SIZE, SIZE)
     truth = torch.zeros(2, SIZE, SIZE)
     truth[:, :, : SIZE // 2] = 1
     assert float(nn.functional.cosine_similarity(found.flatten(), truth.flatten(), dim=0)) > 0.9
 
 
-def test_fitting_within_the_span_is_fitting_in_the_layer() -> None:
+def test_every_run_is_a_fit_of_its_own_sets() -> None:
     dice = np.random.default_rng(0)
     concept, pool = (dice.normal(size=(n, 200)).astype(np.float32) for n in (8, 20))
-    own, _ = directions(concept + 1, pool, runs=2, size=8, alpha=0.1, seed=0)
+    own, chance = directions(concept + 1, pool, runs=2, size=8, alpha=0.1, seed=0)
     order = np.random.default_rng([0, 1]).permutation(20)
-    plain = direction(concept + 1, pool[order[8:16]], 0.1, 1)
-    assert own[1] == pytest.approx(plain, abs=1e-3)
+    assert own[1] == pytest.approx(direction(concept + 1, pool[order[8:16]], 0.1, 1), abs=1e-4)
+    assert chance[1] == pytest.approx(direction(pool[order[:8]], pool[order[8:16]], 0.1, 1), abs=1e-4)
+    assert np.linalg.norm(np.concatenate([own, chance]), axis=1) == pytest.approx(np.ones(4), abs=1e-5)
+
+
+def test_a_fit_by_products_is_sklearns_fit_in_the_layer() -> None:
+    dice = np.random.default_rng(0)
+    rows = dice.normal(size=(24, 300)) + np.repeat([0.5, 0.0], 12)[:, None]
+    plain = SGDClassifier(alpha=0.1, max_iter=1000, tol=1e-3, random_state=5).fit(rows, np.repeat([1, 0], 12))
+    found = weights(products(rows.astype(np.float32)), 0.1, 5) @ rows
+    assert found == pytest.approx(plain.coef_[0], rel=1e-3, abs=1e-4)
+
+
+def test_repeated_pictures_and_dead_layers_still_have_a_direction() -> None:
+    dice = np.random.default_rng(0)
+    one, other = (dice.normal(size=(1, 50)).astype(np.float32).repeat(6, 0) for _ in range(2))
+    found = direction(one, other, 0.1, 0)
+    assert float(found @ (one[0] - other[0])) > 0
+    assert not direction(np.zeros_like(one), np.zeros_like(one), 0.1, 0).any()
+
+
+def test_layers_tapped_together_say_what_each_says_alone() -> None:
+    model = models.load("embedded:object")
+    batch = TwoFactorK(count=3).batch(range(3))
+    names = ["layer1", "stem", "layer3"]
+    for name, together in zip(names, taps(model, batch, names, "logit"), strict=True):
+        alone = tap(model, batch, name, "logit")
+        assert torch.equal(together.activations, alone.activations)
+        assert torch.allclose(together.gradients, alone.gradients, rtol=1e-4, atol=1e-7)
+        assert torch.equal(activations(model, batch.images, name), alone.activations)
 
 
 @pytest.mark.parametrize(("target", "score"), [(0, 1.0), (1, 0.0)])

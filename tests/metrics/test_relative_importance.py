@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from heatproof import models
 from heatproof.data.two_factor.dataset import TwoFactor
-from heatproof.errors import BadShape, NotApplicable
+from heatproof.errors import BadInput, BadShape, NotApplicable
 from heatproof.methods.cam import GradCam
 from heatproof.methods.controls import Constant, Edges, Random
 from heatproof.methods.gradients import Saliency
+from heatproof.metrics.asking_again import classes
 from heatproof.metrics.input_independence import IIR, IIRChange
 from heatproof.metrics.insignificant_patch import PatchSolver
 from heatproof.metrics.region_heat import overlaps, positive_p99, region_heat, region_of
@@ -124,12 +125,41 @@ def test_random_regions_keep_their_law() -> None:
     batch = TwoFactor(count=COUNT).batch(range(COUNT))
     assert batch.regions is not None
     size = batch.regions.flatten(1).sum(1)
-    moved, pixels, anywhere = (region_of(batch, law) for law in ("moved", "pixels", "anywhere"))  # type: ignore[arg-type]
+    moved, pixels, permuted = (region_of(batch, law) for law in ("moved", "pixels", "permuted"))  # type: ignore[arg-type]
     assert not bool((moved & batch.regions).any())
     assert bool((moved.flatten(1).sum(1) >= 0.6 * size).all())
     assert torch.equal(pixels.flatten(1).sum(1), size)
-    assert torch.equal(anywhere.flatten(1).sum(1), size)
     assert torch.equal(region_of(batch.select([3]), "moved")[0], moved[3])
+    givers = [[i for i in range(COUNT) if torch.equal(batch.regions[i], one)] for one in permuted]
+    assert sorted(givers) == [[i] for i in range(COUNT)]  # every region is given away once
+    assert all(giver != [row] for row, giver in enumerate(givers))  # and never kept
+    backwards = list(reversed(range(COUNT)))
+    assert torch.equal(region_of(batch.select(backwards), "permuted"), permuted[backwards])  # the order is no matter
+
+
+def test_a_permuted_region_needs_another_picture_that_has_one() -> None:
+    batch = TwoFactor(count=3).batch(range(3))
+    assert batch.regions is not None
+    with pytest.raises(NotApplicable, match="no other picture"):
+        region_of(batch.select([0]), "permuted")
+    one_hidden = replace(batch, regions=batch.regions & torch.tensor([True, False, True])[:, None, None])
+    given_away = region_of(one_hidden, "permuted")
+    assert torch.equal(given_away[0], batch.regions[2])
+    assert torch.equal(given_away[2], batch.regions[0])
+    assert not bool(given_away[1].any())
+
+
+def test_a_small_object_is_moved_in_one_piece() -> None:
+    region = torch.zeros(1, 20, 24, dtype=torch.bool)
+    region[0, 2:7, 3:9] = True
+    region[0, 2, 3] = False  # not just any box
+    for seed in range(20):
+        batch = Batch(torch.zeros(1, 3, 20, 24), torch.zeros(1, dtype=torch.int64), ("a",), region, seed=seed)
+        moved = region_of(batch, "moved")[0]
+        rows, columns = (moved.any(axis).nonzero().flatten() for axis in (1, 0))
+        shape = moved[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+        assert torch.equal(shape, region[0, 2:7, 3:9])
+        assert not bool((moved & region[0]).any())
 
 
 def test_overlaps_count_shared_pixels() -> None:
@@ -177,6 +207,48 @@ def test_the_papers_solver_runs_and_is_judged_alike() -> None:
     assert torch.equal(result.verified, result.verified & (result.change <= 0.02))
     assert float(result.images.min()) >= 0
     assert float(result.images.max()) <= 1
+
+
+def test_a_given_patch_is_verified_and_not_solved() -> None:
+    model = models.load("embedded:scene_only")
+    batch = TwoFactor(count=4, scale=(0.35, 0.45)).batch(range(4))
+    assert batch.twins is not None
+    assert batch.regions is not None
+    solved = PatchSolver()(model, batch.twins, batch.images, batch.regions).images
+    given_patches = batch.showing(torch.cat([solved[:3], batch.images[3:]]))  # the last is the object as it was
+    aimed = given_patches.aimed(engine.forward(model, given_patches.images).argmax(1))
+    one = IIR(start="given")(attribute(model, aimed, Saliency()))
+    other = IIR()(attribute(model, batch, Saliency()))
+    assert torch.equal(one.values[:3], other.values[:3])
+    assert not bool(one.values[:3].isnan().any())
+    assert bool(one.values[3].isnan())
+    assert "the patch changes the logits" in one.notes[3]
+
+
+def test_a_patch_of_noise_needs_no_twins() -> None:
+    model = models.load("embedded:scene_only")
+    batch = TwoFactor(count=3, shows="scene", scale=(0.35, 0.45)).batch(range(3))
+    attribution = attribute(model, replace(batch, twins=None), Saliency())
+    scored = IIR(start="noise")(attribution)
+    assert bool((~scored.values.isnan()).any())
+    with pytest.raises(NotApplicable, match="twins"):
+        IIR()(attribution)
+    with pytest.raises(BadInput, match="start must be one of"):
+        IIR(start="dog")(attribution)  # type: ignore[arg-type]
+
+
+def test_answers_are_asked_for_once_and_by_content(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = models.load("embedded:object")
+    batch = TwoFactor(count=3, seed=77).batch(range(3))
+    asked_for = []
+    forward = engine.forward
+    monkeypatch.setattr(engine, "forward", lambda *given: asked_for.append(1) or forward(*given))
+    first = classes(model, batch)
+    assert torch.equal(classes(model, batch.showing(batch.images.clone())), first)
+    assert len(asked_for) == 1
+    classes(model, batch.showing(1 - batch.images))
+    classes(models.load("embedded:scene"), batch)
+    assert len(asked_for) == 3
 
 
 def test_a_patch_needs_regions_of_its_pictures() -> None:

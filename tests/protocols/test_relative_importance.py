@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import dataclasses
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from heatproof import recipe
 from heatproof.data.cutouts import Cutouts
+from heatproof.data.two_factor.k_dataset import TwoFactorK
 from heatproof.errors import BadInput
 from heatproof.methods.cam import GradCam
+from heatproof.methods.concepts import TCAV
 from heatproof.methods.controls import Constant, Edges
 from heatproof.protocols.relative_importance import RelativeImportance, blind, heatmaps
 from heatproof.report import report
 from heatproof.results import Results
 from heatproof.run import run
+from heatproof.types import Batch, Maps, Model
 
 FIRST_CLASS = """
 import torch
@@ -39,6 +46,18 @@ one.std = two.std = (1.0, 1.0, 1.0)
 one.size = two.size = 64
 """
 
+
+@dataclass(frozen=True)
+class Counting:
+    """Brightness, and a list of the models it was asked about."""
+
+    asked: ClassVar[list[str]] = []
+
+    def __call__(self, model: Model, batch: Batch, /) -> Maps:
+        self.asked.append(model.name)
+        return batch.images.mean(1)
+
+
 FEW = [GradCam(), Constant(), Edges()]
 
 
@@ -49,7 +68,8 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Results:
 
 
 def test_the_contestants_are_the_papers_nine() -> None:
-    mcs = RelativeImportance(pictures=2, robustness=False, series=False).studies()[0]
+    studies = RelativeImportance(pictures=2, robustness=False, series=False).studies()
+    mcs = next(study for study in studies if study.notes["part"] == "mcs")
     contestants = [method for method in mcs.methods if not getattr(method, "control", False)]
     assert len(contestants) == 9
     assert len(heatmaps("default")) == 8
@@ -60,7 +80,9 @@ def test_every_question_has_its_baseline_beside_it(finished: Results) -> None:
     names = {one["name"] for one in finished.info["metrics"].values()}
     assert names == {"mcs", "idr", "iir", "iir_change", "mcs_relative"}
     labels = set(finished.metrics)
-    assert {"idr(region=moved)", "idr(region=anywhere)", "idr(region=pixels)", "iir(region=moved)"} <= labels
+    laws = ("moved", "permuted", "pixels")
+    assert {f"{name}(region={law})" for name in ("mcs", "idr", "iir") for law in laws} <= labels
+    assert "mcs_relative(region=moved)" in labels
     assert not (finished.scores["status"] == "failed").any()
 
 
@@ -92,7 +114,38 @@ def test_the_report_shows_premises_questions_series_and_pairs(finished: Results,
         assert words in page
     for words in ("The k-series", "Pearson r with the drop", "The same picture under both models", "blind"):
         assert words in page
+    for words in ("moved region", "permuted region", "pixels region", "r of a moved region"):
+        assert words in page
+    assert "Patches verified after rounding to 8 bits (logits within tolerance, same class): 3 of 3, 100.0 %" in page
     assert "do not hold here" not in page
+    # What chance scores is told beside the methods and ranks nobody.
+    cards = page[page.index('id="verdict"') : page.index("</section>", page.index('id="verdict"'))]
+    assert "idr" in cards
+    assert "region=" not in cards
+
+
+def test_a_contrast_models_maps_are_not_asked_for_twice(tmp_path: Path) -> None:
+    studies = RelativeImportance(pictures=3, series=False, robustness=False).studies(methods=[Counting()])
+    Counting.asked.clear()
+    run([one for one in studies if one.notes["part"] in ("idr", "mcs")], tmp_path / "run", device="cpu")
+    # The scene model with and without objects for IDR, the object model for MCS, whose contrast is known by then.
+    assert Counting.asked == ["embedded:scene", "embedded:scene", "embedded:object"]
+
+
+def test_layers_a_concept_is_found_in_are_shown(tmp_path: Path) -> None:
+    studies = RelativeImportance(pictures=4, series=False, robustness=False).studies(methods=[TCAV()])
+    pictures = TwoFactorK(count=4, scenes="anchor")  # all show the concept
+    mcs = next(one for one in studies if one.notes["part"] == "mcs")
+    notes = {**mcs.notes, "datasets": [recipe.label(pictures)]}
+    results = run(dataclasses.replace(mcs, datasets=[pictures], notes=notes), tmp_path / "run", device="cpu")
+    rows = results.rows("mcs")
+    own = rows[rows["method"] == "tcav"]
+    assert (own["status"] == "ok").any()
+    note = own[own["status"] == "ok"]["note"].iloc[0]
+    assert note.startswith("layers kept: ")
+    assert "of embedded:object; " in note
+    assert note.endswith("of embedded:scene")
+    assert f"tcav: {note}." in Path(report(results, tmp_path / "report.html")).read_text()
 
 
 def test_models_that_violate_the_premises_are_flagged(tmp_path: Path) -> None:
@@ -117,8 +170,10 @@ def test_pictures_of_ones_own_are_judged_by_the_role_of_each_model(tmp_path: Pat
     (tmp_path / "own.py").write_text(FIRST_CLASS)
     specs = [f"{tmp_path / 'own.py'}:{name}" for name in ("one", "two")]
     studies = RelativeImportance(pictures=4).studies(specs, [own], [Constant()])
-    assert [study.notes["part"] for study in studies] == ["mcs", "idr"]
+    assert [study.notes["part"] for study in studies] == ["idr", "mcs"]
     scores = run(studies, tmp_path / "run", device="cpu").scores
+    assert {"constant", "random", "edges", "random_weights"} <= set(scores["method"])  # named or not
+    scores = scores[scores["method"] == "constant"]
     main = scores[scores["metric"].str.startswith("mcs(") & ~scores["metric"].str.contains("region|rule")]
     # The first class is right where both the object and the scene are the first: one picture of four.
     assert main["status"].tolist().count("ok") == 1

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from heatproof.cli.terminal import Device, readable_errors
+
+if TYPE_CHECKING:
+    from heatproof.types import Batch
 
 
 def tcav(
@@ -26,16 +29,28 @@ def tcav(
 ) -> None:
     """TCAV scores of a concept, layer by layer, each tested against random directions."""
     from heatproof import data, models
+    from heatproof.errors import BadInput
     from heatproof.methods.concepts import TCAV, read_for
     from heatproof.models import engine
 
     with readable_errors():
+        if limit < 1:
+            raise BadInput(f"--limit must be at least 1 picture, got {limit}")
         loaded = models.load(model).to(engine.pick(device))
         named = tuple(word.strip() for word in layers.split(",") if word.strip())
-        asked = TCAV(data.load(concept), data.load(without), named, runs, size, shown_by=None, seed=seed)
-        batch = read_for(loaded, data.load(images), limit)
-        answers = engine.forward(loaded, batch.images).argmax(1)
-        tested = asked.test(loaded, batch.aimed(answers if target is None else answers.new_full(answers.shape, target)))
+        sets = {"concept": data.load(concept), "without": data.load(without), "images": data.load(images)}
+        asked = TCAV(sets["concept"], sets["without"], named, runs, size, shown_by=None, seed=seed)
+        with engine.threads_for([loaded]):
+            counts = {"concept": size, "without": len(sets["without"]), "images": limit}
+            seen = {what: read_for(loaded, one, counts[what]) for what, one in sets.items()}
+            for what, batch in seen.items():
+                _say_missing(what, batch)
+            batch = seen["images"]
+            logits = engine.forward(loaded, batch.images)
+            if target is not None and not 0 <= target < logits.shape[1]:
+                raise BadInput(f"--target must be a class of the model, 0 … {logits.shape[1] - 1}, got {target}")
+            answers = logits.argmax(1) if target is None else batch.targets.new_full((len(batch),), target)
+            tested = asked.test(loaded, batch.aimed(answers))
     rows = [
         {"layer": one.layer, "score": one.score, "random": one.chance, "p": one.p_value, "kept": one in tested.kept}
         for one in tested.layers
@@ -47,4 +62,21 @@ def tcav(
     for row in rows:
         kept = "kept" if row["kept"] else "not told from chance"
         typer.echo(f"{row['layer']:<24} score {row['score']:.3f}  random {row['random']:.3f}  p {row['p']:.2g}  {kept}")
-    typer.echo("not applicable: no layer tells the concept from chance" if score is None else f"TCAV {score:.3f}")
+    many = f"{len(batch)} picture{'' if len(batch) == 1 else 's'}"
+    typer.echo(
+        f"not applicable: no layer tells the concept from chance ({many})"
+        if score is None
+        else f"TCAV {score:.3f} ({many}, mean of {len(tested.kept)} of {len(rows)} layers)"
+    )
+
+
+def _say_missing(what: str, batch: Batch) -> None:
+    """Pictures that cannot be read are left out, and that is said; without any there is nothing to ask."""
+    from heatproof.errors import BadInput
+
+    if not batch.missing and len(batch):
+        return
+    first = next((f", e.g. {name}: {why}" for name, why in batch.missing.items()), "")
+    if not len(batch):
+        raise BadInput(f"--{what} must hold pictures that can be read, got none{first}")
+    typer.echo(f"heatproof: {len(batch.missing)} of the pictures of --{what} cannot be read{first}", err=True)

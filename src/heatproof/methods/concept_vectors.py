@@ -9,45 +9,64 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import linalg, stats
 from torch import Tensor
 
 from heatproof.errors import BadInput
-from heatproof.methods.taps import tap
-from heatproof.types import Batch, Images, Model
 
 Floats = NDArray[np.float32]
+Doubles = NDArray[np.float64]
 
-
-def activations(model: Model, images: Images, layer: str) -> Floats:
-    """What a layer says about each picture, flattened: (B, features)."""
-    nothing = torch.zeros(len(images), dtype=torch.int64, device=images.device)
-    batch = Batch(images, nothing, tuple(str(i) for i in range(len(images))))
-    return np.asarray(tap(model, batch, layer, "logit").activations.flatten(1).cpu().numpy(), dtype=np.float32)
+_COLUMNS = 8192  # features held in double precision at once
 
 
 def direction(concept: Floats, other: Floats, alpha: float, seed: int) -> Floats:
     """The unit normal of a linear classifier (hinge loss, SGD), pointing from the other set to the concept."""
-    from sklearn.linear_model import SGDClassifier
+    rows = np.concatenate(balanced(concept, other))
+    return _unit(weights(products(rows), alpha, seed) @ rows)
 
-    count = min(len(concept), len(other))  # balanced by leaving out the last of the larger set
+
+def balanced(concept: NDArray[Any], other: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Two sets of one size, by leaving out the last of the larger; or `BadInput` where nothing could be learnt."""
+    count = min(len(concept), len(other))
     if count < 2:
         raise BadInput(
             f"a concept vector needs at least 2 pictures on either side, got {len(concept)} and {len(other)}"
         )
-    values = np.concatenate([concept[:count], other[:count]])
-    labels = np.repeat([1, 0], count)
+    return concept[:count], other[:count]
+
+
+def products(rows: Floats) -> Doubles:
+    """Of all (n, features) rows with each other, (n, n)."""
+    total = np.zeros((len(rows), len(rows)))
+    for start in range(0, rows.shape[1], _COLUMNS):
+        part = rows[:, start : start + _COLUMNS].astype(np.float64)  # a product squares what float32 rounds
+        total += part @ part.T
+    return total
+
+
+def weights(own_products: Doubles, alpha: float, seed: int) -> Doubles:
+    """How much each of 2n pictures, n with the concept first, counts in the normal of a classifier of the two halves.
+
+    A linear classifier never leaves the span of its pictures and knows them by their products alone, so it is fitted
+    in coordinates of as many dimensions as there are pictures: the same fit, hundreds of times smaller than the layer.
+    """
+    from sklearn import config_context
+    from sklearn.linear_model import SGDClassifier
+
+    size = len(own_products)
+    jitter = 1e-10 * float(np.trace(own_products)) / size + 1e-300  # pictures may repeat, and layers may be dead
+    inside = np.linalg.cholesky(own_products + jitter * np.eye(size))
     classifier = SGDClassifier(alpha=alpha, max_iter=1000, tol=1e-3, random_state=seed)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), config_context(assume_finite=True, skip_parameter_validation=True):
         warnings.simplefilter("ignore")  # not converged in 1000 rounds is still a direction
-        classifier.fit(values, labels)
-    normal = np.asarray(classifier.coef_[0], dtype=np.float32)
-    length = float(np.linalg.norm(normal))
-    return normal / np.float32(length) if length > 0 else normal
+        classifier.fit(inside, np.repeat([1, 0], size // 2))
+    return np.asarray(linalg.solve_triangular(inside, classifier.coef_[0], trans="T", lower=True), dtype=np.float64)
 
 
 def directions(concept: Floats, pool: Floats, runs: int, size: int, alpha: float, seed: int) -> tuple[Floats, Floats]:
@@ -60,17 +79,23 @@ def directions(concept: Floats, pool: Floats, runs: int, size: int, alpha: float
             f"{runs} random counterparts of {size} pictures need at least 2 runs and {2 * size} pictures without the "
             f"concept, got {len(pool)}"
         )
-    # A linear classifier never leaves the span of its pictures: within it the fits are the same and hundreds of
-    # times smaller than in the layer.
-    span, inside = np.linalg.qr(np.concatenate([concept, pool]).T)
-    concept, pool = np.split(np.ascontiguousarray(inside.T), [len(concept)])
-    own, chance = [], []
+    rows = np.concatenate([concept, pool])
+    every = products(rows)
+    counted = np.zeros((2, runs, len(rows)))
     for run in range(runs):
-        order = np.random.default_rng([seed, run]).permutation(len(pool))
-        first, second = pool[order[:size]], pool[order[size : 2 * size]]
-        own.append(direction(concept, second, alpha, run))
-        chance.append(direction(first, second, alpha, run))
-    return np.stack(own) @ span.T, np.stack(chance) @ span.T
+        order = len(concept) + np.random.default_rng([seed, run]).permutation(len(pool))
+        first, second = order[:size], order[size : 2 * size]
+        for family, (one, other) in enumerate(((np.arange(len(concept)), second), (first, second))):
+            taken = np.concatenate(balanced(one, other))
+            counted[family, run, taken] = weights(every[np.ix_(taken, taken)], alpha, run)
+    own, chance = (_unit(family.astype(np.float32) @ rows) for family in counted)
+    return own, chance
+
+
+def _unit(normals: Floats | Doubles) -> Floats:
+    """Of length one, where there is a length."""
+    lengths = np.linalg.norm(normals, axis=-1, keepdims=True)
+    return np.asarray(normals / np.where(lengths > 0, lengths, 1.0), dtype=np.float32)
 
 
 @dataclass(frozen=True, eq=False)

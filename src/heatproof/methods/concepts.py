@@ -9,14 +9,15 @@ from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from heatproof import recipe
 from heatproof.data.two_factor.k_dataset import TwoFactorK
 from heatproof.errors import BadInput, NotApplicable
 from heatproof.methods.cam import cam_layer
-from heatproof.methods.concept_vectors import Floats, LayerScore, activations, directions, layer_score
-from heatproof.methods.taps import tap
+from heatproof.methods.concept_vectors import Floats, LayerScore, directions, layer_score
+from heatproof.methods.taps import activations, tap, taps
 from heatproof.methods.transformers import token_pictures, upsample
 from heatproof.models import engine
 from heatproof.registry import method
@@ -74,13 +75,16 @@ class TCAV:
         object.__setattr__(self, "shown_by", None if self.shown_by is None else tuple(self.shown_by))
         if self.runs < 10:
             raise BadInput(f"runs must be at least 10: fewer random counterparts test nothing, got {self.runs}")
+        if self.size < 2:
+            raise BadInput(f"size must be at least 2 pictures per set: one shows no direction, got {self.size}")
 
     def test(self, model: Model, batch: Batch) -> Tested:
         """Every layer's scores on these pictures and their targets."""
-        scores = []
-        for layer in self.layers or stages(model, batch):
-            own, chance = self._directions(model, layer)
-            scores.append(layer_score(layer, tap(model, batch, layer, self.readout).gradients, own, chance))
+        names = self.layers or stages(model, batch)
+        scores = [
+            layer_score(layer, caught.gradients, *self._directions(model, layer))
+            for layer, caught in zip(names, taps(model, batch, names, self.readout), strict=True)
+        ]
         return Tested(tuple(scores), tuple(one for one in scores if one.p_value < self.level))
 
     def importance(self, model: Model, batch: Batch) -> Scores:
@@ -89,11 +93,10 @@ class TCAV:
         Which layers are kept is decided on the concept's own pictures, not on these: a batch must not matter to its
         mates. Pictures that do not show the concept are NaN.
         """
-        names = [one.layer for one in self._kept(model)]
+        names = self.kept_layers(model)
         parts = []
-        for layer in names:
-            own, chance = self._directions(model, layer)
-            rises = layer_score(layer, tap(model, batch, layer, self.readout).gradients, own, chance).positive
+        for layer, caught in zip(names, taps(model, batch, names, self.readout), strict=True):
+            rises = layer_score(layer, caught.gradients, *self._directions(model, layer)).positive
             parts.append(rises.double().mean(0))
         values = torch.stack(parts).mean(0).to(batch.images.device)
         if self.shown_by is None:
@@ -105,10 +108,19 @@ class TCAV:
             )
         return values.masked_fill(labels.to(values.device) != self.shown_by[1], torch.nan)
 
+    def kept_layers(self, model: Model) -> tuple[str, ...]:
+        """The layers in which the concept is told from chance, or `NotApplicable` if there is none."""
+        return tuple(one.layer for one in self._kept(model))
+
     def __call__(self, model: Model, batch: Batch, /) -> Maps:
         layer = self._kept(model)[-1].layer
         own, _ = self._directions(model, layer)
         slopes = tap(model, batch, layer, self.readout).gradients
+        if own.shape[1] != slopes[0].numel():
+            raise NotApplicable(
+                f"layer {layer!r} says {slopes[0].numel()} numbers about these pictures and {own.shape[1]} about the "
+                "concept's: explain pictures of the concept's size"
+            )
         share = slopes * torch.from_numpy(own.mean(0)).to(slopes).view(1, *slopes.shape[1:])
         if share.ndim == 3:
             share = token_pictures(share, batch.images)
@@ -138,8 +150,8 @@ class TCAV:
         told = recipe.key([self.concept, self.without, self.runs, self.size, self.alpha, self.seed])
         key = (model.revision, layer, told)
         if key not in _vectors:
-            concept = activations(model, read_for(model, self.concept, self.size).images, layer)
-            pool = activations(model, read_for(model, self.without, len(self.without)).images, layer)
+            sets = read_for(model, self.concept, self.size), read_for(model, self.without, len(self.without))
+            concept, pool = (activations(model, one.images, layer).flatten(1).cpu().numpy() for one in sets)
             _vectors[key] = directions(concept, pool, self.runs, self.size, self.alpha, self.seed)
             while len(_vectors) > _KEPT:
                 _vectors.popitem(last=False)
@@ -164,7 +176,13 @@ def read_for(model: Model, dataset: Dataset, count: int) -> Batch:
     """The first pictures of a data set, as the model wants to see them."""
     if getattr(dataset, "view", ...) is None and model.view is not None:
         dataset = dataclasses.replace(dataset, view=model.view)  # type: ignore[type-var]
-    return dataset.batch(range(min(count, len(dataset)))).to(model.device)
+    found = dataset.batch(range(min(count, len(dataset)))).to(model.device)
+    side = model.view.size if model.view is not None else min(found.images.shape[2:])
+    if tuple(found.images.shape[2:]) == (side, side) or model.view is None:
+        return found
+    whole = dataclasses.replace(found, regions=None, twins=None)  # they are of the old size, and nobody asks for them
+    shown = F.interpolate(found.images, (side, side), mode="bilinear", antialias=True)
+    return whole.showing(shown.clamp(0, 1))
 
 
 def _answers(model: Model, batch: Batch) -> Tensor:

@@ -21,8 +21,10 @@ from heatproof.models import engine
 from heatproof.types import Attribution, Batch, Maps, Method, Model, attribute
 
 KEPT_BYTES = 64 << 20
+KEPT_ANSWERS = 256  # batches
 
 _maps: OrderedDict[tuple[str, ...], Maps] = OrderedDict()
+_answers: OrderedDict[tuple[str, ...], Tensor] = OrderedDict()
 
 
 @lru_cache(maxsize=16)
@@ -43,8 +45,13 @@ def staged(spec: str, scale: tuple[float, float] = SCALE) -> tuple[Model, Batch]
 
 
 def classes(model: Model, batch: Batch) -> Tensor:
-    """The class the model says each picture shows."""
-    return engine.forward(model, batch.images).argmax(1).to(batch.images.device)
+    """The class the model says each picture shows; every metric of every method asks, so it is asked once."""
+    key = model.revision, str(batch.images.device), _content(batch.images)
+    if key not in _answers:
+        _answers[key] = engine.forward(model, batch.images).argmax(1).to(batch.images.device)
+        while len(_answers) > KEPT_ANSWERS:
+            _answers.popitem(last=False)
+    return _answers[key]
 
 
 def true_classes(model: Model, batch: Batch, task: str = "") -> Tensor:
@@ -67,10 +74,21 @@ def ask(model: Model, batch: Batch, method: Method) -> Attribution:
         return Attribution(model, batch, method, _maps[key])
     answer = attribute(model, batch, method)
     if key is not None:
-        _maps[key] = answer.maps
-        while len(_maps) > 1 and sum(kept.nbytes for kept in _maps.values()) > KEPT_BYTES:
-            _maps.popitem(last=False)
+        _keep(key, answer.maps)
     return answer
+
+
+def keep(attribution: Attribution) -> None:
+    """Remember an answer that was not asked for here: another question may well be about the same model."""
+    key = _key(attribution.model, attribution.batch, attribution.method)
+    if key is not None and key not in _maps:
+        _keep(key, attribution.maps)
+
+
+def _keep(key: tuple[str, ...], maps: Maps) -> None:
+    _maps[key] = maps
+    while len(_maps) > 1 and sum(kept.nbytes for kept in _maps.values()) > KEPT_BYTES:
+        _maps.popitem(last=False)
 
 
 def _key(model: Model, batch: Batch, method: Any) -> tuple[str, ...] | None:
@@ -78,8 +96,14 @@ def _key(model: Model, batch: Batch, method: Any) -> tuple[str, ...] | None:
         asked = recipe.key(method)
     except BadInput:  # no recipe, no way to tell it from another
         return None
-    content = hashlib.sha256(repr((batch.ids, batch.seed, tuple(batch.images.shape))).encode())
-    for part in (batch.images, batch.targets, batch.regions):
-        if part is not None:
-            content.update(part.detach().cpu().contiguous().numpy().tobytes())
-    return model.name, model.revision, str(model.device), asked, content.hexdigest()
+    parts = [part for part in (batch.images, batch.targets, batch.regions) if part is not None]
+    asked_about = _content(*parts, told=repr((batch.ids, batch.seed)))
+    return model.name, model.revision, str(model.device), asked, asked_about
+
+
+def _content(*parts: Tensor, told: str = "") -> str:
+    content = hashlib.sha256(told.encode())
+    for part in parts:
+        content.update(str(tuple(part.shape)).encode())
+        content.update(part.detach().cpu().contiguous().view(-1).numpy().data)  # its memory, not a copy
+    return content.hexdigest()

@@ -6,44 +6,47 @@ A map that never changes passes perfectly, so these scores mean nothing without 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias, get_args
 
 import torch
 from torch import Tensor
 
 from heatproof.errors import BadInput, NotApplicable
-from heatproof.metrics.asking_again import ask, classes, staged
+from heatproof.metrics.asking_again import ask, classes, keep, staged
 from heatproof.metrics.insignificant_patch import Patched, PatchSolver
-from heatproof.metrics.region_heat import Law, Rule, region_heat, region_of
+from heatproof.metrics.region_heat import Law, Measured, Rule, measured, region_heat, region_of
 from heatproof.metrics.relative_importance import flat_remarks, hidden, scored, twins_of, wrong
 from heatproof.registry import metric
 from heatproof.types import Attribution, Batch, Images, Model, Scored
 
-Start: TypeAlias = Literal["object", "noise"]
-
-
-def beginning(batch: Batch, start: Start) -> tuple[Images, Images]:
-    """The bare pictures, and what their patches start from.
-
-    `object`: the twins, and the object that was on them; `noise`: the pictures themselves, and uniform noise.
-    """
-    if start == "object":
-        return twins_of(batch), batch.images
-    if start != "noise":
-        raise BadInput(f"start must be 'object' or 'noise', got {start!r}")
-    shape = batch.images.shape[1:]
-    noise = torch.stack([torch.rand(shape, generator=dice) for dice in batch.generators("patch")])
-    return batch.images, noise.to(batch.images)
+Start: TypeAlias = Literal["object", "noise", "given"]
 
 
 def patched(model: Model, batch: Batch, start: Start, solver: PatchSolver) -> tuple[Images, Patched]:
-    """The bare pictures and the patched ones, solved once per batch and model however many methods are judged."""
+    """The bare pictures and the patched ones, solved once per batch and model however many methods are judged.
+
+    - `object`: the twins, patched from the object that was on them
+    - `noise`: the pictures themselves, patched from uniform noise
+    - `given`: the twins, and the pictures as patches that somebody made; they are verified, not solved
+    """
+    if start not in get_args(Start):
+        raise BadInput(f"start must be one of {', '.join(get_args(Start))}, got {start!r}")
     kept: dict[object, tuple[Images, Patched]] = vars(batch).setdefault("_patched", {})
     key = (model.revision, start, solver)
     if key not in kept:
-        bare, first = beginning(batch, start)
-        kept[key] = bare, solver(model, bare, first, region_of(batch, "object"))
+        bare = batch.images if start == "noise" else twins_of(batch)
+        if start == "given":
+            kept[key] = bare, solver.verify(model, bare, batch.images)
+        else:
+            first = _noise(batch) if start == "noise" else batch.images
+            kept[key] = bare, solver(model, bare, first, region_of(batch, "object"))
     return kept[key]
+
+
+def _noise(batch: Batch) -> Images:
+    shape = batch.images.shape[1:]
+    noise = torch.stack([torch.rand(shape, generator=dice) for dice in batch.generators("patch")])
+    return noise.to(batch.images)
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,9 @@ class InputIndependence:
     solver: PatchSolver = field(default_factory=PatchSolver)
     task: str = ""  # which labels are the model's classes, where the model itself does not say
 
-    measures: ClassVar[Literal["other"]] = "other"
+    @property
+    def measures(self) -> Measured:
+        return measured(self.region)
 
     def stage(self) -> tuple[Model, Batch]:
         """For the conformance kit: a model of scenes, and objects small enough to be made insignificant."""
@@ -68,6 +73,7 @@ class InputIndependence:
         if hasattr(method, "importance"):
             raise NotApplicable("a concept method gives no heat to compare between two pictures: it is judged by MCS")
         regions = region_of(batch, self.region)
+        keep(attribution)  # of given patches, or of pictures to be patched, half of the answer is there already
         images, result = patched(model, batch, self.start, self.solver)
         bare, covered = batch.showing(images), batch.showing(result.images)
         before = ask(model, bare.aimed(classes(model, bare)), method)

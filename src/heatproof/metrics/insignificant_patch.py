@@ -61,7 +61,14 @@ class PatchSolver:
         parts = zip(bare.split(ROWS), start.split(ROWS), region.split(ROWS), strict=True)
         solved = [self._solve(model, *part) for part in parts]
         images = torch.cat(solved) if solved else bare
-        images = torch.where(region[:, None], (images * 255).round() / 255, bare)  # outside nothing moves
+        return self.verify(model, bare, torch.where(region[:, None], (images * 255).round() / 255, bare))
+
+    def verify(self, model: Model, bare: Images, images: Images) -> Patched:
+        """Whether pictures that were patched, by whomever, are answered like the bare ones."""
+        if images.shape != bare.shape:
+            raise BadShape(
+                f"patched pictures must have the bare ones' shape {tuple(bare.shape)}, got {tuple(images.shape)}"
+            )
         before, after = engine.forward(model, bare), engine.forward(model, images)
         change = ((after - before).norm(dim=1) / before.norm(dim=1)).to(bare.device)
         same = (before.argmax(1) == after.argmax(1)).to(bare.device)

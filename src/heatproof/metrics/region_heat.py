@@ -17,9 +17,16 @@ from heatproof.metrics.regions import check_pair
 from heatproof.types import Batch, Keep, Maps, Scores
 
 Rule: TypeAlias = Literal["paper", "rank", "mass"]
-Law: TypeAlias = Literal["object", "moved", "anywhere", "pixels"]
+Law: TypeAlias = Literal["object", "moved", "permuted", "pixels"]
+
+Measured: TypeAlias = Literal["other", "chance"]
 
 FLAT = "the map is flat"
+
+
+def measured(law: Law) -> Measured:
+    """A random region's score says what chance would score, and ranks nobody."""
+    return "other" if law == "object" else "chance"
 
 
 def positive_p99(maps: Maps) -> Maps:
@@ -27,9 +34,10 @@ def positive_p99(maps: Maps) -> Maps:
 
     Where the 99th percentile is the minimum (heat on under 1 % of the pixels) the maximum takes its place.
     """
-    positive = maps.flatten(1).double().clamp(min=0)
-    low = positive.amin(1, keepdim=True)
+    positive = maps.flatten(1).clamp(min=0)
     high = _p99(positive)
+    positive = positive.double()
+    low = positive.amin(1, keepdim=True)
     high = torch.where(high > low, high, positive.amax(1, keepdim=True))
     span = high - low
     heat = ((positive - low) / torch.where(span > 0, span, 1.0)).clamp(0, 1)
@@ -37,12 +45,13 @@ def positive_p99(maps: Maps) -> Maps:
 
 
 def _p99(values: Tensor) -> Tensor:
-    """numpy.percentile(values, 99) by row; torch.quantile refuses large pictures."""
-    ascending = values.sort(1).values
-    place = 0.99 * (values.shape[1] - 1)
+    """numpy.percentile(values, 99) by row; torch.quantile refuses large pictures and sorts all of them."""
+    count = values.shape[1]
+    place = 0.99 * (count - 1)
     below = int(place)
-    above = min(below + 1, values.shape[1] - 1)
-    return ascending[:, [below]] + (place - below) * (ascending[:, [above]] - ascending[:, [below]])
+    highest = values.topk(count - below, dim=1).values.double()  # descending: the last is the one below
+    low, high = highest[:, [-1]], highest[:, [max(-2, -highest.shape[1])]]
+    return low + (place - below) * (high - low)
 
 
 def region_heat(maps: Maps, regions: Keep, rule: Rule = "paper") -> Scores:
@@ -82,11 +91,11 @@ def flat(maps: Maps, rule: Rule) -> Tensor:
 
 
 def region_of(batch: Batch, law: Law) -> Keep:
-    """The object's own region, or a random one of the same size that a chance level is read from.
+    """The object's own region, or a random one that a chance level is read from.
 
-    - `moved`: the same shape, moved round the edges of the picture to where it meets the object least, and without
-      what it still shares with it
-    - `anywhere`: the same shape moved anywhere, object or not: what regions exchanged between pictures amount to
+    - `moved`: the same shape elsewhere, where it meets the object least (as a rule not at all), and without what it
+      still shares with it; in one piece if there is such a place, else round the edges of the picture
+    - `permuted`: the region of another picture of the batch, each given away once; it may well meet the object
     - `pixels`: as many pixels, each drawn by itself
     """
     regions = batch.regions
@@ -96,23 +105,51 @@ def region_of(batch: Batch, law: Law) -> Keep:
         return regions
     if law not in get_args(Law):
         raise BadInput(f"region must be one of {', '.join(get_args(Law))}, got {law!r}")
+    if law == "permuted":
+        return regions[_givers(batch)]
     # Drawn on the CPU by the image's own generator: neither device nor batch mates may move a baseline.
-    drawn = [_drawn(region, law, dice) for region, dice in zip(regions.cpu(), batch.generators("region"), strict=True)]
+    draw = _moved if law == "moved" else _pixels
+    drawn = [draw(region, dice) for region, dice in zip(regions.cpu(), batch.generators("region"), strict=True)]
     return torch.stack(drawn).to(regions.device) if drawn else regions
 
 
-def _drawn(region: Tensor, law: Law, dice: torch.Generator) -> Tensor:
-    height, width = region.shape
-    if law == "pixels":
-        order = torch.randperm(height * width, generator=dice).view(height, width)
-        return order < region.sum()
-    if law == "anywhere":
-        down, right = (int(torch.randint(side, (1,), generator=dice)) for side in (height, width))
-        return region.roll((down, right), (0, 1))
+def _givers(batch: Batch) -> Tensor:
+    """Whose region each picture gets: never its own, by a random order that only the pictures decide."""
+    assert batch.regions is not None
+    shown = batch.regions.flatten(1).any(1).tolist()
+    seeds = batch.seeds("region")
+    order = sorted((row for row in range(len(batch)) if shown[row]), key=lambda row: (seeds[row], row))
+    if len(order) == 1:
+        raise NotApplicable("a permuted region is another picture's, and no other picture here has one")
+    givers = torch.arange(len(batch))
+    givers[order] = torch.tensor(order[1:] + order[:1], dtype=torch.int64)
+    return givers.to(batch.regions.device)
+
+
+def _pixels(region: Tensor, dice: torch.Generator) -> Tensor:
+    order = torch.randperm(region.numel(), generator=dice).view(region.shape)
+    return order < region.sum()
+
+
+def _moved(region: Tensor, dice: torch.Generator) -> Tensor:
     meeting = overlaps(region)
-    best = (meeting == meeting.min()).nonzero()
-    down, right = best[int(torch.randint(len(best), (1,), generator=dice))].tolist()
+    best = meeting == meeting.min()
+    whole = best & _in_one_piece(region)
+    places = (whole if bool(whole.any()) else best).nonzero()
+    down, right = places[int(torch.randint(len(places), (1,), generator=dice))].tolist()
     return region.roll((down, right), (0, 1)) & ~region
+
+
+def _in_one_piece(region: Tensor) -> Tensor:
+    """(H, W) bool: the shifts round the edges that do not tear the region apart."""
+    fits = []
+    for side, other in ((0, 1), (1, 0)):
+        length = region.shape[side]
+        taken = region.any(other).nonzero()
+        first, last = (int(taken.min()), int(taken.max())) if len(taken) else (0, 0)
+        shift = torch.arange(length)
+        fits.append((last + shift < length) | (first + shift >= length))
+    return fits[0][:, None] & fits[1]
 
 
 def overlaps(region: Tensor) -> Tensor:

@@ -8,22 +8,32 @@ a comparison are judged: nobody knows what should matter for a mistake.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from heatproof.errors import NotApplicable
-from heatproof.metrics.asking_again import ask, classes, contrast_model, staged, true_classes
-from heatproof.metrics.region_heat import FLAT, Law, Rule, flat, region_heat, region_of
+from heatproof.metrics.asking_again import ask, classes, contrast_model, keep, staged, true_classes
+from heatproof.metrics.region_heat import FLAT, Law, Measured, Rule, flat, measured, region_heat, region_of
 from heatproof.registry import metric
 from heatproof.types import Attribution, Batch, Images, Maps, Model, Scored, Scores
+
+LAYERS = "layers kept: "
 
 
 def concept_importance(attribution: Attribution) -> Scores | None:
     """What a concept method says directly; None for heatmap methods. NaN where the concept is not shown."""
     own = getattr(attribution.method, "importance", None)
     return None if own is None else own(attribution.model, attribution.batch)
+
+
+def concept_layers(*asked: Attribution) -> str:
+    """In which layers of each model the concept was told from chance: only these count."""
+    told = getattr(asked[0].method, "kept_layers", None)
+    if told is None:
+        return ""
+    return LAYERS + "; ".join(f"{', '.join(told(one.model))} of {one.model.name}" for one in asked)
 
 
 def wrong(model: Model, batch: Batch, task: str = "", what: str = "") -> list[str]:
@@ -80,7 +90,10 @@ class MCS:
     contrast_task: str = ""  # the same for the contrast model
 
     higher_is_better: ClassVar[bool] = True
-    measures: ClassVar[Literal["other"]] = "other"
+
+    @property
+    def measures(self) -> Measured:
+        return measured(self.region)
 
     def __call__(self, attribution: Attribution, /) -> Scored:
         model, batch = attribution.model, attribution.batch
@@ -96,7 +109,7 @@ class MCS:
             if self.region != "object":
                 raise NotApplicable("a concept has no region to be moved: its random counterparts are its baseline")
             absent = ["does not show the concept" if no else "" for no in mine.isnan().tolist()]
-            return scored(mine - against, [*reasons, absent])
+            return scored(mine - against, [*reasons, absent], [concept_layers(attribution, theirs)] * len(batch))
         heat = region_heat(attribution.maps, regions, self.rule) - region_heat(theirs.maps, regions, self.rule)
         return scored(heat, reasons, flat_remarks(self.rule, attribution.maps, theirs.maps))
 
@@ -118,6 +131,7 @@ def _pair(attribution: Attribution, task: str) -> tuple[Maps, list[list[str]]]:
     """The map of the picture without the object, and reasons to leave pictures out."""
     if hasattr(attribution.method, "importance"):
         raise NotApplicable("a concept method gives no heat to compare between two pictures: it is judged by MCS")
+    keep(attribution)  # what an object model is contrasted with is often this very answer
     model, batch = attribution.model, attribution.batch
     bare = batch.showing(twins_of(batch))
     without = ask(model, bare.aimed(classes(model, bare)), attribution.method)
@@ -139,7 +153,10 @@ class IDR:
     task: str = ""  # which labels are the model's classes, where the model itself does not say
 
     higher_is_better: ClassVar[bool] = True
-    measures: ClassVar[Literal["other"]] = "other"
+
+    @property
+    def measures(self) -> Measured:
+        return measured(self.region)
 
     def stage(self) -> tuple[Model, Batch]:
         """For the conformance kit: the question is asked of models of scenes."""

@@ -33,6 +33,7 @@ MODELS = ("embedded:object", "embedded:scene", "embedded:scene_only")
 SERIES = tuple(f"embedded:scene_k{k}" for k in range(1, 11))
 SMALL = (0.35, 0.45)  # objects for null patches: small enough that the scene model still knows the scene
 OTHER_SCALE = (0.40, 0.50)  # objects of another size, in other places
+LAWS: tuple[Law, ...] = ("object", "moved", "permuted", "pixels")
 
 
 def heatmaps(preset: Preset) -> list[AnyMethod]:
@@ -55,6 +56,12 @@ def blind() -> list[AnyMethod]:
     return [Constant(), Random(), Edges(), Centre(), RandomWeights()]
 
 
+def with_controls(methods: Sequence[AnyMethod | str]) -> list[AnyMethod | str]:
+    """The methods, and every blind control that is not among them: a constant map has a perfect IIR."""
+    known = {recipe.label(recipe.parse("method", one) if isinstance(one, str) else one) for one in methods}
+    return [*methods, *(one for one in blind() if recipe.label(one) not in known)]
+
+
 @protocol
 @dataclass(frozen=True)
 class RelativeImportance:
@@ -63,6 +70,7 @@ class RelativeImportance:
     Runs on the embedded models and pictures. With data of one's own (pictures with twins, regions and two labels, such
     as `bam` or `cutouts`) name the object model, the scene model and, for null patches, the model trained on scenes
     alone, in this order; the k-series then is left out. `preset="paper"` has the published number of noisy copies.
+    Blind controls are always judged beside the methods, whichever are named.
 
     Paper: Yang & Kim 2019, "Benchmarking Attribution Methods with Relative Feature Importance"
     """
@@ -99,14 +107,16 @@ class RelativeImportance:
         count = self._count
         pictures = [_dataset(one) for one in datasets] if datasets else [TwoFactor(count=count)]
         roles = dict(zip(("object", "scene", "scene_only"), chosen, strict=False))
-        plain = list(methods) if methods else [*heatmaps(self.preset), *blind()]
+        plain = with_controls(methods or heatmaps(self.preset))
         embedded = datasets is None
-        with_concept = [*plain[:8], TCAV(), *plain[8:]] if methods is None and embedded else plain
+        with_concept = plain if methods or not embedded else with_controls([*heatmaps(self.preset), TCAV()])
         # Models from files do not say which of the two labels is theirs: their role does.
         tasks = {role: "" if embedded else role.removesuffix("_only") for role in ("object", "scene", "scene_only")}
         notes = self._notes(roles, tasks, pictures[0], count)
         contrast = chosen[1].name
+        # The scene model first: what the object model is contrasted with are then its maps, and not asked for again.
         studies = [
+            self._study(chosen[1], pictures, plain, dependences(tasks["scene"]), "idr", count, notes),
             self._study(
                 chosen[0],
                 pictures,
@@ -116,20 +126,18 @@ class RelativeImportance:
                 count,
                 notes,
             ),
-            self._study(chosen[1], pictures, plain, dependences(tasks["scene"]), "idr", count, notes),
         ]
+        half = max(1, count // 2)
         if len(chosen) == 3:
             small = [TwoFactor(count=count, scale=SMALL)] if embedded else pictures
-            studies.append(
-                self._study(
-                    chosen[2], small, plain, independences(tasks["scene_only"]), "iir", max(1, count // 2), notes
-                )
-            )
+            studies.append(self._study(chosen[2], small, plain, independences(tasks["scene_only"]), "iir", half, notes))
         if embedded and self.robustness:
             other = [TwoFactor(count=count, scale=OTHER_SCALE)]
-            half = max(1, count // 2)
-            studies.append(self._study(chosen[0], other, plain, [MCS(contrast)], "robustness", half, notes))
-            studies.append(self._study(chosen[1], other, plain, [IDR()], "robustness", half, notes))
+            again: list[tuple[Model, list[Metric]]] = [
+                (chosen[1], [IDR(), IDR("moved")]),
+                (chosen[0], [MCS(contrast), MCS(contrast, "moved")]),
+            ]
+            studies += [self._study(model, other, plain, asked, "robustness", half, notes) for model, asked in again]
         if embedded and models is None and self.series:
             studies.append(self._series(with_concept, min(100 if self.preset == "paper" else 24, count)))
         return studies
@@ -165,8 +173,10 @@ class RelativeImportance:
             drops[spec] = {"with_object": shown, "without_object": bare}
         notes: dict[str, Any] = {"preset": self.preset, "part": "series", "series": drops, "pictures": len(every)}
         notes["clusters"] = clusters(anchor, count, None)
+        metrics: list[Metric] = [RelativeMCS(), RelativeMCS(region="moved")]
+        notes["metrics"] = {recipe.label(one): recipe.plain(one) for one in metrics}
         chosen = [spec for spec in SERIES if spec != SERIES[-1]]
-        return Study(chosen, [anchor], methods, [RelativeMCS()], "relative_importance", limit=count, notes=notes)
+        return Study(chosen, [anchor], methods, metrics, "relative_importance", limit=count, notes=notes)
 
     def _notes(self, roles: dict[str, Model], tasks: dict[str, str], pictures: Dataset, count: int) -> dict[str, Any]:
         """What the design presumes, measured: each model with objects, without them, and on objects alone."""
@@ -187,20 +197,19 @@ class RelativeImportance:
 
 
 def contrasts(contrast: str, task: str = "", contrast_task: str = "") -> list[Metric]:
-    """MCS, its random region, and a scale-free variant."""
+    """MCS, its random regions in all three laws, and a scale-free variant."""
     main = MCS(contrast, task=task, contrast_task=contrast_task)
-    return [main, dataclasses.replace(main, region="moved"), dataclasses.replace(main, rule="rank")]
+    return [*(dataclasses.replace(main, region=law) for law in LAWS), dataclasses.replace(main, rule="rank")]
 
 
 def dependences(task: str = "") -> list[Metric]:
     """IDR, its random regions in all three laws, and a scale-free variant."""
-    laws: tuple[Law, ...] = ("object", "moved", "anywhere", "pixels")
-    return [*(IDR(law, task=task) for law in laws), IDR(rule="rank", task=task)]
+    return [*(IDR(law, task=task) for law in LAWS), IDR(rule="rank", task=task)]
 
 
 def independences(task: str = "") -> list[Metric]:
-    """IIR, its random region, and the mean relative change."""
-    return [IIR(task=task), IIR(region="moved", task=task), IIRChange(task=task)]
+    """IIR, its random regions in all three laws, a scale-free variant, and the mean relative change."""
+    return [*(IIR(region=law, task=task) for law in LAWS), IIR(rule="rank", task=task), IIRChange(task=task)]
 
 
 def accuracy(model: Model, batch: Batch, what: str, task: str = "") -> float:

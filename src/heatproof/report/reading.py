@@ -18,6 +18,8 @@ from heatproof.stats.verdict import verdict
 
 COLOURS = 8  # more colours than this nobody can tell apart; further methods are drawn in grey
 ALPHA = 0.05
+# What describes the pictures (how large a region is) or what chance would score compares no methods.
+APART = ("pictures", "chance")
 
 
 class Exhibit(Protocol):
@@ -111,9 +113,8 @@ class Reading:
         metrics = in_order(self.info.get("metrics", {}), met["metric"])
         place = {name: at for at, name in enumerate(metrics)}
         found = [Panel(str(m), str(d), str(k)) for m, d, k in met.itertuples(index=False)]
-        # What describes the pictures (how large a region is) compares no methods.
         told = self.info.get("metrics", {})
-        found = [panel for panel in found if told.get(panel.metric, {}).get("measures") != "pictures"]
+        found = [panel for panel in found if told.get(panel.metric, {}).get("measures") not in APART]
         return sorted(found, key=lambda panel: place[panel.metric])
 
     @cached_property
@@ -162,6 +163,10 @@ class Reading:
             kept = [method for method in self.methods if method in table.columns]
             tables[Panel(str(metric), str(dataset), str(model))] = table[kept]
         return tables
+
+    def has(self, panel: Panel) -> bool:
+        """Whether there are scores of this kind, be it a comparison of methods or not."""
+        return panel in self._tables
 
     def table(self, panel: Panel) -> pd.DataFrame:
         """Images × methods of one panel, NaN where a score is missing, without methods that have none."""

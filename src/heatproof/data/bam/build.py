@@ -3,13 +3,15 @@
 Against the published build: the category `stop sign` is found, ids are sorted, crowds, crumbs and objects cut off by
 the border are left out, resizing does not darken outlines, pictures are PNG (twins agree outside the mask bit for bit),
 every picture's mask is kept in its own frame, and a manifest tells where everything came from. `legacy` brings the
-defects back.
+defects back, among them the unsorted choice of pictures; only the draw of sizes and places stays seeded, as the
+published one cannot be repeated by anybody.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -29,6 +31,7 @@ from heatproof.errors import BadInput
 
 Pixels = NDArray[np.uint8]
 GREY = 128
+SMALL_SETS = {"dog_bedroom": ("scene", "dog-bedroom"), "bamboo_forest": ("scene_only", "dog-bamboo_forest")}
 PLACES = {"track": "track/outdoor"}  # where MiniPlaces keeps a scene under another name
 
 
@@ -73,7 +76,8 @@ def build(annotations: Path, images: Path, places: Path, out: Path, plan: Plan, 
                 _write_all(data, file, thing, scene, index, composite, backgrounds[scene], mask, plan)
                 boxes[file] = ",".join(str(side) for side in box)
                 source = {"coco": objects[thing][place].source, "scene": scenes[scene][place].name, "box": list(box)}
-                written.append({"file": file, **source, "seed": [plan.seed, o, s, index]})
+                scale = max(box[2] - box[0], box[3] - box[1]) / plan.size
+                written.append({"file": file, **source, "scale": round(scale, 4), "seed": [plan.seed, o, s, index]})
         say(f"instance {place + 1} of {needed}")
     _lists(data, boxes, [objects[name][plan.train :] for name in OBJECTS])
     digests = {str(path.relative_to(data)): _sha256(path) for path in sorted(data.rglob("*")) if path.is_file()}
@@ -100,7 +104,7 @@ def cutouts(
     say(f"{name}: {len(found)} cut-outs{why}")
     if len(found) < needed:
         raise BadInput(f"{needed} cut-outs of {name!r} are needed, the annotations gave {len(found)}{why}")
-    return found
+    return sorted(found, key=lambda one: one.source)  # paired by name, in whatever order they were found
 
 
 def scene_files(places: Path, name: str, needed: int, plan: Plan) -> list[Path]:
@@ -136,7 +140,8 @@ def paste(
     side = int(dice.integers(int(along / 3**0.5), int(along / 2**0.5)))
     share = side / (own_wide if own_wide / wide >= own_high / high else own_high)
     width, height = max(1, int(own_wide * share)), max(1, int(own_high * share))
-    top, left = int(dice.integers(0, high - height + 1)), int(dice.integers(0, wide - width + 1))
+    last = 0 if legacy else 1  # published: never at the lower or right border
+    top, left = int(dice.integers(0, high - height + last)), int(dice.integers(0, wide - width + last))
     colour, alpha = _resized(cutout, (width, height), legacy)
     composite = scene.copy()
     spot = composite[top : top + height, left : left + width]
@@ -199,17 +204,27 @@ def _write_all(
 
 
 def _lists(data: Path, boxes: dict[str, str], held_out: Sequence[Sequence[Cutout]]) -> None:
-    """`val.txt`, `val_loc.txt`, `loc.txt` and `val_mask` of the three large sets."""
+    """`val.txt`, `val_loc.txt`, `loc.txt` and `val_mask` of the three large sets, and the two small ones of dogs."""
     masks = [one.mask for of_class in held_out for one in of_class]
     for name in ("obj", "scene", "scene_only"):
-        files = sorted(path.name for path in (data / name / "val").iterdir())
-        known = OBJECTS if name == "obj" else SCENES
-        labels = [known.index(file.split("-")[0 if name == "obj" else 1]) for file in files]
-        lines = [f"{file} {label}" for file, label in zip(files, labels, strict=True)]
-        (data / name / "val.txt").write_text("\n".join(lines) + "\n")
-        (data / name / "val_loc.txt").write_text("\n".join(f"{file} {boxes[file]}" for file in files) + "\n")
+        _listed(data / name, boxes, 0 if name == "obj" else 1)
         (data / name / "loc.txt").write_text("\n".join(f"{file} {box}" for file, box in sorted(boxes.items())) + "\n")
         write_masks(data / name / "val_mask", masks)
+    for name, (source, begins) in SMALL_SETS.items():
+        (data / name / "val").mkdir(parents=True, exist_ok=True)
+        for path in (data / source / "val").glob(f"{begins}-*"):
+            shutil.copy(path, data / name / "val" / path.name)
+        _listed(data / name, boxes, 1)
+        write_masks(data / name / "val_mask", [one.mask for one in held_out[OBJECTS.index("dog")]])
+
+
+def _listed(folder: Path, boxes: dict[str, str], part: int) -> None:
+    """The labels and boxes of a set's validation pictures; the label is what stands at `part` of their names."""
+    files = sorted(path.name for path in (folder / "val").iterdir())
+    labels = [(OBJECTS, SCENES)[part].index(file.split("-")[part]) for file in files]
+    lines = [f"{file} {label}" for file, label in zip(files, labels, strict=True)]
+    (folder / "val.txt").write_text("\n".join(lines) + "\n")
+    (folder / "val_loc.txt").write_text("\n".join(f"{file} {boxes[file]}" for file in files) + "\n")
 
 
 def _sha256(path: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
-from heatproof.data.pictures import read_picture
+from heatproof.data.pictures import open_picture, read_picture
 from heatproof.errors import BadInput
 
 SMALLEST_SIDE = 32  # pixels of a mask's longer side, outside legacy mode
@@ -57,8 +58,9 @@ def rasterise(segmentation: Any, width: int, height: int) -> NDArray[np.bool_]:
 def candidates(told: dict[str, Any], category: str, legacy: bool) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """(image, annotation) of the largest object of a category in every picture that has one, in order of image id.
 
-    Legacy mode repeats the published code: crowds count, and a category COCO spells otherwise (`stop_sign`) finds no id
-    and so stands for every category.
+    Legacy mode repeats the published code: crowds count; pictures come in the order a set of their ids happens to
+    have; and a category COCO spells otherwise (`stop_sign`) finds no id and so stands for every category, in the
+    file's own order of pictures.
     """
     spelt = category if legacy else category.replace("_", " ")
     wanted = {one["id"] for one in told["categories"] if one["name"] == spelt}
@@ -69,20 +71,26 @@ def candidates(told: dict[str, Any], category: str, legacy: bool) -> Iterator[tu
         if (not wanted or one["category_id"] in wanted) and (legacy or not one.get("iscrowd")):
             by_image[one["image_id"]].append(one)
     images = {one["id"]: one for one in told["images"]}
-    for identity in sorted(by_image):
-        if identity in images:
+    # Which thousand pictures are taken hangs on this order: a set of whole numbers has the same in every CPython.
+    order = sorted(by_image) if not legacy else list(set(by_image)) if wanted else list(images)
+    for identity in order:
+        if identity in images and identity in by_image:
             yield images[identity], max(by_image[identity], key=lambda one: float(one["area"]))
 
 
 def cut_out(image: dict[str, Any], annotation: dict[str, Any], folder: Path, legacy: bool) -> Cutout | str:
     """The object, or in a word why it is left out."""
     try:
-        picture = read_picture(folder / str(image["file_name"]))
+        path = folder / str(image["file_name"])
+        if legacy and open_picture(path).mode != "RGB":
+            return "grey"  # the published code failed on these and went on
+        picture = read_picture(path)
         mask = rasterise(annotation["segmentation"], picture.width, picture.height)
     except BadInput as error:
         return f"unreadable ({error})"
-    left, top, width, height = (int(value) for value in annotation["bbox"])
-    box = np.s_[max(top, 0) : top + height, max(left, 0) : left + width]
+    left, top, width, height = (float(value) for value in annotation["bbox"])
+    whole = math.floor if legacy else math.ceil  # published: the far corner, too, is rounded down
+    box = np.s_[max(int(top), 0) : whole(top + height), max(int(left), 0) : whole(left + width)]
     pixels, inside = np.asarray(picture)[box], mask[box]
     if legacy:  # black object pixels are lost with the background
         inside = inside & (pixels.sum(-1) > 0)

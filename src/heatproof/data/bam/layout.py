@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 import torch
 from PIL import Image
 from torch import Tensor
 
-from heatproof.data.bam.classes import FIRST_VALIDATION, OBJECTS, SCENES
+from heatproof.data.bam.classes import FIRST_VALIDATION, OBJECTS
 from heatproof.data.bam.masks import Mask, read_masks
+from heatproof.data.bam.names import Box, Entry, Set, enlarged, find_sets, flat_entries, placed, read_boxes, read_labels
 from heatproof.data.files import as_view
 from heatproof.data.files import root as root_folder
 from heatproof.data.masks import cut_region
@@ -25,89 +25,8 @@ from heatproof.errors import BadInput
 from heatproof.registry import dataset
 from heatproof.types import Batch, View
 
-Set = Literal["obj", "scene", "scene_only", "dog_bedroom", "bamboo_forest"]
-Box = tuple[int, int, int, int]  # top row, left column, bottom row, right column; the last two exclusive
-
-NAME = re.compile(r"^(?P<object>[a-z_]+)-(?P<scene>[a-z_]+)-(?P<index>\d{4})(?:_\d+)?\.(?:jpg|jpeg|png)$")
-
-
-class Entry(NamedTuple):
-    """One picture of BAM, from its name."""
-
-    file: str
-    object_label: int
-    scene_label: int
-    instance: int
-
-    @classmethod
-    def of(cls, file: str) -> Entry:
-        """What a file's name says: `<object>-<scene>-<iiii>.jpg`."""
-        found = NAME.match(file)
-        if not found or found["object"] not in OBJECTS or found["scene"] not in SCENES:
-            raise BadInput(f"a BAM picture must be named <object>-<scene>-<iiii>.jpg with classes of BAM, got {file!r}")
-        return cls(file, OBJECTS.index(found["object"]), SCENES.index(found["scene"]), int(found["index"]))
-
-
-def find_sets(folder: Path) -> Path:
-    """The folder that holds the sets: the one given, or its `data`."""
-    for place in (folder / "data", folder):
-        if any((place / name).is_dir() for name in ("obj", "scene", "scene_only")):
-            return place
-    raise BadInput(
-        f"{folder} must hold BAM's folders obj, scene and scene_only (or data with these in it), got none of them"
-    )
-
-
-def read_labels(path: Path, side: Literal["object", "scene"]) -> list[Entry]:
-    """`val.txt`: a file name and its label per line; both must say the same."""
-    entries = []
-    for line, (file, word) in enumerate(_lines(path), start=1):
-        entry = Entry.of(file)
-        wanted = entry.object_label if side == "object" else entry.scene_label
-        if word != str(wanted):
-            raise BadInput(f"{path.name} line {line}: {file} has label {word}, but its name says {wanted} ({side})")
-        entries.append(entry)
-    if not entries:
-        raise BadInput(f"{path} lists no pictures")
-    return entries
-
-
-def read_boxes(path: Path) -> dict[str, Box]:
-    """`val_loc.txt`: a file name and `r0,c0,r1,c1` per line."""
-    boxes = {}
-    for line, (file, word) in enumerate(_lines(path), start=1):
-        parts = word.split(",")
-        if len(parts) != 4 or not all(part.strip().lstrip("-").isdigit() for part in parts):
-            raise BadInput(
-                f"{path.name} line {line}: a box must be row,column,row,column in whole pixels, got {word!r}"
-            )
-        top, left, bottom, right = (int(part) for part in parts)
-        boxes[file] = (top, left, bottom, right)
-    return boxes
-
-
-def _lines(path: Path) -> list[tuple[str, str]]:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path} cannot be read: {error}") from error
-    rows = [line.split() for line in text.splitlines() if line.strip()]
-    bad = next((row for row in rows if len(row) != 2), None)
-    if bad is not None:
-        raise BadInput(f"{path.name}: a line must be a file name and one word, got {' '.join(bad)!r}")
-    return [(row[0], row[1]) for row in rows]
-
-
-def placed(mask: Mask, box: Box, size: tuple[int, int], file: str) -> Image.Image:
-    """The object's mask in the picture's own frame (width, height), 255 inside; it must lie within."""
-    top, left, bottom, right = box
-    width, height = size
-    if not (0 <= top < bottom <= height and 0 <= left < right <= width):
-        raise BadInput(f"{file}: the object's box {box} must lie within the picture of {width}x{height} pixels")
-    crop = Image.fromarray(mask.astype(np.uint8) * 255).resize((right - left, bottom - top), Image.Resampling.BILINEAR)
-    whole = np.zeros((height, width), dtype=np.uint8)
-    whole[top:bottom, left:right] = np.where(np.asarray(crop) > 127, 255, 0)
-    return Image.fromarray(whole)
+# Patched pictures lie flat in their folder and bring nothing along: these sets tell the rest.
+TOLD_BY = ("bamboo_forest", "scene_only", "scene", "obj")
 
 
 @dataset("bam")
@@ -117,7 +36,10 @@ class BAM:
 
     `path` is the folder that holds `data/obj`, `data/scene`, `data/scene_only` (or these directly). Twins are found by
     name in `scene_only`; they are JPEGs of their own, so `exact_twins` shows the twin outside the mask bit for bit as
-    the picture. Without `val_mask` the object's box is its region.
+    the picture. Without `val_mask` the object's box is its region. `set="bamboo_forest_patch"` reads patched pictures
+    as listed in a `val.txt`, or as the published script leaves them (flat, named `…_<change>.jpg`, larger than their
+    twins): box, mask and twin are then those of the picture they were made from. Judge them with
+    `iir(start="given")`; a patch is insignificant only to the network it was made for.
 
     Paper: Yang & Kim 2019, "Benchmarking Attribution Methods with Relative Feature Importance"
     """
@@ -146,20 +68,39 @@ class BAM:
         return folder
 
     @cached_property
+    def _flat(self) -> bool:
+        return self.set == "bamboo_forest_patch" and not (self._folder / "val.txt").is_file()
+
+    @cached_property
+    def _lists(self) -> Path:
+        """The set that tells boxes and masks: this one, or for flat folders one with the same pictures unpatched."""
+        if not self._flat:
+            return self._folder
+        found = next((self._sets / name for name in TOLD_BY if (self._sets / name / "val_loc.txt").is_file()), None)
+        if found is None:
+            raise BadInput(
+                f"{self._folder} holds pictures without boxes: these are read from the val_loc.txt of one of "
+                f"{', '.join(TOLD_BY)}, and {self._sets} has none of them"
+            )
+        return found
+
+    @cached_property
     def entries(self) -> tuple[Entry, ...]:
         side: Literal["object", "scene"] = "object" if self.set == "obj" else "scene"
-        return tuple(sorted(read_labels(self._folder / "val.txt", side)))
+        found = flat_entries(self._folder) if self._flat else read_labels(self._folder / "val.txt", side)
+        return tuple(sorted(found, key=lambda entry: entry.file))
 
     @cached_property
     def boxes(self) -> Mapping[str, Box]:
-        return read_boxes(self._folder / "val_loc.txt")
+        return read_boxes(self._lists / "val_loc.txt")
+
+    @cached_property
+    def _mask_file(self) -> Path | None:
+        return next((p for p in (self._lists / "val_mask", self._lists / "val_mask.npy") if p.is_file()), None)
 
     @cached_property
     def masks(self) -> list[Mask] | None:
-        for name in ("val_mask", "val_mask.npy"):
-            if (self._folder / name).is_file():
-                return read_masks(self._folder / name)
-        return None
+        return None if self._mask_file is None else read_masks(self._mask_file)
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -172,7 +113,7 @@ class BAM:
         if self.masks is None:
             return np.ones((1, 1), dtype=np.bool_)
         place = entry.instance - FIRST_VALIDATION
-        if self.set in ("obj", "scene", "scene_only"):  # a hundred of each object as published
+        if self._lists.name in ("obj", "scene", "scene_only"):  # a hundred of each object as published
             each = len(self.masks) // len(OBJECTS)
             place = each * entry.object_label + place if place < each else -1
         if not 0 <= place < len(self.masks):
@@ -209,30 +150,47 @@ class BAM:
 
     def _read(self, entry: Entry) -> tuple[Tensor, Tensor, Tensor]:
         """The picture, the region and the twin, all as the view shows them."""
-        picture = read_picture(self._folder / "val" / entry.file)
-        if entry.file not in self.boxes:
-            raise BadInput(f"{entry.file} is in val.txt but not in val_loc.txt")
-        region = placed(self.mask_of(entry), self.boxes[entry.file], picture.size, entry.file)
+        picture = read_picture(self._picture(entry))
+        told_as = entry.plain if self._flat else entry.file
+        if told_as not in self.boxes:
+            raise BadInput(f"{told_as} is not in {self._lists.name}/val_loc.txt, so its object cannot be found")
         bare = read_picture(self._twin(entry))
+        box = self.boxes[told_as]
+        if self._flat:  # enlarged to the network's input before it was patched, and so is its box
+            box = enlarged(box, bare.size, picture.size)
+            bare = bare.resize(picture.size, Image.Resampling.BILINEAR)
+        region = placed(self.mask_of(entry), box, picture.size, entry.file)
         if bare.size != picture.size:
             raise BadInput(f"{entry.file} is {picture.size} pixels and its twin {bare.size}: they must be the same")
         if self.exact_twins:
             bare = Image.composite(bare, picture, region)
         return apply_view(picture, self.view), cut_region(region, picture.size, self.view), apply_view(bare, self.view)
 
+    def _picture(self, entry: Entry) -> Path:
+        return self._folder / entry.file if self._flat else self._folder / "val" / entry.file
+
     def _twin(self, entry: Entry) -> Path:
-        path = self._sets / "scene_only" / "val" / entry.file
-        if not path.is_file():
-            raise BadInput(f"{entry.file} has no twin: there is no file of that name in scene_only/val")
-        return path
+        name = entry.plain
+        sets = ("bamboo_forest", "scene_only") if self.set == "bamboo_forest_patch" else ("scene_only",)
+        found = next((path for one in sets if (path := self._sets / one / "val" / name).is_file()), None)
+        if found is None:
+            where = " or ".join(f"{one}/val" for one in sets)
+            raise BadInput(f"{entry.file} has no twin: there is no file {name} in {where}")
+        return found
 
     def digest(self, indices: Sequence[int], /) -> str:
         total = hashlib.sha256(repr((self.set, self.exact_twins)).encode())
-        masks = next((p for p in (self._folder / "val_mask", self._folder / "val_mask.npy") if p.is_file()), None)
-        total.update(b"" if masks is None else masks.read_bytes())
+        total.update(b"" if self._mask_file is None else self._mask_file.read_bytes())
         for index in indices:
             entry = self.entries[index]
-            total.update(f"{entry.file}{self.boxes.get(entry.file)}".encode())
-            for path in (self._folder / "val" / entry.file, self._sets / "scene_only" / "val" / entry.file):
-                total.update(path.read_bytes() if path.is_file() else b"no file")
+            total.update(f"{entry.file}{self.boxes.get(entry.plain if self._flat else entry.file)}".encode())
+            total.update(_content(self._picture(entry)))
+            try:
+                total.update(_content(self._twin(entry)))
+            except BadInput:
+                total.update(b"no file")
         return total.hexdigest()[:32]
+
+
+def _content(path: Path) -> bytes:
+    return path.read_bytes() if path.is_file() else b"no file"

@@ -50,9 +50,10 @@ def relative_importance(reading: Reading) -> str | None:
         return None
     parts = [premises(studies), *(question(reading, studies, name) for name in TITLES)]
     parts += [series(reading, studies), _robustness(reading, studies), paired_maps(reading, studies)]
-    return section(
-        PROTOCOL, "Relative importance", LEAD, "".join(f'<div class="metric">{part}</div>' for part in parts if part)
-    )
+    body = "".join(f'<div class="metric">{part}</div>' for part in parts if part)
+    # Wide tables scroll by themselves; the page never does.
+    body = body.replace("<table>", '<div class="scroll"><table>').replace("</table>", "</table></div>")
+    return section(PROTOCOL, "Relative importance", LEAD, body)
 
 
 def premises(studies: list[Mapping[str, Any]]) -> str:
@@ -124,7 +125,7 @@ def question(reading: Reading, studies: list[Mapping[str, Any]], name: str) -> s
         charts.append(
             (f"{panel.model} on {panel.dataset}", bars(rows, title=title, baseline_label="random region (moved)"))
         )
-        tables.append(_table(reading, panel, variants, ids) + _left_out(reading, panel))
+        tables.append(_table(reading, panel, variants, ids) + _remarked(reading, panel) + _left_out(reading, panel))
     if not charts:
         return ""
     title, said = TITLES[name]
@@ -157,7 +158,7 @@ def _means(reading: Reading, label: str | None, panel: Panel) -> dict[str, float
     if label is None:
         return {}
     beside = Panel(label, panel.dataset, panel.model)
-    if beside not in reading.panels:
+    if not reading.has(beside):
         return {}
     return {str(name): float(value) for name, value in reading.table(beside).mean().items()}
 
@@ -166,7 +167,7 @@ def _table(
     reading: Reading, panel: Panel, variants: Mapping[str, Mapping[str, Any]], ids: Mapping[str, list[int]]
 ) -> str:
     """Methods × variants: the score, its random regions, its scale-free form, the tie rate and blindness."""
-    labels = [label for label in variants if Panel(label, panel.dataset, panel.model) in reading.panels]
+    labels = [label for label in variants if reading.has(Panel(label, panel.dataset, panel.model))]
     means = {label: _means(reading, label, panel) for label in labels}
     table = reading.table(panel)
     scores = reading.scores
@@ -174,16 +175,19 @@ def _table(
     ties = scores[here & (scores["note"] == "tie")]["method"].value_counts()
     rows = []
     own = _means(reading, panel.metric, panel)
+    tied = reading.info.get("metrics", {}).get(panel.metric, {}).get("name") == "idr"  # the others know no ties
     for method in sorted(table.columns, key=lambda one: (reading.is_control(one), -own[one])):
         span = clustered(table[method], ids)
         tie = int(ties.get(method, 0)) / max(1, span.n)
         cells = [f"{number(span.estimate)} [{number(span.low)}, {number(span.high)}]"]
         cells += [number(means[label].get(method, math.nan)) for label in labels if label != panel.metric]
-        cells += [_percent(tie) if tie else "0", str(span.n), "blind" if reading.is_control(method) else ""]
+        cells += [_percent(tie)] if tied else []
+        cells += [str(span.n), "blind" if reading.is_control(method) else ""]
         rows.append(
             f"<tr><td>{escape(method)}</td>" + "".join(f'<td class="num">{cell}</td>' for cell in cells) + "</tr>"
         )
-    head = ["score", *(_variant(variants[label]) for label in labels if label != panel.metric), "ties", "pictures", ""]
+    head = ["score", *(_variant(variants[label]) for label in labels if label != panel.metric)]
+    head += [*(["ties"] if tied else []), "pictures", ""]
     heads = "".join(f'<th class="num">{escape(word)}</th>' for word in head)
     return f"<table><thead><tr><th>method</th>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
 
@@ -193,6 +197,27 @@ def _variant(fields: Mapping[str, Any]) -> str:
     words += [f"{fields['region']} region"] if fields.get("region") != "object" else []
     words += [f"by {fields['rule']}"] if fields.get("rule") != "paper" else []
     return ", ".join(words) or "score"
+
+
+def _remarked(reading: Reading, panel: Panel) -> str:
+    """What the rows say beyond a number: the layers a concept was found in, the share of patches that were verified."""
+    scores = reading.scores
+    here = (scores["metric"] == panel.metric) & (scores["dataset"] == panel.dataset) & (scores["model"] == panel.model)
+    rows = scores[here]
+    notes = rows["note"].astype(str)
+    said = []
+    for method, note in rows[notes.str.startswith("layers kept")][["method", "note"]].drop_duplicates().to_numpy():
+        said.append(f"{method}: {note}.")
+    if reading.info.get("metrics", {}).get(panel.metric, {}).get("name") == "iir":
+        asked = rows[rows["status"].isin(["ok", "undefined"])]
+        failed = asked[asked["note"].astype(str).str.contains("the patch changes the logits")]
+        total, bad = asked["image"].nunique(), failed["image"].nunique()
+        share = _percent((total - bad) / total) if total else "none"
+        said.append(
+            f"Patches verified after rounding to 8 bits (logits within tolerance, same class): {total - bad} of "
+            f"{total}, {share}. Only these are scored."
+        )
+    return "".join(f'<p class="note">{escape(one)}</p>' for one in said)
 
 
 def _left_out(reading: Reading, panel: Panel) -> str:
@@ -217,33 +242,43 @@ def _robustness(reading: Reading, studies: list[Mapping[str, Any]]) -> str:
     for study in studies:
         if study.get("notes", {}).get("part") != "robustness":
             continue
+        variants = variants_of(study)
+        main = next((label for label, fields in variants.items() if _usual(fields)), None)
+        moved = next((label for label, fields in variants.items() if fields.get("region") == "moved"), None)
         own = {model["spec"] for model in study.get("models", [])}
-        notes = study["notes"]
         for panel in reading.panels:
-            if panel.dataset in notes["datasets"] and panel.model in own and panel.metric in notes["metrics"]:
-                rows += _beside(reading, panel)
+            if panel.dataset in study["notes"]["datasets"] and panel.model in own and panel.metric == main:
+                rows += _beside(reading, panel, moved, study["notes"].get("clusters", {}))
     if not rows:
         return ""
+    heads = ("as above", "changed", "random region, changed")
+    columns = "".join(f'<th class="num">{head}</th>' for head in heads)
     return (
-        "<h3>With objects of another size and place</h3><table><thead><tr><th>metric</th><th>method</th>"
-        '<th class="num">as above</th><th class="num">changed</th></tr></thead><tbody>'
-        + "".join(rows)
-        + "</tbody></table>"
+        "<h3>With objects of another size and place</h3><p>The same questions about smaller objects in other places: "
+        "what hangs on the size or the place of objects will move.</p>"
+        f"<table><thead><tr><th>metric</th><th>method</th>{columns}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
     )
 
 
-def _beside(reading: Reading, panel: Panel) -> list[str]:
+def _beside(reading: Reading, panel: Panel, moved: str | None, ids: Mapping[str, list[int]]) -> list[str]:
     usual = next(
         (p for p in reading.panels if p.metric == panel.metric and p.model == panel.model and p != panel), None
     )
     before = _means(reading, panel.metric, usual) if usual else {}
-    after = _means(reading, panel.metric, panel)
-    return [
-        f"<tr><td>{escape(panel.metric)}</td><td>{escape(method)}</td>"
-        f'<td class="num">{number(before.get(method, math.nan))}</td><td class="num">{number(value)}</td></tr>'
-        for method, value in sorted(after.items(), key=lambda item: -item[1])
-        if not reading.is_control(method)
-    ]
+    baseline = _means(reading, moved, panel)
+    table, own = reading.table(panel), _means(reading, panel.metric, panel)
+    rows = []
+    for method in sorted(table.columns, key=lambda one: (reading.is_control(one), -own[one])):
+        span = clustered(table[method], ids)
+        cells = [
+            number(before.get(method, math.nan)),
+            f"{number(span.estimate)} [{number(span.low)}, {number(span.high)}]",
+            number(baseline.get(method, math.nan)),
+        ]
+        blind = " (blind)" if reading.is_control(method) else ""
+        told = "".join(f'<td class="num">{cell}</td>' for cell in cells)
+        rows.append(f"<tr><td>{escape(panel.metric)}</td><td>{escape(method)}{blind}</td>{told}</tr>")
+    return rows
 
 
 def _percent(share: float) -> str:

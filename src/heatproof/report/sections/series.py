@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from heatproof.report.charts import Line, curves
-from heatproof.report.reading import Reading
-from heatproof.report.typeset import escape, number
+from heatproof.report.reading import Panel, Reading
+from heatproof.report.typeset import escape, listed, number
 from heatproof.stats.relative_importance import Correlation, pearson
 
 
@@ -60,10 +60,16 @@ def series(reading: Reading, studies: list[Mapping[str, Any]]) -> str:
         "it, the less it tells, and the less accuracy should drop where it is removed. A faithful map of the object "
         "should cool down likewise; the last model is the contrast, so its score is 0 by construction. "
         f"{len(ks)} points: most differences between correlations are within their intervals.</p>{chart}"
-        f"<table><thead><tr><th>method</th>{columns}</tr></thead><tbody>{body}</tbody></table>"
+        f"<table><thead><tr><th>method</th>{columns}</tr></thead><tbody>{body}</tbody></table>{_holes(scores, ks)}"
         f'<table><thead><tr><th>k</th><th class="num">accuracy with the object</th><th class="num">without</th>'
         f'<th class="num">drop</th></tr></thead><tbody>{accuracies}</tbody></table>'
     )
+
+
+def _holes(scores: dict[str, dict[int, float]], ks: list[int]) -> str:
+    lacking = {method: [str(k) for k in ks if k not in values] for method, values in scores.items()}
+    said = [f"{escape(method)} at k = {', '.join(where)}" for method, where in lacking.items() if where]
+    return f'<p class="note">No score of {listed(said)}; the section on missing numbers says why.</p>' if said else ""
 
 
 class Followed(NamedTuple):
@@ -89,8 +95,8 @@ def _followed(
 def contrast_by_k(reading: Reading, last: int, labels: Sequence[str]) -> dict[str, dict[int, float]]:
     """method -> k -> mean score by the metrics of these labels; the last k is 0."""
     found: dict[str, dict[int, float]] = {}
-    for panel in reading.panels:
-        if panel.metric not in labels:
+    for panel in (Panel(label, *setting) for label in labels for setting in reading.settings):
+        if not reading.has(panel):
             continue
         for method, value in reading.table(panel).mean().items():
             if np.isfinite(value):
