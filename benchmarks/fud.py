@@ -4,8 +4,7 @@ one run.
     python benchmarks/fud.py [--pictures 8] [--levels 0.7,0.4,0.1] [--draws 1]
 
 Both profiles judge the same maps of the same pictures with the same noise seeds. The agreement of the two
-rankings of
-methods is Kendall's tau of the mean scores, with a bootstrap interval over pictures.
+rankings of methods is Kendall's tau of the mean scores, with a bootstrap interval over pictures.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def duration(seconds: float) -> str:
 
 
 def shortened(text: str, length: int) -> str:
-    """At most `length` characters: field names go first (`smoothgrad(lrp)`, not `smoothgrad(method=lrp)`), then the end."""
+    """At most `length` characters: names of fields go first (`smoothgrad(lrp)`), then the end."""
     if len(text) > length:
         text = re.sub(r"(?<=[( ])\w+=", "", text)
     return text if len(text) <= length else text[: max(1, length - 1)].rstrip() + "…"
