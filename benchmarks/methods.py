@@ -1,124 +1,150 @@
 """How far each method stands from its own limit, and from the library people would otherwise use.
 
-    python benchmarks/methods.py --quick
-    python benchmarks/methods.py --models efficientnet-lite0 --methods xrai,blur_ig,guided_ig --batch 8
+    python benchmarks/methods.py
+    python benchmarks/methods.py --models efficientnet-lite0 --methods xrai,blur_ig,guided_ig --full
 
-A method's limit is its passes times the best time measured for such a pass in the same run; what is above the
-limit is the code around the passes. Walks that may end early are held against the passes they really took.
-References run the same settings on the same images, and stand against the same limit.
+A method's limit is its passes times the best time measured for such a pass in the same run; what is above the limit
+is the code around the passes. A pass is the best one for as many rows as the method can ask for at once: a walk whose
+every step needs the one before has no more rows than images. Methods that must hear or change the network's own layers
+are held against passes of that network, all others against the best there is (batch norms folded, memory layout).
+Walks that may end early are held against the rows they really asked for. References run the same settings on the
+same images, and stand against the same limit.
+
+Passes are timed next to the method they are compared with, in seconds of the wall and of the processor: on a busy
+machine only the latter tells something, and least disturbed of all is `×self`: the method's processor time over what
+it spent inside its own passes, in the same run. Methods that would take longer than `--patience` seconds run with fewer
+steps, marked `*`; all but XRAI, Blur IG and Guided IG, whose work around the passes does not grow with them.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib
 import time
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from references import REFERENCES
-from torch import Tensor, nn
+from torch import Tensor
+from watching import counting, inside
 
-from heatproof import recipe, registry
+from heatproof import registry
 from heatproof.errors import HeatproofError, NotApplicable
 from heatproof.methods.passes import reading, slopes
 from heatproof.models import engine, load
-from heatproof.types import Batch, Cost, Model, attribute
+from heatproof.models.engine.running import input_gradient, untouched
+from heatproof.types import Batch, Cost, Model, attribute, read
 
-QUICK: dict[str, dict[str, Any]] = {
-    "agi": {"classes": 2, "steps": 3},
-    "attexplore": {"steps": 2, "draws": 4},
-    "blur_ig": {"steps": 8},
-    "boundary_ig": {"steps": 8, "attack_steps": 4, "bisections": 2},
-    "expected_gradients": {"draws": 8},
-    "gradient_shap": {"draws": 8},
-    "guided_ig": {"steps": 8},
-    "integrated_gradients": {"steps": 8},
-    "isa": {"rounds": 3, "steps": 2},
+FEW: dict[str, dict[str, Any]] = {
+    "agi": {"classes": 4, "steps": 3},
+    "attexplore": {"steps": 2, "draws": 8},
+    "blur_ig": {"steps": 16},
+    "boundary_ig": {"steps": 16, "attack_steps": 8, "bisections": 2},
+    "expected_gradients": {"draws": 16},
+    "gradient_shap": {"draws": 16},
+    "guided_ig": {"steps": 16},
+    "ig_smoothgrad": {"steps": 4, "draws": 4},
+    "integrated_gradients": {"steps": 16},
+    "isa": {"rounds": 4, "steps": 2},
+    "kernel_shap": {"samples": 64},
     "lime": {"samples": 64},
-    "local_attribution": {"classes": 2, "steps": 3},
-    "mfaba": {"steps": 8},
+    "local_attribution": {"classes": 4, "steps": 3},
+    "mfaba": {"steps": 12},
     "occlusion": {"positions": 7},
-    "rise": {"masks": 64},
+    "rise": {"masks": 96},
+    "score_cam": {"limit": 64},
+    "shapley": {"permutations": 2},
+    "smoothgrad": {"draws": 12},
     "xrai": {"steps": 8},
 }
 NOT_ONLY_PASSES = ("xrai", "blur_ig", "guided_ig")
-ENDS_EARLY = ("agi", "mfaba", "boundary_ig")
+COUNTED = ("agi", "mfaba", "boundary_ig")  # walks that may end early
+COUNTED += ("arch_attribute", "kernel_shap", "pred_diff", "shapley", "score_cam")  # by segments, by layer
+STEP_BY_STEP = ("guided_ig", "mfaba", "boundary_ig", "isa")
+NETWORK_ITSELF = ("guided_backprop", "deconvnet", "deep_lift", "lrp", "guided_grad_cam", "attention_rollout")
+NETWORK_ITSELF += ("grad_cam", "grad_cam_pp", "layer_cam")
+
+
+class Seconds(NamedTuple):
+    """Of the wall, and of the processor."""
+
+    wall: float
+    cpu: float
+
+    def __truediv__(self, parts: float) -> Seconds:
+        return Seconds(self.wall / parts, self.cpu / parts)
+
+
+def timed(work: Callable[[], Any]) -> Seconds:
+    wall, cpu = time.perf_counter(), time.process_time()
+    work()
+    return Seconds(time.perf_counter() - wall, time.process_time() - cpu)
+
+
+def best(found: list[Seconds]) -> Seconds:
+    """The shortest of some runs: what the machine can do when nothing else disturbs it."""
+    return Seconds(min(s.wall for s in found), min(s.cpu for s in found))
 
 
 @dataclass(frozen=True)
-class PassTimes:
-    """Seconds per image at best: a forward, a forward with its backward, one more backward of the same."""
+class Stage:
+    """A model, pictures for it, and what a pass costs it at best."""
 
-    forward: float
-    gradient: float
-    backward: float
+    model: Model
+    batch: Batch
 
-    def limit(self, cost: Cost) -> float:
+    def work(self, kind: str, rows: int, itself: bool) -> tuple[Callable[[], Any], int]:
+        """One pass of a micro-batch at its best size for so many rows, and how many rows that is."""
+        model, batch = self.model, self.batch
+        way = engine.settled(model, batch.images, "forward" if kind == "forward" else "gradient")
+        size = min(way.choice.size, 1 << (max(1, rows).bit_length() - 1))
+        which = torch.arange(size) % len(batch)
+        images, aims = batch.images[which], batch.targets[which]
+        run = untouched(model.network) if itself else way.run
+        if kind == "forward":
+            return (lambda: _answer(model, images, run)), size
+        if kind == "gradient":
+            return (lambda: input_gradient(model, images, lambda logits: read(logits, aims, "logit"), run)), size
+        pair = torch.stack([aims, aims], 1)
+        return (lambda: slopes(model, images, pair, reading("logit"), way)), size
+
+    def passes(self, cost: Cost, rows: int, itself: bool, moment: float = 0.3) -> Seconds:
+        """The limit of so many passes: each kind by its best time, measured for a moment now."""
+        found: dict[str, Seconds] = {}
+        kinds = {"forward": cost.forward > cost.backward, "gradient": cost.backward > 0}
+        kinds["two"] = cost.backward > cost.forward
+        for kind in (kind for kind, needed in kinds.items() if needed):
+            work, size = self.work(kind, rows, itself)
+            runs, end = [], time.perf_counter() + moment
+            while len(runs) < 3 or time.perf_counter() < end:
+                runs.append(timed(work) / size)
+            found[kind] = best(runs)
         pairs = min(cost.forward, cost.backward)
-        return pairs * self.gradient + (cost.forward - pairs) * self.forward + (cost.backward - pairs) * self.backward
+        limits = []
+        for clock in (0, 1):
+            of = {kind: seconds[clock] for kind, seconds in found.items()}
+            more = max(0.0, of.get("two", 0.0) - of.get("gradient", 0.0))
+            alone = (cost.forward - pairs) * of.get("forward", 0.0) + (cost.backward - pairs) * more
+            limits.append(pairs * of.get("gradient", 0.0) + alone)
+        return Seconds(*limits)
 
 
-CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
-_clock = time.perf_counter
+def _answer(model: Model, images: Tensor, run: Callable[[Tensor], Any]) -> Any:
+    with torch.inference_mode():
+        return run(model.normalised(images))
 
 
-def best(work: Callable[[], Any], repeats: int) -> float:
-    """The shortest of some runs: what the machine can do when nothing else disturbs it."""
-    found = []
-    for _ in range(repeats):
-        begin = _clock()
-        work()
-        found.append(_clock() - begin)
-    return min(found)
-
-
-def measure_passes(model: Model, batch: Batch, repeats: int = 5) -> PassTimes:
-    # Several micro-batches per call, as methods ask for them: a call's own cost is not a pass's.
-    many = {kind: 4 * engine.batch_size(model, batch.images, kind) for kind in ("forward", "gradient")}
-    shown = {kind: batch.images[torch.arange(rows) % len(batch)] for kind, rows in many.items()}
-    aims = batch.targets[torch.arange(many["gradient"]) % len(batch)]
-    pair = torch.stack([aims, aims], 1)
-    runs: dict[str, tuple[Callable[[], Any], int]] = {
-        "forward": (partial(engine.forward, model, shown["forward"]), many["forward"]),
-        "gradient": (partial(engine.gradient, model, shown["gradient"], aims), many["gradient"]),
-        "two": (partial(slopes, model, shown["gradient"], pair, reading("logit")), many["gradient"]),
-    }
-    seconds = {name: best(work, 1 + repeats) / rows for name, (work, rows) in runs.items()}
-    return PassTimes(seconds["forward"], seconds["gradient"], max(0.0, seconds["two"] - seconds["gradient"]))
-
-
-class _Tap(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, counts: dict[str, int]) -> Tensor:
-        ctx.counts = counts
-        return x.clone()
-
-    @staticmethod
-    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
-        ctx.counts["backward"] += len(slope)
-        return slope, None
-
-
-def counted_passes(model: Model, batch: Batch, method: Any) -> Cost:
-    """The passes a method really takes per image, padding included: a run of its own, not timed."""
-    counts = {"forward": 0, "backward": 0}
-
-    def hear(module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:
-        counts["forward"] += len(output)
-        return _Tap.apply(output, counts) if output.requires_grad else output  # type: ignore[no-any-return]
-
-    hook = model.network.register_forward_hook(hear)
-    try:
-        attribute(model, batch, method)
-    finally:
-        hook.remove()
-    return Cost(counts["forward"] / len(batch), counts["backward"] / len(batch))
+def counted_passes(stage: Stage, method: Any) -> tuple[Cost, int]:
+    """The passes a method really asks for per image, and how many rows at a time: a run of its own, not timed."""
+    batch = stage.batch
+    fresh = Batch(batch.images, batch.targets, batch.ids)  # answers are kept per batch
+    with counting(stage.model.network) as counts:
+        attribute(stage.model, fresh, method)
+    scale = counts["asked"] / counts["forward"] / len(batch)
+    return Cost(counts["forward"] * scale, counts["backward"] * scale), round(counts["asked"] / counts["portions"])
 
 
 def pictures(count: int, side: int) -> Tensor:
@@ -135,87 +161,120 @@ def pictures(count: int, side: int) -> Tensor:
     return torch.from_numpy(mixed).float().clamp(0, 1)
 
 
-def stage(spec: str, count: int) -> tuple[Model, Batch]:
+def staged(spec: str, count: int) -> Stage:
     model = load(spec)
     side = model.view.size if model.view else 64
     images = pictures(count, side)
     targets = engine.forward(model, images).argmax(1)
-    return model, Batch(images, targets, tuple(f"picture{i}" for i in range(count)))
+    return Stage(model, Batch(images, targets, tuple(f"picture{i}" for i in range(count))))
 
 
-def methods(wanted: Iterable[str], quick: bool) -> Iterable[tuple[str, Any]]:
-    for name in wanted:
-        yield name, registry.find("method", name, **(QUICK.get(name, {}) if quick else {}))
+def cost_of(method: Any) -> Cost:
+    known = getattr(method, "cost", None)
+    return known() if known else Cost(0, 0)
 
 
-def line(name: str, method: Any, model: Model, batch: Batch, passes: PassTimes, repeats: int) -> str:
-    cost_of = getattr(method, "cost", None)
-    begin = _clock()
+def chosen(name: str, stage: Stage, options: argparse.Namespace) -> tuple[Any, str]:
+    """The method at its own settings, or at shorter ones where those would take too long, and a mark."""
+    method = registry.find("method", name)
+    if options.full or name in NOT_ONLY_PASSES or name not in FEW:
+        return method, ""
+    cost, count = cost_of(method), len(stage.batch)
+    once = stage.passes(Cost(1, 1), count, False, 0.0).wall
+    if (cost.forward + cost.backward) / 2 * once * count < options.patience:
+        return method, ""
+    return registry.find("method", name, **FEW[name]), "*"
+
+
+def line(name: str, stage: Stage, options: argparse.Namespace) -> str:
+    method, mark = chosen(name, stage, options)
+    label = name + mark
+    model, batch, count = stage.model, stage.batch, len(stage.batch)
+    begin = time.perf_counter()
     try:
-        if name in ENDS_EARLY:
-            cost = counted_passes(model, batch, method)
-        else:
-            cost = cost_of() if cost_of else Cost(0, 0)
-            attribute(model, batch, method)  # warm: plans are made, libraries imported
+        quick = registry.find("method", name, **FEW.get(name, {}))
+        attribute(model, batch.select([0]), quick)  # warm: plans are made, libraries imported
+        cost, rows = cost_of(method), 0
+        if name in COUNTED:
+            cost, rows = counted_passes(stage, method)
     except NotApplicable as error:
-        return f"{name:22} not applicable: {error}"
-    warm = _clock() - begin
-    repeats = 1 if warm > 60 else repeats
-    fresh = [Batch(batch.images, batch.targets, batch.ids) for _ in range(repeats)]  # segments are kept per batch
-    supply = iter(fresh)
-    seconds = best(lambda: attribute(model, next(supply), method), repeats) / len(batch)
-    limit = passes.limit(cost)
-    above = f"{seconds / limit:7.2f}" if limit else "      -"
-    text = f"{name:22} {cost.forward:7.1f} {cost.backward:7.1f} {limit:10.4f} {seconds:10.4f} {above}"
+        return f"{label:22} not applicable: {str(error)[:110]}"
+    if name not in STEP_BY_STEP:
+        rows = int(count * max(1, cost.forward))
+    rows = rows or count
+    itself = name in NETWORK_ITSELF
+    limits, runs, around = [stage.passes(cost, rows, itself)], [], []
+    for _ in range(options.repeats):
+        fresh = Batch(batch.images, batch.targets, batch.ids)  # segments are kept per batch
+        with inside(model) as spent:
+            run = timed(lambda fresh=fresh: attribute(model, fresh, method))
+        runs.append(run / count)
+        around.append(run.cpu / sum(spent) if spent else float("nan"))
+        limits.append(stage.passes(cost, rows, itself))
+        if time.perf_counter() - begin > options.patience:
+            break
+    ours, limit = best(runs), best(limits)
+    text = (
+        f"{label:22} {cost.forward:7.1f} {cost.backward:7.1f} {limit.wall:9.4f} {ours.wall:9.4f} {_ratios(ours, limit)}"
+    )
+    text += f" {min(around):6.2f}" if limit.wall else f" {'-':>6}"
     reference = REFERENCES.get(name)
     if reference is None:
         return text
     try:
         ready = reference.prepare(model, batch, method)
-        theirs = best(ready, 1 if warm > 20 else repeats) / reference.images(batch)
+        theirs = best([timed(ready) for _ in range(min(2, len(runs)))]) / reference.images(batch)
     except Exception as error:  # a library that cannot run this model is a finding, not a failure of ours
         return f"{text}   {reference.library}: {type(error).__name__}: {str(error)[:60]}"
-    ratio = f"{theirs / limit:6.2f}" if limit else "     -"
-    return f"{text}   {reference.library:16} {theirs:10.4f} {ratio} {theirs / seconds:6.2f}"
+    gain = f"{theirs.wall / ours.wall:6.2f} {theirs.cpu / ours.cpu:6.2f}"
+    return f"{text}   {reference.library:16} {theirs.wall:9.4f} {_ratios(theirs, limit)} {gain}"
+
+
+def _ratios(time: Seconds, limit: Seconds) -> str:
+    if not limit.wall:
+        return f"{'-':>6} {'-':>6}"
+    return f"{time.wall / limit.wall:6.2f} {time.cpu / limit.cpu:6.2f}"
+
+
+def report(spec: str, options: argparse.Namespace) -> None:
+    try:
+        stage = staged(spec, options.batch)
+    except HeatproofError as error:
+        print(f"\n{spec}: {error}")
+        return
+    wanted = options.methods.split(",") if options.methods else registry.names("method")
+    with engine.threads_for([stage.model]):
+        gradient, forward = (stage.passes(Cost(1, back), 10**6, False, 1.0) for back in (1, 0))
+        print(
+            f"\n{spec}, {options.batch} images of {stage.batch.images.shape[-1]}², {torch.get_num_threads()} threads. "
+            f"Per image at best: forward {forward.wall * 1e3:.2f} ms (processor {forward.cpu * 1e3:.2f}), "
+            f"with backward {gradient.wall * 1e3:.2f} ms (processor {gradient.cpu * 1e3:.2f})"
+        )
+        head = f"{'method':22} {'forward':>7} {'backw.':>7} {'limit s':>9} {'time s':>9}"
+        head += f" {'×limit':>6} {'(cpu)':>6} {'×self':>6}"
+        print(f"{head}   {'reference':16} {'time s':>9} {'×limit':>6} {'(cpu)':>6} {'gain':>6} {'(cpu)':>6}")
+        for name in wanted:
+            try:
+                print(line(name, stage, options), flush=True)
+            except HeatproofError as error:
+                print(f"{name:22} failed: {error}", flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--quick", action="store_true", help="few steps, two images")
     parser.add_argument("--models", default="efficientnet-lite0,embedded:object")
     parser.add_argument("--methods", default="", help="comma-separated; all that are registered by default")
-    parser.add_argument("--batch", type=int, default=0, help="images; 8, or 2 with --quick")
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--clock", choices=CLOCKS, default="wall", help="cpu: processor time, on a busy machine")
+    parser.add_argument("--batch", type=int, default=8, help="images")
+    parser.add_argument("--repeats", type=int, default=3, help="at most; the best counts")
+    parser.add_argument("--patience", type=float, default=8.0, help="seconds before a method is given fewer steps")
+    parser.add_argument("--full", action="store_true", help="published settings, however long they take")
     options = parser.parse_args()
-    global _clock
-    _clock = CLOCKS[options.clock]
     warnings.simplefilter("ignore")
-    count = options.batch or (2 if options.quick else 8)
-    wanted = options.methods.split(",") if options.methods else registry.names("method")
+    begin = time.perf_counter()
     for spec in options.models.split(","):
-        try:
-            model, batch = stage(spec, count)
-        except HeatproofError as error:
-            print(f"\n{spec}: {error}")
-            continue
-        passes = measure_passes(model, batch)
-        print(
-            f"\n{spec}, {count} images of {batch.images.shape[-1]}², {torch.get_num_threads()} threads. "
-            f"Per image: forward {passes.forward * 1e3:.2f} ms, with backward "
-            f"{passes.gradient * 1e3:.2f} ms, one more backward {passes.backward * 1e3:.2f} ms"
-        )
-        print(
-            f"{'method':22} {'forward':>7} {'backw.':>7} {'limit s':>10} {'time s':>10} {'×limit':>7}   "
-            f"{'reference':16} {'time s':>10} {'×limit':>6} {'gain':>6}"
-        )
-        for name, method in methods(wanted, options.quick):
-            try:
-                print(line(name, method, model, batch, passes, options.repeats), flush=True)
-            except HeatproofError as error:
-                print(f"{recipe.label(method):22} failed: {error}", flush=True)
+        report(spec, options)
+    print(f"\n{time.perf_counter() - begin:.0f} s in all")
 
 
 if __name__ == "__main__":
-    importlib.import_module("heatproof.methods")
     main()

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from heatproof.models import engine
+from heatproof.models.torchvision_repair import import_torchvision
 from heatproof.types import Batch, Model
 
 Work = Callable[[], Any]
@@ -71,11 +72,13 @@ def captum_occlusion(model: Model, batch: Batch, method: Any) -> Work:
 
 def grad_cam(name: str) -> Callable[[Model, Batch, Any], Work]:
     def prepare(model: Model, batch: Batch, method: Any) -> Work:
+        import_torchvision("pytorch-grad-cam")
         import pytorch_grad_cam
         from pytorch_grad_cam.utils.model_targets import ClassifierOutputTarget
 
         layers = [m for m in model.network.modules() if isinstance(m, nn.Conv2d)]
-        layer = model.network.get_submodule(model.cam_layer) if model.cam_layer else layers[-1]
+        named = dict(model.network.named_modules())
+        layer = named.get(model.cam_layer or "", layers[-1])
         explainer = getattr(pytorch_grad_cam, name)(Normalised(model), [layer])
         aims = [ClassifierOutputTarget(t) for t in batch.targets.tolist()]
         return lambda: explainer(batch.images, targets=aims)

@@ -10,17 +10,18 @@ import pytest
 import torch
 from scipy import ndimage
 
-from heatproof.methods.blur_ig import BlurIG, blur_and_slope, blur_matrix
+from heatproof.methods.blur_ig import BlurIG, blur_and_slope, blur_matrices
 from heatproof.models import engine
 from heatproof.types import Model
 
 
-@pytest.mark.parametrize("sigma", [0.0, 0.05, 0.7, 3.0, 12.0])
-def test_the_matrix_blurs_as_scipy_does(sigma: float) -> None:
-    picture = networks.pictures(1)[0, 0].double().numpy()
-    matrix = blur_matrix(sigma, 32).numpy()
-    expected = ndimage.gaussian_filter(picture, sigma, mode="constant") if sigma else picture
-    assert np.abs(matrix @ picture @ matrix.T - expected).max() < 1e-12
+@pytest.mark.parametrize("side", [32, 31])
+def test_the_matrices_blur_as_scipy_does(side: int) -> None:
+    picture = networks.pictures(1, size=side)[0, 0].double().numpy()
+    sigmas = torch.tensor([0.0, 0.05, 0.7, 3.0, 12.0])
+    for sigma, matrix in zip(sigmas.double().tolist(), blur_matrices(sigmas, side).numpy(), strict=True):
+        expected = ndimage.gaussian_filter(picture, sigma, mode="constant") if sigma else picture
+        assert np.abs(matrix @ picture @ matrix - expected).max() < 1e-12
 
 
 def test_the_slope_is_the_difference_of_two_blurs() -> None:

@@ -12,10 +12,12 @@ from captum.attr import LayerGradCam
 from networks import batch, small_cnn, small_resnet, small_vit
 from torch import Tensor, nn
 
-from heatproof.errors import NotApplicable, UnknownName
+from heatproof.errors import BadInput, NotApplicable, UnknownName
 from heatproof.methods.cam import GradCam, GradCamPP, GuidedGradCam, LayerCam, ScoreCam, cam_layer
+from heatproof.methods.taps import tap
+from heatproof.models import load
 from heatproof.models.torchvision_repair import import_torchvision
-from heatproof.types import Model
+from heatproof.types import Batch, Model, attribute
 
 
 def stretched(maps: Tensor) -> Tensor:
@@ -126,3 +128,27 @@ def test_score_cam_with_a_limit_keeps_the_channels_that_vary_most() -> None:
     assert torch.equal(ScoreCam(limit=99)(model, pictures), ScoreCam()(model, pictures))
     assert not torch.equal(ScoreCam(limit=3)(model, pictures), ScoreCam()(model, pictures))
     assert ScoreCam(limit=3).cost() == (4, 1)
+
+
+def test_the_input_of_a_layer_is_the_output_of_the_one_before() -> None:
+    pictures = batch(2)
+    for method in (GradCam, GradCamPP, LayerCam):
+        given, gave = (method(layer=layer)(small_cnn(), pictures) for layer in ("pool:input", "features"))
+        assert float(gave.abs().max()) > 0
+        assert torch.equal(given, gave)
+    with pytest.raises(BadInput, match="NAME:input"):
+        GradCam(layer="pool:output")(small_cnn(), pictures)
+
+
+def test_efficientnet_lite_is_read_behind_its_last_rectifier() -> None:
+    """Before it, activations are of both signs and Grad-CAM++'s shares are not shares."""
+    model = load("efficientnet-lite0")
+    generator = torch.Generator().manual_seed(0)
+    images = torch.rand(2, 3, 224, 224, generator=generator)
+    pictures = Batch(images, torch.tensor([3, 400]), ("a", "b"))
+    caught = tap(model, pictures, cam_layer(model, pictures), "logit")
+    assert caught.activations.shape[1:] == (1280, 7, 7)
+    assert float(caught.activations.min()) == 0
+    assert float(caught.activations.max()) <= 6
+    maps = attribute(model, pictures, GradCamPP()).maps
+    assert all(float(one.max()) > 0 for one in maps)

@@ -71,3 +71,17 @@ def test_other_maps_under_the_same_name_are_another_method(tmp_path: Path) -> No
     again = archive(tmp_path)
     assert build(plain(again)) == again
     assert key(archive(tmp_path, MAPS + 1)) != before
+
+
+def test_the_file_that_explain_writes_can_be_judged(tmp_path: Path) -> None:
+    ids = np.array([f"/photos/dogs/picture{i}.jpg" for i in range(3)])
+    np.savez(tmp_path / "maps.npz", ids=ids, targets=np.arange(3), saliency=MAPS, lrp=2 * MAPS)
+    path, pictures = str(tmp_path / "maps.npz"), replace(batch(2), ids=("dogs/picture1.jpg", ids[0].item()))
+    found = attribute(small_cnn(), pictures, Precomputed(path, name="lrp")).maps
+    assert torch.equal(found, torch.from_numpy(2 * MAPS[[1, 0]]).float())
+    assert key(Precomputed(path, name="lrp")) != key(Precomputed(path, name="saliency"))
+    with pytest.raises(BadInput, match=r"maps of saliency, lrp: say whose .* name='saliency'"):
+        Precomputed(path)(small_cnn(), pictures)
+    for unknown in ("picture9.jpg", "icture1.jpg"):
+        with pytest.raises(BadInput, match="no map for image"):
+            Precomputed(path, name="lrp")(small_cnn(), replace(batch(1), ids=(unknown,)))

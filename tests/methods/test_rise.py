@@ -6,18 +6,26 @@ import networks
 import torch
 from torch import nn
 
-from heatproof.methods.rise import RISE, visibility
+from heatproof.methods.rise import RISE, Masks, visibility
 from heatproof.types import Model
 
 
 def test_masks_are_smooth_shares_in_the_right_number() -> None:
-    generators = [torch.Generator().manual_seed(i) for i in range(400)]
-    found = visibility((30, 41), 7, 0.3, generators)
+    masks = Masks.draw(400, 7, 0.3, (30, 41), torch.Generator().manual_seed(0))
+    found = visibility((30, 41), masks)
     assert found.shape == (400, 30, 41)
     assert found.min() >= 0
     assert found.max() <= 1 + 1e-6
     assert abs(float(found.mean()) - 0.3) < 0.02
     assert (found[:, 1:] - found[:, :-1]).abs().max() < 0.5
+
+
+def test_a_mask_is_a_bilinear_enlargement_shifted() -> None:
+    masks = Masks.draw(5, 4, 0.5, (22, 30), torch.Generator().manual_seed(1))
+    for found, cells, top, left in zip(visibility((22, 30), masks), *masks, strict=True):
+        whole = nn.functional.interpolate(cells[None, None], (30, 40), mode="bilinear", align_corners=False)[0, 0]
+        assert torch.allclose(found, whole[top : top + 22, left : left + 30], atol=1e-6)
+    assert len(masks.top.unique()) > 1
 
 
 class Constant(nn.Module):

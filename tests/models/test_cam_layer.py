@@ -11,7 +11,7 @@ from heatproof.models.torchvision_repair import import_torchvision
     ("name", "layer"),
     [
         ("resnet18", "layer4"),
-        ("squeezenet1_1", "classifier.1"),
+        ("squeezenet1_1", "classifier.2"),
         ("mobilenet_v3_small", "features"),
         ("swin_t", None),
     ],
@@ -27,6 +27,44 @@ def test_pooling_at_the_end_is_not_a_layer_although_it_is_spatial():
     network.add_module("avgpool", nn.AdaptiveAvgPool2d(7))  # as in VGG
     network.add_module("classifier", nn.Sequential(nn.Flatten(), nn.Linear(4 * 49, 2)))
     assert find_cam_layer(network, 32) == "features"
+
+
+class Head(nn.Module):
+    """Convolution, batch norm, a rectifier in one form or another, pooling."""
+
+    def __init__(self, form):
+        super().__init__()
+        self.conv, self.norm, self.pool = nn.Conv2d(3, 6, 3), nn.BatchNorm2d(6), nn.AdaptiveAvgPool2d(1)
+        self.fc = nn.Linear(6, 2)
+        self.act = nn.ReLU6(inplace=form == "in place")
+        self.form = form
+
+    def forward(self, x):
+        x = self.conv(x)
+        if self.form == "shared":
+            x = self.act(x)
+        x = self.norm(x)
+        if self.form != "none":
+            x = torch.relu(x) if self.form == "function" else self.act(x)
+        return self.fc(self.pool(x).flatten(1))
+
+
+@pytest.mark.parametrize(
+    ("form", "layer"),
+    [
+        ("module", "act"),
+        ("in place", "act"),
+        ("shared", "pool:input"),
+        ("function", "pool:input"),
+        ("none", "norm"),
+    ],
+)
+def test_what_the_last_rectifier_gives_is_wanted_where_it_can_be_had(form, layer):
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        network = Head(form)
+        nn.init.normal_(network.norm.bias)
+    assert find_cam_layer(network, 16) == layer
 
 
 def test_a_vit_has_no_such_layer_and_takes_one_size_only():

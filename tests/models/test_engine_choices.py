@@ -5,15 +5,23 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+from torch.overrides import TorchFunctionMode
 
 from heatproof.errors import BadInput
 from heatproof.models import engine
 from heatproof.models.engine import choice as memory
 from heatproof.models.engine import deciding, device, low_precision, measure
+from heatproof.models.engine import plan as plan_module
+from heatproof.types import Model
 from tests.models.test_engine import model, pictures
 
 
@@ -31,7 +39,7 @@ def test_a_measured_choice_is_found_again_by_another_process(monkeypatch: pytest
     engine.forward(model(), images)
     engine.gradient(model(), images, torch.zeros(3, dtype=torch.int64))
     made = engine.choices()
-    assert sorted(question.split(" | ")[0] for question in made) == ["forward", "gradient"]
+    assert sorted(question.split()[0] for question in made) == ["forward", "gradient"]
     engine.forget()
 
     def never(*_: object) -> None:
@@ -167,3 +175,101 @@ def test_devices_are_picked_by_name() -> None:
     for wish in ("tpu", "cuda:x", "cuda:99"):
         with pytest.raises(BadInput, match="device"):
             device.pick(wish)
+
+
+@given(size=st.sampled_from([1, 3, 4, 12, 16, 64]), least=st.sampled_from([0, 1, 2, 4, 16]), rows=st.integers(0, 200))
+def test_few_rows_are_hardly_filled_up(size: int, least: int, rows: int) -> None:
+    portions = memory.Choice("eager", "contiguous", size, least).portions(rows)
+    allowed = {size}
+    while size % 2 == 0 and 0 < least <= min(allowed) // 2:
+        allowed.add(min(allowed) // 2)
+        if min(allowed) % 2:
+            break
+    assert set(portions) <= allowed
+    assert sum(portions) - rows < max(portions, default=1)  # only the last is filled up
+    assert sum(portions[:-1]) < max(rows, 1)
+    if min(allowed) == 1:
+        assert sum(portions) <= rows + size // 4
+
+
+class Normed(nn.Module):
+    """A convolution and a batch norm to fold, and a functional rectifier."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.norm, self.fc = nn.Conv2d(3, 8, 3, bias=False), nn.BatchNorm2d(8), nn.Linear(8, 5)
+        self.norm.running_mean.normal_()  # type: ignore[union-attr]
+        self.norm.running_var.uniform_(0.5, 2)  # type: ignore[union-attr]
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.fc(torch.relu(self.norm(self.conv(x))).mean((2, 3)))  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def _folded_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Folding is chosen whatever the clock says."""
+    monkeypatch.setattr(deciding, "GAIN", float("inf"))
+
+
+@pytest.mark.usefixtures("_folded_gradients")
+def test_gradients_by_a_folded_copy_are_the_networks_own() -> None:
+    torch.manual_seed(0)
+    subject = Model("normed", Normed())
+    images, targets = pictures(11), torch.arange(11) % 5
+    found, values = engine.gradient(subject, images, targets)
+    assert {c["backend"] for c in engine.choices().values()} == {"folded"}
+    leaf = images.clone().requires_grad_()
+    said = subject(leaf).gather(1, targets[:, None])
+    (wanted,) = torch.autograd.grad(said.sum(), leaf)
+    torch.testing.assert_close(found, wanted, rtol=1e-3, atol=1e-6)
+    torch.testing.assert_close(values, said.detach()[:, 0], rtol=1e-4, atol=1e-5)
+    assert found.is_contiguous()
+    for rows in ([4], [0, 10, 3], [7, 1, 2, 3, 4, 5]):
+        assert torch.equal(engine.gradient(subject, images[rows], targets[rows])[0], found[rows])
+    with torch.no_grad():
+        subject.network.fc.weight.mul_(-2)  # type: ignore[union-attr, operator]
+    again, _ = engine.gradient(subject, images, targets)
+    torch.testing.assert_close(again, -2 * found, rtol=1e-3, atol=1e-6)
+
+
+@pytest.mark.usefixtures("_folded_gradients")
+@pytest.mark.parametrize("how", ["forward hook", "backward hook", "replaced operations"])
+def test_those_who_listen_meet_the_network_itself(how: str) -> None:
+    torch.manual_seed(0)
+    subject = Model("normed", Normed())
+    images, targets = pictures(2), torch.zeros(2, dtype=torch.int64)
+    engine.gradient(subject, images, targets)
+    heard: list[object] = []
+    norm = subject.network.norm
+
+    class Seen(TorchFunctionMode):  # type: ignore[misc]
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if func is torch.nn.functional.batch_norm:
+                heard.append(func)
+            return func(*args, **(kwargs or {}))
+
+    with ExitStack() as listening:
+        if how == "replaced operations":
+            listening.enter_context(Seen())
+        else:
+            assert isinstance(norm, nn.Module)
+            listen = norm.register_forward_hook if how == "forward hook" else norm.register_full_backward_hook
+            listening.callback(listen(lambda *_: heard.append(how)).remove)
+        engine.gradient(subject, images, targets)
+    assert heard
+    heard.clear()
+    engine.gradient(subject, images, targets)
+    assert not heard
+
+
+@pytest.mark.usefixtures("_folded_gradients")
+def test_a_copy_whose_gradients_differ_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    subject = Model("normed", Normed())
+    images, targets = pictures(3), torch.zeros(3, dtype=torch.int64)
+    monkeypatch.setattr(plan_module, "same_gradients", lambda *_: False)
+    found, _ = engine.gradient(subject, images, targets)
+    leaf = images.clone().requires_grad_()
+    (wanted,) = torch.autograd.grad(subject(leaf)[:, 0].sum(), leaf)
+    torch.testing.assert_close(found, wanted)
+    assert "untouched" in {c["backend"] for question, c in engine.choices().items() if "weights" in question}

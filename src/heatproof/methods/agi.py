@@ -58,8 +58,9 @@ class AGI:
         owner = torch.arange(len(images), device=images.device).repeat_interleave(others.shape[1])
         aims = torch.stack([others.flatten(), targets[owner]], 1)
         here = images[owner]
+        way = engine.settled(model, images, "gradient")
         for _ in range(self.steps):
-            (towards, loss), logits = slopes(model, here, aims, reading(self.readout))
+            (towards, loss), logits = slopes(model, here, aims, reading(self.readout), way)
             walking = logits.argmax(1) != aims[:, 0]  # read off the forward that the slopes needed anyway
             owner, aims, here, towards, loss = (t[walking] for t in (owner, aims, here, towards, loss))
             if not len(owner):

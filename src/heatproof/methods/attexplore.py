@@ -125,8 +125,8 @@ class AttEXplore:
         rows, columns = (cosine_matrix(side).to(images) for side in images.shape[2:])
         spectrum = transformed(rows, images, columns.mT)
         total = torch.zeros_like(images)
-        size = engine.batch_size(model, images, "gradient")
-        for which in torch.arange(len(batch)).repeat_interleave(self.draws).split(size):
+        way = engine.settled(model, images, "gradient")
+        for which in torch.arange(len(batch)).repeat_interleave(self.draws).split(way.choice.size):
             owner = which.to(images.device)
             # Copy by copy, so that where a micro-batch ends does not shift what an image draws.
             drawn = [draw(images.shape[1:], generators[i]) for i in which.tolist()]
@@ -136,10 +136,12 @@ class AttEXplore:
             mixed = noise.mul_(self.sigma).add_(spectrum[owner])
             mixed *= gain.mul_(2 * self.rho).add_(1 - self.rho)
             copies = transformed(rows.mT, mixed, columns)
-            total.index_add_(0, owner, self._loss_slope(model, batch, owner, copies, luck))
+            total.index_add_(0, owner, self._loss_slope(model, batch, owner, copies, luck, way))
         return total / self.draws
 
-    def _loss_slope(self, model: Model, batch: Batch, owner: Tensor, copies: Images, luck: Tensor) -> Tensor:
+    def _loss_slope(
+        self, model: Model, batch: Batch, owner: Tensor, copies: Images, luck: Tensor, way: engine.Plan
+    ) -> Tensor:
         """The gradient of the loss by the copies, some of which the model sees moved and resized."""
         moved = (luck[:, 0] < self.diversity).nonzero().squeeze(1)
         aims, shown = batch.targets[owner], copies
@@ -149,9 +151,9 @@ class AttEXplore:
                 seen = diversified(leaves, luck[moved, 1:])
             shown = copies.index_copy(0, moved, seen.detach())
         if self.variant == "lmb":
-            (slope,), _ = slopes(model, shown, aims[:, None], doubly_softmaxed)
+            (slope,), _ = slopes(model, shown, aims[:, None], doubly_softmaxed, way)
         else:
-            slope, _ = engine.gradient(model, shown, aims, "log_probability")
+            slope, _ = engine.gradient(model, shown, aims, "log_probability", way)
         if len(moved):
             (back,) = torch.autograd.grad(seen, leaves, slope[moved])
             slope = slope.index_copy(0, moved, back)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, TypeAlias, cast, get_args
 
 import cv2
@@ -33,20 +34,21 @@ def origins(baseline: Baseline, model: Model, batch: Batch) -> Points:
     if baseline in ("black", "mean", "blur"):
         fixed = _fixed(cast(Plain, baseline), model, images)
         return lambda image, draw: fixed[image]
+    seeds = batch.seeds("baseline")
     if baseline in ("uniform", "gaussian"):
         centre, spread = _mean_colour(model, images[:1]), images.new_tensor(model.std).view(1, -1, 1, 1)
 
         def noise(image: Tensor, draw: Tensor) -> Images:
             dice = torch.rand if baseline == "uniform" else torch.randn
-            rows = [dice(images.shape[1:], generator=g) for g in _generators(batch, image, draw)]
+            rows = [dice(images.shape[1:], generator=g) for g in _generators(seeds, image, draw)]
             values = torch.stack(rows).to(images)
-            return values if baseline == "uniform" else (centre + spread * values).clamp(0, 1)
+            return values if baseline == "uniform" else values.mul_(spread).add_(centre).clamp_(0, 1)
 
         return noise
     crowd, names = background(baseline, images)
 
     def picked(image: Tensor, draw: Tensor) -> Images:
-        rows = zip(image.tolist(), _generators(batch, image, draw), strict=True)
+        rows = zip(image.tolist(), _generators(seeds, image, draw), strict=True)
         return crowd[[_other(batch.ids[i], names, generator) for i, generator in rows]]
 
     return picked
@@ -58,8 +60,7 @@ def start(baseline: Baseline, model: Model, batch: Batch, draw: int = 0) -> Imag
     return origins(baseline, model, batch)(rows, torch.full_like(rows, draw))
 
 
-def _generators(batch: Batch, image: Tensor, draw: Tensor) -> list[torch.Generator]:
-    seeds = batch.seeds("baseline")
+def _generators(seeds: Sequence[int], image: Tensor, draw: Tensor) -> list[torch.Generator]:
     keys = zip(image.tolist(), draw.tolist(), strict=True)
     return [torch.Generator().manual_seed(keyed_seed(seeds[i], k)) for i, k in keys]
 

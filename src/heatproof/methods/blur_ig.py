@@ -14,37 +14,43 @@ from heatproof.registry import method
 from heatproof.types import Batch, Cost, Images, Maps, Model, Readout
 
 
-def blur_matrix(sigma: float, side: int) -> Tensor:
-    """A Gaussian blur along one axis as a (side, side) float64 matrix; darkness beyond the edge, cut at 4
+def blur_matrices(sigmas: Tensor, side: int) -> Tensor:
+    """Gaussian blurs along one axis as (sigmas, side, side) float64 matrices; darkness beyond the edge, cut at 4
     sigma.
     """
-    reach = int(4 * sigma + 0.5)
-    distance = torch.arange(max(side, reach + 1), dtype=torch.float64)
-    kernel = torch.exp(-0.5 * (distance / sigma) ** 2) * (distance <= reach) if reach else (distance == 0).double()
-    kernel = kernel / (2 * kernel.sum() - kernel[0])
-    place = torch.arange(side)
-    return kernel[(place[:, None] - place).abs()]
+    sigma = sigmas.double()[:, None]
+    reach = (4 * sigma + 0.5).floor()
+    distance = torch.arange(max(side, int(reach.max()) + 1), dtype=torch.float64)
+    kernels = torch.exp(-0.5 * (distance / sigma.clamp(min=1e-9)) ** 2) * (distance <= reach)
+    kernels = (kernels / (2 * kernels.sum(1, keepdim=True) - kernels[:, :1]))[:, :side]
+    both = torch.cat([kernels.flip(1), kernels[:, 1:]], 1)  # from one edge to the other
+    return both.unfold(1, side, 1).flip(1)  # row i is the kernel centred at i
 
 
 def blur_and_slope(images: Images, sigmas: Tensor, step: float) -> tuple[Images, Tensor]:
     """Each picture blurred by its own sigma, and how fast it changes as sigma grows, by a forward difference.
 
     The difference is taken between the blur matrices in float64, not between two float32 pictures that hardly
-    differ.
+    differ. Neighbours of one sigma share their matrices.
     """
-    different, which = sigmas.unique(return_inverse=True)
+    different, counts = sigmas.unique_consecutive(return_counts=True)
 
-    def stacked(side: int) -> tuple[Tensor, Tensor, Tensor]:
-        here = torch.stack([blur_matrix(sigma, side) for sigma in different.tolist()])
-        there = torch.stack([blur_matrix(sigma + step, side) for sigma in different.tolist()])
-        parts = (here, there, (there - here) / step)
-        return tuple(part.to(images)[which][:, None] for part in parts)  # type: ignore[return-value]
+    def along(side: int) -> list[tuple[Tensor, Tensor, Tensor]]:
+        here, there = (blur_matrices(different + ahead, side) for ahead in (0.0, step))
+        return list(zip(*(part.to(images) for part in (here, there, (there - here) / step)), strict=True))
 
-    rows_here, rows_there, rows_slope = stacked(images.shape[2])
-    columns_here, _, columns_slope = stacked(images.shape[3])
-    across = images @ columns_here.mT
-    slope = rows_slope @ across + rows_there @ (images @ columns_slope.mT)
-    return rows_here @ across, slope
+    rows = along(images.shape[2])
+    columns = rows if images.shape[2] == images.shape[3] else along(images.shape[3])
+    blurred, slopes = [], []
+    for part, row, column in zip(images.split(counts.tolist()), rows, columns, strict=True):
+        # As batches of equal products, so that a picture's bits do not depend on how many there are.
+        (down, down_next, down_slope), (over, _, over_slope) = (
+            tuple(matrix.expand(*part.shape[:2], -1, -1) for matrix in axis) for axis in (row, column)
+        )
+        across = part @ over  # the matrices are symmetric
+        blurred.append(down @ across)
+        slopes.append((down_slope @ across).add_(down_next @ (part @ over_slope)))
+    return torch.cat(blurred), torch.cat(slopes)
 
 
 @method
@@ -83,13 +89,14 @@ class BlurIG:
         nodes = self.sigmas(min(images.shape[2:]))
         widths = nodes.diff().to(images.device, images.dtype)
         total = torch.zeros_like(images)
-        size = engine.batch_size(model, images, "gradient")
-        for rows in torch.arange(count * self.steps).split(size):  # step by step, so that a blur serves all images
+        way = engine.settled(model, images, "gradient")
+        # Step by step, so that a blur serves all images.
+        for rows in torch.arange(count * self.steps).split(way.choice.size):
             which, step = (rows % count).to(images.device), rows // count
             blurred, slope = blur_and_slope(images[which], nodes[step], self.grad_step)
-            gradients, _ = engine.gradient(model, blurred, batch.targets[which], self.readout)
+            gradients, _ = engine.gradient(model, blurred, batch.targets[which], self.readout, way)
             width = widths[step.to(images.device)].view(-1, 1, 1, 1)
-            total.index_add_(0, which, -width * slope * gradients)  # blurring walks away from the picture
+            total.index_add_(0, which, slope.mul_(gradients).mul_(-width))  # blurring walks away from the picture
         return total
 
     def __call__(self, model: Model, batch: Batch, /) -> Maps:

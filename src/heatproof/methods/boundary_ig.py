@@ -28,9 +28,10 @@ def bisect(model: Model, inside: Images, outside: Images, own: Tensor, turns: in
     """The segment from `inside` to `outside` halved towards the boundary of class `own`; the point just
     beyond it.
     """
+    way = engine.settled(model, inside, "forward")
     for _ in range(turns):
         middle = (inside + outside) / 2
-        beyond = (engine.forward(model, middle).argmax(1) != own)[:, None, None, None]
+        beyond = (engine.forward(model, middle, way).argmax(1) != own)[:, None, None, None]
         inside, outside = torch.where(beyond, inside, middle), torch.where(beyond, middle, outside)
     return outside
 
@@ -71,8 +72,9 @@ class BoundaryIG:
         own = engine.forward(model, batch.images).argmax(1)
         reached = batch.images.clone()
         rows = torch.arange(len(batch), device=own.device)  # of images still on their way
+        way = engine.settled(model, batch.images, "gradient")
         for _ in range(self.attack_steps):
-            (slope,), logits = slopes(model, reached[rows], own[rows, None], margin)
+            (slope,), logits = slopes(model, reached[rows], own[rows, None], margin, way)
             walking = logits.argmax(1) == own[rows]
             rows, slope = rows[walking], slope[walking]
             if not len(rows):

@@ -75,7 +75,9 @@ def plus_plus_weights(caught: Tap) -> Tensor:
 class GradCam:
     """The last convolutional maps weighted by their mean gradients, or a transformer's tokens likewise.
 
-    `layer` overrides the model's own `cam_layer`. An all-negative map becomes zero everywhere; nothing is
+    `layer` names any layer by its dotted name, or `NAME:input` for what that layer is given (the activations a
+    pooling layer pools, where the rectifier before it is no layer of its own); by default it is the model's own
+    `cam_layer`. An all-negative map becomes zero everywhere; nothing is
     divided.
 
     Paper: Selvaraju et al. 2017, "Grad-CAM: Visual Explanations from Deep Networks via Gradient-based
@@ -168,15 +170,16 @@ class ScoreCam:
     def _scores(self, model: Model, batch: Batch, activations: Tensor) -> Tensor:
         count = activations.shape[1]
         mean = batch.images.new_tensor(model.mean).view(1, -1, 1, 1)
-        chunk = engine.batch_size(model, batch.images, "forward")
+        content = batch.images - mean
+        way = engine.settled(model, batch.images, "forward")
         scores = []
-        for rows in torch.arange(len(batch) * count, device=batch.images.device).split(chunk):
+        for rows in torch.arange(len(batch) * count, device=batch.images.device).split(4 * way.choice.size):
             image, channel = rows // count, rows % count
             veil = upsample(activations[image, channel], batch.images)
             low, high = (edge.view(-1, 1, 1) for edge in veil.flatten(1).aminmax(dim=1))
-            veil = ((veil - low) / (high - low).clamp(min=1e-8))[:, None]
-            shown = mean + veil * (batch.images[image] - mean)
-            scores.append(read(engine.forward(model, shown), batch.targets[image], self.readout))
+            veil = (veil - low).div_((high - low).clamp(min=1e-8))[:, None]
+            shown = content.index_select(0, image).mul_(veil).add_(mean)
+            scores.append(read(engine.forward(model, shown, way), batch.targets[image], self.readout))
         return torch.cat(scores).view(len(batch), count)
 
     def cost(self) -> Cost:

@@ -14,46 +14,37 @@ from heatproof.registry import method
 from heatproof.types import Batch, Cost, Images, Maps, Model, Readout, keyed_seed
 
 
-@dataclass(frozen=True)
 class Dice:
     """The random part of a draw: where on the path, and the noise on the picture; keyed by image and draw."""
 
-    batch: Batch
-    draws: int
-    stratified: bool
-    noise: float
+    def __init__(self, batch: Batch, draws: int, stratified: bool, noise: float) -> None:
+        self.seeds, self.shape = batch.seeds("expected"), batch.images.shape[1:]
+        self.draws, self.stratified, self.noise = draws, stratified, noise
 
-    def __call__(self, image: int, draw: int) -> tuple[float, Tensor | float]:
-        generator = torch.Generator().manual_seed(keyed_seed(self.batch.seeds("expected")[image], draw))
+    def __call__(self, image: int, draw: int) -> tuple[float, Tensor | None]:
+        generator = torch.Generator().manual_seed(keyed_seed(self.seeds[image], draw))
         place = float(torch.rand((), generator=generator))
         if self.stratified:
             place = (draw + place) / self.draws
-        if not self.noise:
-            return place, 0.0
-        return place, self.noise * torch.randn(self.batch.images.shape[1:], generator=generator)
+        return place, torch.randn(self.shape, generator=generator) if self.noise else None
 
 
 def expected(model: Model, batch: Batch, background: Baseline, dice: Dice, readout: Readout) -> Tensor:
     """E (x - x') · gradient(x' + a (x - x')) over backgrounds x' and places a, per channel."""
     begin = origins(background, model, batch)
 
-    def ends(image: Tensor, draw: Tensor) -> tuple[Images, Images, Tensor]:
+    def points(image: Tensor, draw: Tensor) -> tuple[Images, Images]:
         thrown = [dice(i, k) for i, k in zip(image.tolist(), draw.tolist(), strict=True)]
         places = batch.images.new_tensor([place for place, _ in thrown]).view(-1, 1, 1, 1)
         finish = batch.images[image]
         if dice.noise:
-            finish = finish + torch.stack([torch.as_tensor(noise) for _, noise in thrown]).to(finish)
-        return begin(image, draw), finish, places
+            noise = torch.stack([noise for _, noise in thrown if noise is not None])
+            finish.add_(noise.to(finish), alpha=dice.noise)
+        origin = begin(image, draw)
+        way = finish.sub_(origin)
+        return torch.addcmul(origin, places, way), way
 
-    def points(image: Tensor, draw: Tensor) -> Images:
-        origin, finish, places = ends(image, draw)
-        return origin + places * (finish - origin)
-
-    def steps(image: Tensor, draw: Tensor) -> Images:
-        origin, finish, _ = ends(image, draw)
-        return finish - origin
-
-    return sum_contributions(model, batch, points, steps, dice.draws, readout) / dice.draws
+    return sum_contributions(model, batch, points, dice.draws, readout) / dice.draws
 
 
 @method

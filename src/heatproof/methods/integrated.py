@@ -31,7 +31,7 @@ def integrate(model: Model, batch: Batch, origin: Images, steps: int, readout: R
     way = batch.images - origin
 
     def points(image: Tensor, point: Tensor) -> Images:
-        return origin[image] + nodes[point][:, None, None, None] * way[image]
+        return torch.addcmul(origin[image], nodes[point][:, None, None, None], way[image])
 
     return way * sum_gradients(model, batch, points, weights, readout)
 

@@ -70,21 +70,23 @@ class ISA:
         count = len(batch)
         up = torch.ones(2 * count, 1, 1, 1, device=left.device)  # the climbs of all images, then their descents
         up[count:] = -1
-        kept = torch.cat([torch.ones_like(left), left])
+        kept = torch.cat([torch.ones_like(left), left]).to(batch.images)
         here = (batch.images * left).repeat(2, 1, 1, 1)
         total = torch.zeros_like(here)
         first = last = up.flatten()
+        targets = batch.targets.repeat(2)
+        way = engine.settled(model, here, "gradient")
         for step in range(self.steps):
             luck = [torch.randn(2, *batch.images.shape[1:], generator=generator) for generator in generators]
             noise = torch.stack(luck, 1).flatten(0, 1).to(here)
-            slope, value = self._log_probability(model, here + self.noise * noise, batch.targets.repeat(2))
+            slope, value = self._log_probability(model, noise.mul_(self.noise).add_(here), targets, way)
             norm = here.flatten(1).double().norm(dim=1).to(here)  # rounded alike whatever the batch mates
             last = -value - self.penalty * up.flatten() * norm
             first = last if step == 0 else first
-            pull = here / norm.clamp(min=1e-12).view(-1, 1, 1, 1)
-            loss_slope = (-slope - self.penalty * up * pull) * kept
-            total += self.step_size * loss_slope.abs()
-            here = here + up * self.step_size * loss_slope.sign()
+            pull = self.penalty * up / norm.clamp(min=1e-12).view(-1, 1, 1, 1)
+            loss_slope = slope.addcmul_(pull, here).mul_(kept).neg_()
+            total.add_(loss_slope.abs(), alpha=self.step_size)
+            here = torch.addcmul(here, self.step_size * up, loss_slope.sign_())
         change = (up.flatten() * (last - first)).clamp(min=1e-6)  # a walk that went nowhere must not divide by zero
         climbed, descended = (total / change.view(-1, 1, 1, 1)).flatten(1).chunk(2)
         reaction = climbed + descended
@@ -92,10 +94,12 @@ class ISA:
         reaction = reaction + floor if self.variant == "lmb" else reaction - floor
         return (reaction * batch.images.flatten(1)).abs()
 
-    def _log_probability(self, model: Model, images: Images, targets: Tensor) -> tuple[Tensor, Tensor]:
+    def _log_probability(
+        self, model: Model, images: Images, targets: Tensor, way: engine.Plan
+    ) -> tuple[Tensor, Tensor]:
         if self.variant == "clean":
-            return engine.gradient(model, images, targets, "log_probability")
-        (slope,), logits = slopes(model, images, targets[:, None], doubly_softmaxed)
+            return engine.gradient(model, images, targets, "log_probability", way)
+        (slope,), logits = slopes(model, images, targets[:, None], doubly_softmaxed, way)
         return slope, read(logits.softmax(1), targets, "log_probability")
 
     def __call__(self, model: Model, batch: Batch, /) -> Maps:

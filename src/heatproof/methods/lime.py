@@ -84,15 +84,15 @@ class LIME:
         visible = [c.to(images.device) for c in coalitions]
         seeds = batch.seeds("lime")
         parts = []
-        chunk = 4 * engine.batch_size(model, images, "forward")
-        for rows in torch.arange(len(which)).split(chunk):
+        way = engine.settled(model, images, "forward")
+        for rows in torch.arange(len(which)).split(4 * way.choice.size):
             owner = which[rows]
             keep = [
-                visible[i][r % self.samples][segments[i]] for i, r in zip(owner.tolist(), rows.tolist(), strict=True)
+                visible[i][rows[owner == i] % self.samples][:, segments[i]] for i in owner.unique_consecutive().tolist()
             ]
             index = owner.to(images.device)
-            shown = self.imputer(images[index], torch.stack(keep), seeds=[seeds[i] for i in owner.tolist()])
-            logits = engine.forward(model, shown).double() / self.temperature
+            shown = self.imputer(images[index], torch.cat(keep), seeds=[seeds[i] for i in owner.tolist()])
+            logits = engine.forward(model, shown, way).double() / self.temperature
             parts.append(read(logits, batch.targets[index], "probability").cpu())
         return torch.cat(parts).view(len(batch), self.samples)
 

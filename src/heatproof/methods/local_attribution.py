@@ -60,17 +60,20 @@ class LocalAttribution:
         aims = torch.stack([others.flatten(), targets[owner]], 1)
         start = images[owner]
         here = start
+        reach = start / self.scale
+        way = engine.settled(model, images, "gradient")
         for _ in range(self.steps):
-            (gain, loss), _ = slopes(model, here, aims, reading(self.readout))
-            here = (start + start / self.scale * gain.sign()).clamp(0, 1)
+            (gain, loss), _ = slopes(model, here, aims, reading(self.readout), way)
+            here = torch.addcmul(start, reach, gain.sign_()).clamp_(0, 1)
             total.index_add_(0, owner, -loss * (here - start))
         return total
 
     def _away(self, model: Model, images: Images, targets: Tensor) -> Tensor:
         total = torch.zeros_like(images)
         here = images
+        way = engine.settled(model, images, "gradient")
         for _ in range(self.steps):
-            loss, _ = engine.gradient(model, here, targets, self.readout)
+            loss, _ = engine.gradient(model, here, targets, self.readout, way)
             here = (images - images / self.scale * loss.sign()).clamp(0, 1)
             total -= loss * (here - images)
         return total

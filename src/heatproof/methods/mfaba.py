@@ -10,6 +10,7 @@ from torch import Tensor
 
 from heatproof.methods.passes import doubly_softmaxed, reading, slopes
 from heatproof.methods.pooling import Pooling, keeps_sign, pool
+from heatproof.models import engine
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Images, Maps, Model, Readout
 
@@ -52,8 +53,9 @@ class MFABA:
         here, before = images, torch.zeros_like(images)
         step = torch.zeros_like(images)  # that led to `here`, with the gradient at its start in `before`
         questions = doubly_softmaxed if self.variant == "lmb" else reading(self.readout)
+        way = engine.settled(model, images, "gradient")
         for turn in range(self.steps + (self.rule == "trapezoid")):
-            (slope,), logits = slopes(model, here, batch.targets[rows, None], questions)
+            (slope,), logits = slopes(model, here, batch.targets[rows, None], questions, way)
             if self.variant == "lmb":
                 slope = slope + before
             if self.rule == "trapezoid":

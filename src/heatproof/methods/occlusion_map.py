@@ -66,10 +66,10 @@ class SlidingOcclusion:
         images, views = batch.images, len(keep)
         seeds = batch.seeds("occlusion")
         parts = []
-        chunk = 4 * engine.batch_size(model, images, "forward")
-        for rows in torch.arange(len(batch) * views, device=images.device).split(chunk):
+        way = engine.settled(model, images, "forward")
+        for rows in torch.arange(len(batch) * views, device=images.device).split(4 * way.choice.size):
             owner = rows // views
             luck = [seeds[i] for i in owner.tolist()]
-            shown = self.imputer(images[owner], keep[rows % views], seeds=luck)
-            parts.append(read(engine.forward(model, shown), batch.targets[owner], self.readout))
+            shown = self.imputer(images.index_select(0, owner), keep[rows % views], seeds=luck)
+            parts.append(read(engine.forward(model, shown, way), batch.targets[owner], self.readout))
         return torch.cat(parts).view(len(batch), views)

@@ -15,32 +15,32 @@ from torch import Tensor
 
 from heatproof.errors import NotApplicable
 from heatproof.models import engine
-from heatproof.models.engine.running import evaluating
+from heatproof.models.engine.running import answered
 from heatproof.types import Images, Logits, Model, Readout, read
 
 Questions = Callable[[Logits, Tensor], Sequence[Tensor]]  # logits, aims (rows, k) -> numbers per row to differentiate
 
 
-def slopes(model: Model, images: Images, aims: Tensor, questions: Questions) -> tuple[list[Tensor], Logits]:
+def slopes(
+    model: Model, images: Images, aims: Tensor, questions: Questions, way: engine.Plan | None = None
+) -> tuple[list[Tensor], Logits]:
     """Input gradients of every question, each (B, C, H, W), and the logits (B, classes), from one forward per
     row.
 
-    `aims` (B, k) are the class indices the questions are about. Every micro-batch has one size, the last one
-    padded: walks follow the sign of a gradient, which must not turn with the number of batch mates.
+    `aims` (B, k) are the class indices the questions are about. Micro-batches are the engine's: walks follow the
+    sign of a gradient, which must not turn with the number of batch mates.
     """
-    size = engine.batch_size(model, images, "gradient")
+    way = way or engine.settled(model, images, "gradient")
     found: list[list[Tensor]] = []
     logits: list[Tensor] = []
-    for part, aim in zip(images.split(size), aims.split(size), strict=True):
-        count = len(part)
-        rows = torch.arange(size, device=part.device).clamp(max=count - 1)
-        with torch.inference_mode(False), torch.enable_grad(), evaluating(model.network):
-            inputs = part[rows].detach().clone().to(model.device).requires_grad_()
-            answer = model(inputs)
-            asked = questions(answer, aim[rows].to(model.device))
+    for rows, count in engine.micro_batches(way, images):
+        with torch.inference_mode(False), torch.enable_grad():
+            inputs = images[rows].detach().clone().to(model.device).requires_grad_()
+            answer = answered(model, inputs, way.run)
+            asked = questions(answer, aims[rows].to(model.device))
             last = len(asked) - 1
             parts = [torch.autograd.grad(q.sum(), inputs, retain_graph=i < last)[0] for i, q in enumerate(asked)]
-        found.append([slope[:count].to(images.device) for slope in parts])
+        found.append([slope[:count].to(images.device).contiguous() for slope in parts])
         logits.append(answer[:count].detach().to(images.device))
     return [torch.cat(column) for column in zip(*found, strict=True)], torch.cat(logits)
 

@@ -13,6 +13,7 @@ from heatproof.types import Batch, Images, Model, Readout
 
 # (image indices, point indices) -> that many pictures; both are (rows,) int64 on the images' device.
 Points = Callable[[Tensor, Tensor], Images]
+Paths = Callable[[Tensor, Tensor], tuple[Images, Images]]  # the pictures, and the step each stands for
 
 
 def check_count(name: str, count: int) -> None:
@@ -31,22 +32,21 @@ def sum_gradients(model: Model, batch: Batch, points: Points, weights: Tensor, r
     count = weights.shape[-1]
     table = weights.to(batch.images).expand(len(batch), count)
     total = torch.zeros_like(batch.images)
-    chunk = engine.batch_size(model, batch.images, "gradient")
-    for rows in torch.arange(len(batch) * count, device=batch.images.device).split(chunk):
+    way = engine.settled(model, batch.images, "gradient")
+    for rows in torch.arange(len(batch) * count, device=batch.images.device).split(way.choice.size):
         image, point = rows // count, rows % count
-        slopes, _ = engine.gradient(model, points(image, point), batch.targets[image], readout)
-        total.index_add_(0, image, slopes * table[image, point][:, None, None, None])
+        slopes, _ = engine.gradient(model, points(image, point), batch.targets[image], readout, way)
+        total.index_add_(0, image, slopes.mul_(table[image, point][:, None, None, None]))
     return total
 
 
-def sum_contributions(
-    model: Model, batch: Batch, points: Points, steps: Points, count: int, readout: Readout = "logit"
-) -> Tensor:
+def sum_contributions(model: Model, batch: Batch, points: Paths, count: int, readout: Readout = "logit") -> Tensor:
     """Σ_k steps_k · gradient at point k, per image, where every point has a direction of its own."""
     total = torch.zeros_like(batch.images)
-    chunk = engine.batch_size(model, batch.images, "gradient")
-    for rows in torch.arange(len(batch) * count, device=batch.images.device).split(chunk):
+    way = engine.settled(model, batch.images, "gradient")
+    for rows in torch.arange(len(batch) * count, device=batch.images.device).split(way.choice.size):
         image, point = rows // count, rows % count
-        slopes, _ = engine.gradient(model, points(image, point), batch.targets[image], readout)
-        total.index_add_(0, image, slopes * steps(image, point))
+        shown, steps = points(image, point)
+        slopes, _ = engine.gradient(model, shown, batch.targets[image], readout, way)
+        total.index_add_(0, image, slopes.mul_(steps))
     return total

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -26,11 +27,13 @@ class Precomputed:
 
     Slashes in an image id are folders there; the id's own file ending may be left out. Maps are (H, W), or
     (channels, H, W), whose channels are added up. They must have the pictures' size: nothing is resized
-    silently.
+    silently. In an `.npz` written by `heatproof explain` all maps of a method are one array, beside the `ids`:
+    `name` says which method's.
     """
 
     signed: ClassVar[bool] = True
     path: str = ""
+    name: str = ""
 
     def __call__(self, model: Model, batch: Batch, /) -> Maps:
         if not self.path:
@@ -57,24 +60,46 @@ class Precomputed:
                     return np.asarray(np.load(found, allow_pickle=False))
             elif where.is_file():
                 stored = _archive(str(where.resolve()), where.stat().st_mtime_ns)
+                if "ids" in stored.files and stored["ids"].ndim == 1:
+                    return np.asarray(stored[self._named(stored)][_row(stored["ids"].tolist(), names)])
                 name = next((name for name in names if name in stored.files), None)
                 if name is not None:
                     return np.asarray(stored[name])
             else:
                 raise BadInput(f"there is no file or folder {self.path} with precomputed maps")
+        except LookupError:
+            pass
         except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
             if isinstance(error, BadInput):
                 raise
             raise BadInput(f"the map of {identity!r} in {self.path} cannot be read: {error}") from error
         raise BadInput(f"{self.path} holds no map for image {identity!r}: one per image id is needed")
 
+    def _named(self, stored: np.lib.npyio.NpzFile) -> str:
+        """Which of the arrays of an `.npz` written by `heatproof explain`."""
+        there = [name for name in stored.files if name not in ("ids", "targets")]
+        if self.name in there or (not self.name and len(there) == 1):
+            return self.name or there[0]
+        raise BadInput(
+            f"{self.path} holds maps of {', '.join(there)}: say whose are meant, "
+            f"precomputed(path={self.path!r}, name={there[0]!r})"
+        )
+
     def recipe(self) -> dict[str, object]:
         """The path and what lies there: other maps under the same name are another method."""
         revision = content(Path(self.path)) if self.path else ""
-        return {"method": "precomputed", "fields": {"path": self.path}, "revision": revision}
+        return {"method": "precomputed", "fields": {"path": self.path, "name": self.name}, "revision": revision}
 
     def cost(self) -> Cost:
         return Cost(0, 0)
+
+
+def _row(ids: Sequence[str], names: Sequence[str]) -> int:
+    """Where an image's map is: under its id, or under the one longer path that ends in it."""
+    found = [row for row, known in enumerate(ids) if known in names or known.endswith(f"/{names[0]}")]
+    if len(found) != 1:
+        raise LookupError(names[0])
+    return found[0]
 
 
 def content(where: Path) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -24,17 +25,30 @@ def stretched(cells: int, side: int) -> Tensor:
     return F.interpolate(identity, (cells + 1) * cell, mode="linear", align_corners=False)[0].T
 
 
-def visibility(size: Sequence[int], cells: int, share: float, generators: Sequence[torch.Generator]) -> Tensor:
-    """One soft mask per generator, (rows, H, W) in [0, 1]: a coarse grid, enlarged and shifted."""
-    height, width = size
-    down, across = stretched(cells, height), stretched(cells, width)
-    found = []
-    for generator in generators:
-        grid = (torch.rand(cells, cells, generator=generator) < share).float()
-        top = int(torch.randint(len(down) - height + 1, (1,), generator=generator))
-        left = int(torch.randint(len(across) - width + 1, (1,), generator=generator))
-        found.append(down[top : top + height] @ grid @ across[left : left + width].T)
-    return torch.stack(found)
+class Masks(NamedTuple):
+    """Coarse grids of visible cells, and where each is shifted to; small enough to draw all of an image at once."""
+
+    cells: Tensor  # (masks, cells, cells) of zeros and ones
+    top: Tensor  # (masks,)
+    left: Tensor  # (masks,)
+
+    @staticmethod
+    def draw(count: int, cells: int, share: float, size: Sequence[int], generator: torch.Generator) -> Masks:
+        visible = (torch.rand(count, cells, cells, generator=generator) < share).float()
+        spare = [(cells + 1) * -(-side // cells) - side + 1 for side in size]
+        top, left = (torch.randint(room, (count,), generator=generator) for room in spare)
+        return Masks(visible, top, left)
+
+
+def visibility(size: Sequence[int], masks: Masks) -> Tensor:
+    """The masks at full size, (masks, H, W) in [0, 1]: each grid enlarged and shifted."""
+    (down, first), (across, left) = (
+        (stretched(masks.cells.shape[-1], side), shift)
+        for side, shift in zip(size, (masks.top, masks.left), strict=True)
+    )
+    rows = down[first[:, None] + torch.arange(size[0])]  # (masks, H, cells)
+    columns = across[left[:, None] + torch.arange(size[1])]
+    return rows @ masks.cells @ columns.mT
 
 
 @method
@@ -61,17 +75,17 @@ class RISE:
         return Cost(self.masks, 0)
 
     def __call__(self, model: Model, batch: Batch, /) -> Maps:
-        images = batch.images
+        images, size = batch.images, batch.images.shape[2:]
         background = start(self.baseline, model, batch)
-        generators = batch.generators("rise")
-        total = torch.zeros_like(images[:, 0])
-        chunk = 4 * engine.batch_size(model, images, "forward")
-        for rows in torch.arange(len(batch) * self.masks).split(chunk):
-            which = rows // self.masks
-            owner = which.to(images.device)
-            drawn = visibility(images.shape[2:], self.cells, self.share, [generators[i] for i in which.tolist()])
-            visible = drawn.to(images)
-            shown = torch.lerp(background[owner], images[owner], visible[:, None])
-            values = read(engine.forward(model, shown), batch.targets[owner], self.readout)
-            total.index_add_(0, owner, visible * values.to(visible.dtype)[:, None, None])
-        return total / (self.masks * self.share)
+        way = images - background
+        passes = engine.settled(model, images, "forward")
+        maps = torch.zeros_like(images[:, 0])
+        for number, generator in enumerate(batch.generators("rise")):
+            masks = Masks.draw(self.masks, self.cells, self.share, size, generator)
+            for rows in torch.arange(self.masks).split(4 * passes.choice.size):
+                visible = visibility(size, Masks(*(part[rows] for part in masks))).to(images)
+                shown = torch.addcmul(background[number], way[number], visible[:, None])
+                target = batch.targets[number].expand(len(rows))
+                values = read(engine.forward(model, shown, passes), target, self.readout)
+                maps[number] += torch.tensordot(values.to(visible.dtype), visible, 1)
+        return maps / (self.masks * self.share)

@@ -69,11 +69,18 @@ def noisy_copies(batch: Batch, scale: Tensor, draws: int, clamp: bool, rows: int
     for pairs in torch.arange(len(batch) * draws).split(rows):
         owners = (pairs // draws).tolist()
         noise = torch.stack([torch.randn(shape, generator=generators[i]) for i in owners]).to(batch.images)
-        images = batch.images[owners] + scale[owners] * noise
+        images = noise.mul_(scale[owners]).add_(batch.images[owners])
         chosen = batch.select(owners)
         values = {spec.name: getattr(chosen, spec.name) for spec in fields(Batch)}
         values["images"] = images.clamp(0, 1) if clamp else images
         yield owners, Noisy(**values, draws=tuple((pairs % draws).tolist()))
+
+
+def spread_so_far(mean: Tensor, spread: Tensor, value: Tensor, seen: int) -> None:
+    """One more value taken into a mean and a sum of squared deviations of the `seen` before it, by Welford's way."""
+    step = value - mean
+    mean += step / (seen + 1)
+    spread += step * (value - mean)
 
 
 @method("smoothgrad")
@@ -115,19 +122,18 @@ class Smoothed:
     def __call__(self, model: Model, batch: Batch, /) -> Maps:
         scale = noise_scale(model, batch.images, self.noise, self.unit)
         rows = engine.batch_size(model, batch.images, "gradient")
-        seen = [0] * len(batch)
-        mean = spread = torch.zeros(())
+        total = spread = torch.zeros(())
         for owners, copies in noisy_copies(batch, scale, self.draws, self.clamp, rows):
             answers = self._ask(model, copies)
             answers = answers.square() if self.mode == "squared" else answers
-            if not mean.ndim:
-                mean, spread = (answers.new_zeros(len(batch), *answers.shape[1:]) for _ in range(2))
-            for owner, answer in zip(owners, answers, strict=True):  # Welford's way: no draw is kept
-                seen[owner] += 1
-                step = answer - mean[owner]
-                mean[owner] += step / seen[owner]
-                spread[owner] += step * (answer - mean[owner])
-        result = spread / self.draws if self.mode == "variance" else mean
+            if not total.ndim:
+                total, spread = (answers.new_zeros(len(batch), *answers.shape[1:]) for _ in range(2))
+            if self.mode != "variance":
+                total.index_add_(0, torch.tensor(owners, device=answers.device), answers)
+                continue
+            for owner, draw, answer in zip(owners, copies.draws, answers, strict=True):  # no draw is kept
+                spread_so_far(total[owner], spread[owner], answer, draw)
+        result = (spread if self.mode == "variance" else total) / self.draws
         rule: Pooling = self.method.pooling if isinstance(self.method, ChannelWise) else "sum"
         return pool(result, rule)
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 import torch
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
-from heatproof.errors import NotApplicable, UnknownName
+from heatproof.errors import BadInput, NotApplicable, UnknownName
 from heatproof.models import engine
 from heatproof.models.engine.running import evaluating
-from heatproof.types import Batch, Model, Readout, read
+from heatproof.types import Batch, Images, Model, Readout, read
+
+Heard: TypeAlias = Callable[[Any], Tensor]  # what a layer said -> what the layers after it shall hear
 
 
 class Tap(NamedTuple):
@@ -51,37 +54,103 @@ def layer_of(model: Model, name: str) -> nn.Module:
 
 def tap(model: Model, batch: Batch, layer: str, readout: Readout) -> Tap:
     """The layer's output for every image and the gradient of what the model says about the target by it."""
-    module = layer_of(model, layer)
-    size = engine.batch_size(model, batch.images, "gradient")
-    caught: list[Tensor] = []
+    return taps(model, batch, (layer,), readout)[0]
 
-    def catch(_: nn.Module, __: Any, output: Any) -> Tensor:
-        if not isinstance(output, Tensor):
-            raise NotApplicable(
-                f"layer {layer!r} must give one tensor, got {type(output).__name__}: name another layer"
-            )
-        leaf = output.detach().requires_grad_()
-        caught.append(leaf)
-        return leaf.clone()  # what follows may write in place; what was caught must stay as it was
 
-    parts: list[Tap] = []
-    handle = module.register_forward_hook(catch)
-    try:
-        with frozen(model.network), differentiable(model):
-            for images, targets in zip(batch.images.split(size), batch.targets.split(size), strict=True):
-                caught.clear()
-                rows = torch.arange(size, device=images.device).clamp(max=len(images) - 1)
-                values = read(model(images[rows].to(model.device)), targets[rows].to(model.device), readout)
-                if len(caught) != 1:
+def taps(model: Model, batch: Batch, layers: Sequence[str], readout: Readout) -> list[Tap]:
+    """The same for several layers in one pass there and back: nothing below the first of them is recorded."""
+    way = engine.settled(model, batch.images, "gradient")  # before anybody listens
+    parts: list[list[Tap]] = []
+    with frozen(model.network), differentiable(model), caught_at(model, layers) as caught:
+        for rows, count in engine.micro_batches(way, batch.images):
+            for outputs in caught:
+                outputs.clear()
+            images, targets = (part[rows].to(model.device) for part in (batch.images, batch.targets))
+            values = read(model(images), targets, readout)
+            for layer, outputs in zip(layers, caught, strict=True):
+                if len(outputs) != 1:
                     raise NotApplicable(
-                        f"layer {layer!r} runs {len(caught)} times in one pass: name another as cam_layer"
+                        f"layer {layer!r} runs {len(outputs)} times in one pass: name another as cam_layer"
                     )
-                (slopes,) = torch.autograd.grad(values.sum(), caught[0], allow_unused=True)
+            every = torch.autograd.grad(values.sum(), [outputs[0] for outputs in caught], allow_unused=True)
+            part = []
+            for layer, outputs, slopes in zip(layers, caught, every, strict=True):
                 if slopes is None:
                     raise NotApplicable(f"the answer does not depend on layer {layer!r}: name another as cam_layer")
-                count = len(images)
-                parts.append(Tap(caught[0].detach()[:count].clone(), slopes[:count].clone()))
+                part.append(Tap(outputs[0].detach()[:count].clone(), slopes[:count].clone()))
+            parts.append(part)
+    return [_joined(of, batch.images.device) for of in zip(*parts, strict=True)]
+
+
+def _joined(parts: Sequence[Tap], device: torch.device) -> Tap:
+    activations, gradients = (torch.cat(side).to(device).float() for side in zip(*parts, strict=True))
+    return Tap(activations, gradients)
+
+
+@contextmanager
+def caught_at(model: Model, layers: Sequence[str]) -> Iterator[list[list[Tensor]]]:
+    """What each layer gives while a pass is under way, one list per layer; gradients by it can be asked for."""
+    caught: list[list[Tensor]] = [[] for _ in layers]
+
+    def listener(layer: str, outputs: list[Tensor]) -> Heard:
+        def catch(output: Any) -> Tensor:
+            said = _one_tensor(layer, output)
+            # Below the first layer nothing is recorded; a later one stays part of what follows from the first.
+            seen = said if said.requires_grad else said.detach().requires_grad_()
+            outputs.append(seen)
+            return seen.clone()  # what follows may write in place; what was caught must stay as it was
+
+        return catch
+
+    handles: list[RemovableHandle] = []
+    try:
+        for layer, outputs in zip(layers, caught, strict=True):
+            handles.append(listen(model, layer, listener(layer, outputs)))
+        yield caught
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def listen(model: Model, layer: str, heard: Heard) -> RemovableHandle:
+    """Show `heard` what a layer gives (or, for `NAME:input`, is given) in every pass; its answer goes on instead."""
+    name, _, side = layer.partition(":")
+    module = layer_of(model, name)
+    if side == "input":
+        return module.register_forward_pre_hook(lambda _, given: (heard(given[0]), *given[1:]))
+    if side:
+        raise BadInput(f"a layer is called NAME, or NAME:input for what it is given, got {layer!r}")
+    return module.register_forward_hook(lambda _, __, output: heard(output))
+
+
+class _Enough(Exception):
+    """The layer has spoken: what the network makes of it is not wanted."""
+
+
+def activations(model: Model, images: Images, layer: str) -> Tensor:
+    """What a layer says about each picture, in its own shape: no gradients, and nothing computed above the layer."""
+    way = engine.settled(model, images, "gradient")
+    parts: list[Tensor] = []
+
+    def catch(output: Any) -> NoReturn:
+        parts.append(_one_tensor(layer, output))
+        raise _Enough
+
+    handle = listen(model, layer, catch)
+    try:
+        with torch.inference_mode(False), torch.no_grad(), evaluating(model.network):
+            for at, (rows, count) in enumerate(engine.micro_batches(way, images)):
+                with suppress(_Enough):
+                    model(images[rows].to(model.device))
+                if len(parts) != at + 1:
+                    raise NotApplicable(f"layer {layer!r} does not take part in the answer: name another layer")
+                parts[at] = parts[at][:count].clone()
     finally:
         handle.remove()
-    activations, gradients = (torch.cat(part).to(batch.images.device) for part in zip(*parts, strict=True))
-    return Tap(activations.float(), gradients.float())
+    return torch.cat(parts).to(images.device).float()
+
+
+def _one_tensor(layer: str, output: Any) -> Tensor:
+    if not isinstance(output, Tensor):
+        raise NotApplicable(f"layer {layer!r} must give one tensor, got {type(output).__name__}: name another layer")
+    return output

@@ -10,30 +10,42 @@ from torch import Tensor, nn
 
 from heatproof.errors import BadModel
 
+RECTIFIERS = (nn.ReLU, nn.ReLU6, nn.GELU, nn.SiLU, nn.Hardswish, nn.LeakyReLU, nn.ELU, nn.Mish)
+POOLINGS = (nn.AdaptiveAvgPool2d, nn.AvgPool2d, nn.AdaptiveMaxPool2d, nn.MaxPool2d)
+
 
 def find_cam_layer(network: nn.Module, size: int, channels: int = 3) -> str | None:
     """The dotted name of the last layer with learnt weights whose output is still a picture, or None.
 
     Layers are taken in the order in which they finish, so a block comes after the convolutions inside it and
     wins over them (`layer4`, not `layer4.2.conv3`). Layers used more than once are left out, since their
-    output is not one thing. A network whose only convolutions cut the picture into patches (a ViT) has no
-    such layer.
+    output is not one thing. Where a rectifier follows, what it gives is wanted: the rectifier's own name, or
+    `NAME:input` of the pooling after it, if the rectifier is a function or shared. A network whose only
+    convolutions cut the picture into patches (a ViT) has no such layer.
     """
-    finished: list[str] = []
+    modules = dict(network.named_modules())
+    finished: list[tuple[str, Any, Any]] = []  # in order: name, what it was given, what it gave
     calls: dict[str, int] = {}
 
     def note(name: str, module: nn.Module, inputs: Any, output: Any) -> None:
         calls[name] = calls.get(name, 0) + 1
-        if _is_picture(output):
-            finished.append(name)
+        finished.append((name, inputs[0] if inputs else None, output))
 
     with _observed(network, note):
         answer_once(network, size, channels)
-    modules = dict(network.named_modules())
     if not any(_looks_around(module) for module in modules.values()):
         return None
-    spatial = [name for name in finished if calls[name] == 1 and _learns(modules[name])]
-    return spatial[-1] if spatial else None
+    once = [(name, given, gave) for name, given, gave in finished if calls[name] == 1]
+    places = [at for at, (name, _, gave) in enumerate(once) if _is_picture(gave) and _learns(modules[name])]
+    if not places:
+        return None
+    last, _, answer = once[places[-1]]
+    for name, given, _ in once[places[-1] + 1 :]:
+        if isinstance(modules[name], RECTIFIERS) and given is answer:
+            return name
+        if isinstance(modules[name], POOLINGS) and _is_rectified(given, answer):
+            return f"{name}:input"
+    return last
 
 
 def answer_once(network: nn.Module, size: int, channels: int = 3) -> Any:
@@ -82,6 +94,13 @@ class _observed:
 def _is_picture(output: Any) -> bool:
     # The probe is square, so unequal sides are another layout (Swin keeps channels last).
     return isinstance(output, Tensor) and output.ndim == 4 and output.shape[2] == output.shape[3] > 1
+
+
+def _is_rectified(given: Any, answer: Tensor) -> bool:
+    """Whether this is the layer's answer with its negative part gone or shrunk, place by place."""
+    if given is answer or not _is_picture(given) or given.shape != answer.shape:
+        return False
+    return bool((given.flatten()[answer.flatten() < 0].abs() <= answer[answer < 0].abs()).all())
 
 
 def _learns(module: nn.Module) -> bool:

@@ -33,8 +33,8 @@ def load_efficientnet_lite(size: int) -> Model:
         network=network,
         mean=_MEAN,
         std=_STD,
-        # The head's batch norm: the activation after it is one module shared with the stem.
-        cam_layer="_bn1",
+        # The head's activations; the rectifier that gives them is one module shared with the stem.
+        cam_layer="_avg_pooling:input",
         view=View(side, side + _MARGIN, "bicubic"),
         classes=imagenet_classes(),
     )

@@ -94,7 +94,7 @@ def _wrap(spec: str, network: nn.Module, make: Any) -> Model:
     except BadModel:
         if size is not None:  # then it should have worked; without a declared size the network may want another one
             raise
-    if cam_layer is not None and cam_layer not in dict(network.named_modules()):
+    if cam_layer is not None and cam_layer.partition(":")[0] not in dict(network.named_modules()):
         raise UnknownName.among(f"layer of {spec}", cam_layer, [name for name, _ in network.named_modules() if name])
     view = None
     if size is not None:

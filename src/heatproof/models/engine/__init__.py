@@ -1,21 +1,22 @@
 """Fast passes through a network: forwards and input gradients, in micro-batches of one fixed size.
 
 How large, in which memory layout and by which back-end is found out by a short measurement and remembered.
-Every micro-batch has the same size, the last is filled up with copies, so a row's result does not depend, to
-the last bit, on which rows came with it. A run that must give the same bits when resumed keeps `choices()`
-and hands them to `use()`.
+Every micro-batch has one size, or a part of it at which rows were seen to get the same bits; the last is filled up
+with copies. So a row's result does not depend, to the last bit, on which rows came with it. A run that must give the
+same bits when resumed keeps `choices()` and hands them to `use()`.
 """
 
 from heatproof.models.engine.choice import Choice, choices, forget, use
 from heatproof.models.engine.device import pick
-from heatproof.models.engine.passes import batch_size, forward, gradient
-from heatproof.models.engine.plan import Kind
+from heatproof.models.engine.passes import batch_size, forward, gradient, micro_batches, settled
+from heatproof.models.engine.plan import Kind, Plan
 from heatproof.models.engine.setting import Settings, configure, current, settings
 from heatproof.models.engine.threads import threads_for
 
 __all__ = [
     "Choice",
     "Kind",
+    "Plan",
     "Settings",
     "batch_size",
     "choices",
@@ -24,8 +25,10 @@ __all__ = [
     "forget",
     "forward",
     "gradient",
+    "micro_batches",
     "pick",
     "settings",
+    "settled",
     "threads_for",
     "use",
 ]

@@ -25,16 +25,35 @@ Way: TypeAlias = Literal["untouched", "eager", "folded", "onnx", "compile"]
 
 @dataclass(frozen=True)
 class Choice:
-    """A back-end, a memory layout and a micro-batch size."""
+    """A back-end, a memory layout and a micro-batch size; `least` is the smallest half of a half … of that size
+    at which rows were seen to get the same bits (0: none but the size itself), so that few rows need no filling up.
+    """
 
     backend: Way
     layout: Layout
     size: int
+    least: int = 0
 
     def __post_init__(self) -> None:
         known = self.backend in get_args(Way) and self.layout in get_args(Layout)
-        if not known or not isinstance(self.size, int) or self.size < 1:
+        counts = isinstance(self.size, int) and isinstance(self.least, int)
+        if not known or not counts or self.size < 1 or self.least < 0:
             raise BadInput(f"not a way to run a network: {asdict(self)}")
+
+    def portions(self, rows: int) -> list[int]:
+        """The sizes of the micro-batches that take this many rows; only the last may have to be filled up."""
+        found = [self.size] * (rows // self.size)
+        rest, size = rows % self.size, self.size
+        while rest > 0:
+            half = size // 2
+            smaller = size % 2 == 0 and 0 < self.least <= half
+            if not smaller or rest > 0.75 * size:  # filling up costs less than more and smaller passes
+                return [*found, size]
+            if rest >= half:
+                found.append(half)
+                rest -= half
+            size = half
+        return found
 
 
 _made: dict[str, Choice] = {}  # in this process, by question

@@ -12,11 +12,11 @@ from torch import Tensor, nn
 
 from heatproof.errors import Missing
 from heatproof.models.engine import measure, onnx, vetting
-from heatproof.models.engine.choice import Choice, Layout
+from heatproof.models.engine.choice import Choice, Layout, Way
 from heatproof.models.engine.making import brief, copied
 from heatproof.models.engine.running import Runner, eager, evaluating, input_gradient, unheard
 from heatproof.models.engine.setting import Settings
-from heatproof.types import Images, Model
+from heatproof.types import Images, Logits, Model
 
 log = logging.getLogger("heatproof")
 
@@ -24,7 +24,8 @@ DEFAULT_SIZE = 8
 TINY = 5e6  # parameters × pixels, a bound on products per image: below it measuring costs more than it saves
 WORTH_EXPORTING = 0.003  # seconds per image: below it a few seconds of exporting are rarely paid back
 GAIN = 0.9  # a back-end must take at most this share of eager's time to be worth other float errors
-GRADIENT_BUDGET = 1.2  # seconds: a pass costs about three forwards, and there is one layout only
+GRADIENT_BUDGET = 1.2  # seconds: a pass costs about three forwards
+COMPARED = 4
 ONNX_SIZES = (1, 4, 8, 16)
 LAYOUTS: tuple[Layout, ...] = ("channels_last", "contiguous")
 
@@ -43,13 +44,51 @@ def decide(
 
 
 def _for_gradients(model: Model, probe: Images, measured: bool) -> Choice:
-    def passes(size: int, rows: Images = probe) -> Tensor:
-        return input_gradient(model, rows[:size], lambda logits: logits.amax(1))[0]
-
+    """The network itself, or a copy of it where that is clearly quicker back and forth."""
     if not measured:
         return Choice("untouched", "contiguous", DEFAULT_SIZE)
-    size = measure.best_size(measure.climb(passes, measure.sizes(model.device), model.device, GRADIENT_BUDGET))
-    return Choice("untouched", "contiguous", _standing_alone(lambda rows: passes(len(rows), rows), probe, size))
+    device = model.device
+    own = _back(model)
+    chosen: tuple[Way, Layout] = ("untouched", "contiguous")
+    passes, quickest = own, GAIN * _at_first(own, probe, device)
+    for layout in LAYOUTS:
+        copy = copied(model.network)
+        if copy is None or chosen != ("untouched", "contiguous"):
+            break
+        way = _back(model, eager(copy[1], layout))
+        try:
+            seconds = _at_first(way, probe, device)
+        except Exception as error:  # it views its activations as if they were contiguous, or writes them in place
+            log.info("%s: no gradients by %s, %s (%s)", model.name, copy[0], layout, brief(error))
+            continue
+        if seconds < quickest:
+            chosen, passes = (copy[0], layout), way
+    climbed = measure.climb(lambda size: passes(probe[:size]), measure.sizes(device), device, GRADIENT_BUDGET)
+    size = _standing_alone(passes, probe, measure.best_size(climbed))
+    size = _standing_alone(own, probe, size) if passes is not own else size  # it runs too, where hooks listen
+    least = max(_least(way, probe, size) for way in {passes, own})
+    return Choice(*chosen, size, least)
+
+
+def _back(model: Model, run: Runner | None = None) -> Callable[[Images], Tensor]:
+    """All that a caller may see of a pass, row by row: gradients through all logits, and the logits."""
+
+    def passes(rows: Images) -> Tensor:
+        said: list[Tensor] = []
+
+        def value(logits: Logits) -> Tensor:
+            said.append(logits.detach())
+            return logits.log_softmax(1).amax(1)
+
+        gradients, _ = input_gradient(model, rows, value, run)
+        return torch.cat([gradients.flatten(1), said[0].to(gradients)], 1)
+
+    return passes
+
+
+def _at_first(passes: Callable[[Images], Tensor], probe: Images, device: torch.device) -> float:
+    """Seconds per row at the size where ways to the gradient are compared, before the quickest is climbed."""
+    return measure.climb(lambda size: passes(probe[:size]), (COMPARED,), device)[COMPARED]
 
 
 def _for_forwards(model: Model, probe: Images, settings: Settings, measured: bool) -> Choice:
@@ -87,7 +126,7 @@ def _among_layouts(
                 raise
             continue
         size = measure.best_size(seconds)
-        found.append((seconds[size], Choice(backend, layout, _standing_alone(run, rows, size))))
+        found.append((seconds[size], _settled(backend, layout, run, rows, size)))
     return min(found, key=lambda pair: pair[0])
 
 
@@ -98,7 +137,7 @@ def _by_onnx(model: Model, network: nn.Module, rows: Tensor, limit: float) -> Ch
         seconds = _climb(run, rows, ONNX_SIZES)
         size = measure.best_size(seconds)
         if seconds[size] < limit:
-            return Choice("onnx", "contiguous", _standing_alone(run, rows, size))
+            return _settled("onnx", "contiguous", run, rows, size)
     except Exception as error:  # exporters meet a stranger's network: anything may be raised
         log.warning("%s: not run by ONNX Runtime, eager is used instead (%s)", model.name, brief(error))
     return None
@@ -107,6 +146,25 @@ def _by_onnx(model: Model, network: nn.Module, rows: Tensor, limit: float) -> Ch
 def _climb(run: Runner, rows: Tensor, sizes: Sequence[int]) -> dict[int, float]:
     with torch.inference_mode():
         return measure.climb(lambda size: run(rows[:size]), sizes, rows.device)
+
+
+def _settled(backend: Way, layout: Layout, run: Runner, rows: Tensor, size: int) -> Choice:
+    size = _standing_alone(run, rows, size)
+    return Choice(backend, layout, size, _least(run, rows, size))
+
+
+def _least(run: Callable[[Tensor], Tensor], rows: Tensor, size: int) -> int:
+    """The smallest half of a half … of the size at which every row still gets the same bits."""
+    least = size
+    with torch.inference_mode():
+        whole = _tensor(run(rows[:size]))
+        while least % 2 == 0:
+            half = least // 2
+            ends = (slice(half), slice(size - half, size))
+            if not all(torch.equal(_tensor(run(rows[end])), whole[end]) for end in ends):
+                break
+            least = half
+    return least
 
 
 def _standing_alone(run: Callable[[Tensor], Tensor], rows: Tensor, size: int) -> int:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-SIMPLE = (bool, int, float, str)
+SIMPLE = frozenset((bool, int, float, str))
 
 
 class Pulse(NamedTuple):
@@ -23,9 +23,16 @@ class Pulse(NamedTuple):
 def pulse(network: nn.Module) -> Pulse:
     """Cheap enough to take before every call; sees weights replaced, changed in place or drawn anew."""
     seen: list[object] = []
-    hooked = False
-    for module in network.modules():
-        hooked = hooked or bool(module._forward_hooks or module._forward_pre_hooks)
+    hooked: bool = bool(nn.modules.module._has_any_global_hook())
+    waiting, met = [network], {id(network)}  # by hand: `modules()` takes several times as long
+    while waiting:
+        module = waiting.pop()
+        for below in module._modules.values():
+            if below is not None and id(below) not in met:
+                met.add(id(below))
+                waiting.append(below)
+        if module._forward_hooks or module._forward_pre_hooks or module._backward_hooks or module._backward_pre_hooks:
+            hooked = True
         for tensor in (*module._parameters.values(), *module._buffers.values()):
             if tensor is None or tensor.layout is not torch.strided:
                 continue
@@ -35,8 +42,7 @@ def pulse(network: nn.Module) -> Pulse:
             if address and tensor.is_cpu:
                 # Writes through `.data` leave no trace but the numbers: one is read where it lies.
                 seen.append(ctypes.string_at(address, tensor.element_size()))
-        values = vars(module).items()
-        seen += [value for name, value in values if type(value) in SIMPLE and name != "training"]
+        seen += [value for value in module.__dict__.values() if value.__class__ in SIMPLE]
     return Pulse(hash(tuple(seen)), hooked)
 
 

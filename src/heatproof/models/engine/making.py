@@ -8,17 +8,19 @@ from dataclasses import replace
 from typing import Literal
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from heatproof.models.engine import onnx, vetting
 from heatproof.models.engine.choice import Choice, Way
 from heatproof.models.engine.device import out_of_memory
 from heatproof.models.engine.folding import folded
-from heatproof.models.engine.running import Runner, compiled, eager, twin, untouched
+from heatproof.models.engine.running import Runner, compiled, eager, input_gradient, twin, unheard, untouched
 from heatproof.models.engine.setting import Precision
-from heatproof.types import Images, Model
+from heatproof.types import Images, Logits, Model
 
 log = logging.getLogger("heatproof")
+
+SLOPE_TOLERANCE = 1e-2  # of a gradient's length: one rectifier in a million turned by rounding moves it by 1e-3
 
 
 def copied(network: nn.Module) -> tuple[Literal["folded", "eager"], nn.Module] | None:
@@ -53,6 +55,23 @@ def checked_runner(model: Model, shape: Sequence[int], choice: Choice, precision
             reason = brief(error)
         log.warning("%s: %s is not used: %s", model.name, backend, reason)
     return "untouched", untouched(model.network)
+
+
+def same_gradients(model: Model, shape: Sequence[int], run: Runner) -> bool:
+    """Whether a runner's input gradients are the network's own, but for rectifiers that float noise turns."""
+    probe = vetting.pictures(shape, 2)
+    try:
+        with unheard(model.network):
+            wanted, found = (input_gradient(model, probe, _leader, way)[0].flatten(1) for way in (None, run))
+    except Exception as error:  # its forward may pass where its backward does not
+        log.warning("%s: gradients are taken on the network as it is (%s)", model.name, brief(error))
+        return False
+    gap, size = (found - wanted).norm(dim=1), wanted.norm(dim=1)
+    return bool((gap <= SLOPE_TOLERANCE * size).all())
+
+
+def _leader(logits: Logits) -> Tensor:
+    return logits.amax(1)
 
 
 def _attempts(backend: Way) -> list[tuple[Way, bool]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor
 
@@ -19,10 +21,18 @@ def batch_size(model: Model, images: Images, kind: Kind = "forward") -> int:
     return plan(model, images.shape[1:], kind).choice.size
 
 
-def forward(model: Model, images: Images) -> Logits:
+def settled(model: Model, images: Images, kind: Kind) -> Plan:
+    """How such images are run, to be handed to many calls in a row between which nobody touches the network:
+    they need not look again whether somebody did.
+    """
+    _check(images)
+    return plan(model, images.shape[1:], kind)
+
+
+def forward(model: Model, images: Images, way: Plan | None = None) -> Logits:
     """The logits (B, classes) of any number of images in [0, 1], without gradients."""
     _check(images)
-    way = plan(model, images.shape[1:], "forward")
+    way = way or plan(model, images.shape[1:], "forward")
     if not len(images):
         return _forward(model, vetting.pictures(images.shape[1:], 1).to(images.device), way)[:0]
     while True:
@@ -34,33 +44,51 @@ def forward(model: Model, images: Images) -> Logits:
         way = _smaller(model, way)  # outside the except: the traceback holds the memory
 
 
-def gradient(model: Model, images: Images, targets: Tensor, readout: Readout = "logit") -> tuple[Tensor, Tensor]:
+def gradient(
+    model: Model, images: Images, targets: Tensor, readout: Readout = "logit", way: Plan | None = None
+) -> tuple[Tensor, Tensor]:
     """Input gradients (B, C, H, W) of what the model says about each target, and the values (B,) themselves.
 
-    Runs eagerly on `model.network` itself, so hooks on its layers take part; they meet micro-batches of
-    `batch_size(model, images, "gradient")` rows, the last filled up with copies of its last row.
+    Where hooks listen or operations are replaced, runs eagerly on `model.network` itself, so that they take part;
+    they meet micro-batches of at most `batch_size(model, images, "gradient")` rows, the last filled up with copies
+    of its last row. Elsewhere a copy with folded batch norms may run, if that is quicker.
     """
     _check(images)
     if targets.shape != (len(images),) or targets.dtype != torch.int64:
         raise BadShape(f"targets must be {len(images)} int64 class indices, got {tuple(targets.shape)} {targets.dtype}")
-    way = plan(model, images.shape[1:], "gradient")
+    way = way or plan(model, images.shape[1:], "gradient")
     if not len(images):
         return torch.zeros_like(images), torch.zeros(0, dtype=model.dtype, device=images.device)
     while True:
         try:
             with torch.inference_mode(False):  # whatever the caller is in; copies may take part in autograd
-                return _gradient(model, images.clone(), targets.clone(), readout, way)
+                own = images.clone() if images.is_inference() else images
+                return _gradient(model, own, targets.clone(), readout, way)
         except Exception as error:
             if not out_of_memory(error) or way.choice.size == 1:
                 raise
         way = _smaller(model, way)
 
 
+def micro_batches(way: Plan, images: Images) -> Iterator[tuple[Tensor, int]]:
+    """The rows (indices) of each micro-batch, and how many of them count: the last is filled up by repeating."""
+    for first, size in _portions(way, images):
+        rows = torch.arange(first, first + size, device=images.device).clamp_(max=len(images) - 1)
+        yield rows, min(size, len(images) - first)
+
+
+def _portions(way: Plan, images: Images) -> Iterator[tuple[int, int]]:
+    first = 0
+    for size in way.choice.portions(len(images)):
+        yield first, size
+        first += size
+
+
 def _forward(model: Model, images: Images, way: Plan) -> Logits:
     with torch.inference_mode():
         parts = [
-            vetting.answers(model, way.run, _filled(rows, way.choice.size))[: len(rows)]
-            for rows in torch.split(images, way.choice.size)
+            vetting.answers(model, way.run, _filled(images[first : first + size], size))[: len(images) - first]
+            for first, size in _portions(way, images)
         ]
         logits = torch.cat(parts)
         vetting.check_finite(model, logits, images)
@@ -68,21 +96,28 @@ def _forward(model: Model, images: Images, way: Plan) -> Logits:
 
 
 def _gradient(model: Model, images: Images, targets: Tensor, readout: Readout, way: Plan) -> tuple[Tensor, Tensor]:
-    size = way.choice.size
     gradients, values = [], []
-    for rows, aims in zip(torch.split(images, size), torch.split(targets, size), strict=True):
-        aim = _filled(aims, size).to(model.device)
+    for first, size in _portions(way, images):
+        aim = _filled(targets[first : first + size], size).to(model.device)
 
         def value(logits: Logits, aim: Tensor = aim) -> Tensor:
-            _check_targets(model, targets, logits)
+            _check_targets(model, aim, logits)
             return read(logits, aim, readout)
 
-        slope, said = input_gradient(model, _filled(rows, size), value)
-        gradients.append(slope[: len(rows)].to(images.device))
-        values.append(said[: len(rows)].to(images.device))
+        count = len(images) - first
+        slope, said = input_gradient(model, _filled(images[first : first + size], size), value, way.run)
+        gradients.append(slope[:count].to(images.device))
+        values.append(said[:count].to(images.device))
     all_values = torch.cat(values)
     vetting.check_finite(model, all_values, images)
-    return torch.cat(gradients), all_values
+    return torch.cat(gradients) if len(gradients) > 1 else gradients[0], all_values
+
+
+def _filled(rows: Tensor, size: int) -> Tensor:
+    """Exactly `size` rows: the last one is repeated."""
+    if len(rows) == size:
+        return rows
+    return torch.cat([rows, rows[-1:].expand(size - len(rows), *rows.shape[1:])])
 
 
 def _check_targets(model: Model, targets: Tensor, logits: Logits) -> None:
@@ -103,13 +138,6 @@ def _check(images: Images) -> None:
             "images must be floating point of shape (batch, channels, height, width), "
             f"got {images.dtype} {tuple(images.shape)}"
         )
-
-
-def _filled(rows: Tensor, size: int) -> Tensor:
-    """Exactly `size` rows: the last one is repeated."""
-    if len(rows) == size:
-        return rows
-    return torch.cat([rows, rows[-1:].expand(size - len(rows), *rows.shape[1:])])
 
 
 def _smaller(model: Model, way: Plan) -> Plan:

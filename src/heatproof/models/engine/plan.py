@@ -17,14 +17,15 @@ from heatproof.models.engine.choice import Choice, recall, remember
 from heatproof.models.engine.deciding import decide
 from heatproof.models.engine.identity import architecture, pulse, weights
 from heatproof.models.engine.low_precision import possible
-from heatproof.models.engine.making import checked_runner
-from heatproof.models.engine.running import Runner, untouched
-from heatproof.models.engine.setting import Settings, current
+from heatproof.models.engine.making import checked_runner, same_gradients
+from heatproof.models.engine.running import Runner, operations_replaced, untouched
+from heatproof.models.engine.setting import Precision, Settings, current
 from heatproof.types import Model
 
 Kind: TypeAlias = Literal["forward", "gradient"]
 log = logging.getLogger("heatproof")
 
+EDITION = 2  # of what a choice is made among: earlier answers in the cache are to other questions
 STATES = 2  # states of a model's weights that are kept ready: methods change them for a moment and back
 
 
@@ -66,34 +67,37 @@ def plan(model: Model, shape: Sequence[int], kind: Kind) -> Plan:
             choice, measured = decide(model, shape, kind, settings)
             choice = remember(question, choice, keep=measured)
             log.info("%s: %s", question, choice)
-        run = untouched(model.network)
-        if kind == "forward":
-            run = _forward_runner(model, ready, shape, settings, question, choice) or run
+        run = _runner(model, ready, shape, settings, Plan(question, choice, untouched(model.network)), kind)
         return Plan(question, choice, run)
 
 
 def halved(model: Model, plan: Plan) -> Plan:
     """The same with half the rows, after memory ran out; for this process only."""
-    choice = replace(plan.choice, size=max(1, plan.choice.size // 2))
+    size = max(1, plan.choice.size // 2)
+    choice = replace(plan.choice, size=size, least=plan.choice.least if plan.choice.least <= size else 0)
     log.warning("%s: out of memory, micro-batches of %d from now on", model.name, choice.size)
     return replace(plan, choice=remember(plan.question, choice, keep=False))
 
 
-def _forward_runner(
-    model: Model, ready: Prepared, shape: Sequence[int], settings: Settings, question: str, choice: Choice
-) -> Runner | None:
-    """The thing that runs, made once per state of the weights; None where hooks must hear the network."""
-    seen = pulse(model.network)
-    if seen.hooked:
-        return None
+def _runner(model: Model, ready: Prepared, shape: Sequence[int], settings: Settings, own: Plan, kind: Kind) -> Runner:
+    """The thing that runs, made once per state of the weights; the network itself where hooks must hear it."""
+    choice = own.choice
+    seen = pulse(model.network) if kind == "forward" or choice.backend != "untouched" else None
+    if seen is None or seen.hooked or (kind == "gradient" and operations_replaced()):
+        return own.run
     runners = ready.runners.setdefault(seen.state, {})
     while len(ready.runners) > STATES:
         del ready.runners[next(iter(ready.runners))]
-    key = (choice.backend, choice.layout, settings.precision, tuple(shape), torch.get_num_threads())
+    precision: Precision = settings.precision if kind == "forward" else "full"
+    key = (kind, choice.backend, choice.layout, precision, tuple(shape), torch.get_num_threads())
     if key not in runners:
-        backend, runners[key] = checked_runner(model, shape, choice, settings.precision)
+        with torch.inference_mode(False):  # whatever the caller is in; copies may take part in autograd
+            backend, run = checked_runner(model, shape, choice, precision)
+            if kind == "gradient" and not same_gradients(model, shape, run):
+                backend, run = "untouched", own.run
+        runners[key] = run
         if backend != choice.backend:  # for the record: these weights are run otherwise than the question says
-            told = f"{question} | weights {weights(model.network)}"
+            told = f"{own.question} | weights {weights(model.network)}"
             remember(told, replace(choice, backend=backend), keep=False)
     return runners[key]
 
@@ -105,7 +109,7 @@ def _question(model: Model, ready: Prepared, shape: Sequence[int], kind: Kind, s
     if device.type == "cpu":
         place = f"cpu {torch.backends.cpu.get_cpu_capability()} of {os.cpu_count()}"
     parts = [
-        kind,
+        f"{kind} {EDITION}",
         ready.architecture,
         "x".join(str(n) for n in shape),
         str(model.dtype).removeprefix("torch."),

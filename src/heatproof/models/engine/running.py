@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from heatproof.models.engine.choice import Layout
 from heatproof.models.engine.setting import Precision
-from heatproof.types import Images, Logits, Model
+from heatproof.types import Images, Logits, Model, check_logits
 
 Runner: TypeAlias = Callable[[Tensor], Any]  # the answer is checked by whoever asked
 
@@ -63,6 +63,11 @@ def evaluating(network: nn.Module) -> Iterator[None]:
             module.training = True
 
 
+def operations_replaced() -> bool:
+    """Whether somebody sees or replaces the operations of the network they know: they must meet that network."""
+    return bool(torch._C._len_torch_function_stack())
+
+
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
@@ -79,12 +84,21 @@ def unheard(network: nn.Module) -> Iterator[None]:
             setattr(module, name, hooks)
 
 
-def input_gradient(model: Model, images: Images, value: Callable[[Logits], Tensor]) -> tuple[Tensor, Tensor]:
-    """The gradient of each row's value with respect to its image, and the values; nothing else is touched."""
+def input_gradient(
+    model: Model, images: Images, value: Callable[[Logits], Tensor], run: Runner | None = None
+) -> tuple[Tensor, Tensor]:
+    """The gradient of each row's value with respect to its image, and the values; nothing else is touched.
+
+    `run` answers instead of the network itself.
+    """
     with torch.inference_mode(False), torch.enable_grad():
-        inputs = images.detach().clone(memory_format=torch.contiguous_format).to(model.device)
-        inputs.requires_grad_()
-        with evaluating(model.network):
-            values = value(model(inputs))
+        images = images.clone() if images.is_inference() else images.detach()
+        inputs = images.to(model.device, memory_format=torch.contiguous_format).requires_grad_()
+        values = value(answered(model, inputs, run or untouched(model.network)))
         (gradients,) = torch.autograd.grad(values.sum(), inputs)
-    return gradients.detach(), values.detach()
+    return gradients.detach().contiguous(), values.detach()
+
+
+def answered(model: Model, images: Images, run: Runner) -> Logits:
+    """What a runner says about images in [0, 1], differentiable, checked to be logits."""
+    return check_logits(run(model.normalised(images).to(model.dtype)), len(images), model.name)

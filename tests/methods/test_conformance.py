@@ -1,0 +1,52 @@
+"""The conformance kit on every registered method and three kinds of network; who is refused, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import cheaper
+import networks
+import pytest
+
+from heatproof import registry, testing
+from heatproof.errors import NotApplicable
+from heatproof.models import engine
+from heatproof.types import Model, View, attribute
+
+NETWORKS: dict[str, Callable[[], Model]] = {
+    "cnn": networks.small_cnn,
+    "resnet": networks.small_resnet,
+    "vit": networks.small_vit,
+}
+# What each refusal must tell; whoever is not here must explain the network.
+REFUSALS: dict[tuple[str, str], str] = {
+    **{("bcos", name): "B-cos" for name in NETWORKS},
+    **{("precomputed", name): "path" for name in NETWORKS},
+    **{("attention_rollout", name): "transformer" for name in ("cnn", "resnet")},
+    **{(name, "vit"): "ReLU" for name in ("guided_backprop", "deconvnet", "guided_grad_cam")},
+    **{(name, "vit"): "attention" for name in ("deep_lift", "lrp")},
+}
+CASES = [(method, network) for method in registry.names("method") for network in NETWORKS]
+
+
+@pytest.fixture(autouse=True)
+def _unmeasured() -> Iterator[None]:
+    """Micro-batches of eight without a measurement: what is tested here does not depend on it."""
+    with engine.settings(measure=False):
+        yield
+
+
+@pytest.mark.parametrize(("name", "network"), CASES, ids=["-".join(case) for case in CASES])
+def test_every_method_on_every_kind_of_network(name: str, network: str) -> None:
+    method = registry.find("method", name, **cheaper.METHODS.get(name, {}))
+    model, batch = replace(NETWORKS[network](), view=View(networks.SIZE)), networks.batch(2)
+    verdicts = list(testing.check_method(method, model, batch))
+    assert not [str(verdict) for verdict in verdicts if not verdict.holds]
+    told = REFUSALS.get((name, network))
+    if told is None:
+        assert len(verdicts) > 5  # it was put through the whole kit
+        assert verdicts[0].claim == "gives finite maps of the right shape"
+    else:
+        with pytest.raises(NotApplicable, match=told):
+            attribute(model, batch, method)
