@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import sqrt
@@ -92,11 +94,20 @@ class Prior:
         # Micro-batches of one size, the last filled up: a row's answer is then the same, to the last bit,
         # whatever rows came with it.
         size = max(1, min(_ROWS, (_CPU_PIXELS if x.device.type == "cpu" else _GPU_PIXELS) // x[0, 0].numel()))
-        parts = []
-        for rows in x.to(known.dtype).split(size):
-            filled = torch.cat([rows, rows[-1:].expand(size - len(rows), -1, -1, -1)])
-            parts.append(self._answer(filled, t)[: len(rows)])
-        said = torch.cat(parts).to(x.dtype) if parts else torch.zeros_like(x)
+        some = x.to(known.dtype).split(size)
+
+        def answer(rows: Tensor) -> Tensor:
+            with torch.no_grad():  # each thread has its own mode
+                filled = torch.cat([rows, rows[-1:].expand(size - len(rows), -1, -1, -1)])
+                return self._answer(filled, t)[: len(rows)]
+
+        workers = min(len(some), _idle_cores()) if x.device.type == "cpu" else 1
+        if workers > 1:
+            with ThreadPoolExecutor(workers) as pool:
+                parts = list(pool.map(answer, some))
+        else:
+            parts = [answer(rows) for rows in some]
+        said = torch.cat(parts).to(x.dtype) if len(x) else torch.zeros_like(x)
         share = float(self.alphas_cumprod[t])
         if self.predicts == "velocity":
             return sqrt(share) * said + sqrt(1 - share) * x
@@ -114,6 +125,12 @@ class Prior:
                 f"prior {self.name!r} must answer {tuple(x.shape)} with as many channels or twice as many, got {got}"
             )
         return answer[:, : x.shape[1]]
+
+
+def _idle_cores() -> int:
+    """How many micro-batches may run side by side: on small networks one thread each beats several for one."""
+    alone = torch.get_num_threads() == 1 and "OMP_NUM_THREADS" not in os.environ
+    return os.cpu_count() or 1 if alone else 1
 
 
 _fine: WeakKeyDictionary[Any, set[tuple[int, ...]]] = WeakKeyDictionary()
