@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 from heatproof.errors import BadInput
+from heatproof.report.naming import Named
 from heatproof.report.page import page
 from heatproof.report.reading import FinishedRun, Reading
 
@@ -20,7 +21,7 @@ def report(results: FinishedRun, path: str | Path) -> Path:
         target = target / "report.html"
     if not len(results.scores):
         raise BadInput("a report needs at least one row of scores, got an empty table: run the study first.")
-    text = page(Reading(results))
+    text = page(Reading(Named(results)))
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, beside = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
     try:

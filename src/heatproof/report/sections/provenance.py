@@ -8,7 +8,7 @@ from typing import Any
 
 from heatproof.report.reading import Reading
 from heatproof.report.sections.blocks import fold, section
-from heatproof.report.typeset import duration, escape, link_or_text, shortened
+from heatproof.report.typeset import breakable, duration, escape, link_or_text, shortened
 
 LONGEST = 60_000  # characters of one recipe; a plan of ten thousand images belongs in the run's own files
 
@@ -75,8 +75,10 @@ def _components(reading: Reading, kind: str, title: str) -> str:
             nature = "control" if entry.get("control") else "signed" if entry.get("signed") else ""
         else:
             nature = "higher is better" if entry.get("higher_is_better", True) else "lower is better"
+        whole = str(entry.get("label", label))
+        full = f"<br><code>{breakable(whole)}</code>" if whole != label else ""
         rows.append(
-            f"<tr><th scope='row'>{escape(label)}</th><td>{escape(entry.get('summary') or '')}</td>"
+            f"<tr><th scope='row'>{escape(label)}{full}</th><td>{escape(entry.get('summary') or '')}</td>"
             f"<td>{nature}</td><td>{paper}</td></tr>"
         )
     if not rows:
