@@ -9,7 +9,7 @@ import pytest
 
 from heatproof.report import report
 from heatproof.report.reading import Reading
-from heatproof.report.sections.verdict import headline
+from heatproof.report.sections.verdict import against_controls, headline
 from heatproof.results import Results
 
 
@@ -54,3 +54,20 @@ def test_a_shared_first_place_is_said_to_count_twice() -> None:
     told = headline(Reading(Results(pd.DataFrame(rows), pd.DataFrame(), None, {"metrics": metrics})))
     assert "x in 1" in told or "y in 1" in told
     assert "(a shared first place counts for each)" in told
+
+
+def test_controls_that_fare_alike_are_named_together() -> None:
+    rows = []
+    for method, value in {"x": 0.9, "random": 0.1, "edges": 0.1, "oracle": 1.9}.items():
+        rows += [
+            {"dataset": "d", "model": "m", "method": method, "metric": "a", "image": f"{i}", "seconds": 0.1}
+            | {"value": value + 0.001 * i, "note": "", "status": "ok"}
+            for i in range(20)
+        ]
+    methods = {name: {"control": name != "x"} for name in ("x", "random", "edges", "oracle")}
+    info = {"metrics": {"a": {"higher_is_better": True}}, "methods": methods}
+    reading = Reading(Results(pd.DataFrame(rows), pd.DataFrame(), None, info))
+    assert against_controls(reading, reading.panels[0]) == [
+        "Controls random and edges, each: every method beats it.",
+        "Control oracle: it beats every method.",
+    ]

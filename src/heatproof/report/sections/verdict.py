@@ -121,7 +121,7 @@ def brief(reading: Reading, panel: Panel) -> list[str]:
 
 
 def against_controls(reading: Reading, panel: Panel) -> list[str]:
-    """For each control, which contestants beat it and which do not (paired tests, Holm-adjusted)."""
+    """Which contestants beat each control and which do not (paired tests, Holm-adjusted); alike ones at once."""
     tests = reading.pairs(panel)
     if tests is None:
         return []
@@ -132,13 +132,16 @@ def against_controls(reading: Reading, panel: Panel) -> list[str]:
         if row["significant"]
     }
     contenders = [method for method in tests.methods if method not in controls]
-    said = []
+    said: dict[str, list[str]] = {}
     for control in controls:
         better = [m for m in contenders if winners.get(frozenset((m, control))) == m]
         worse = [m for m in contenders if winners.get(frozenset((m, control))) == control]
         level = [m for m in contenders if m not in better and m not in worse]
-        said.append(f"Control {control}: {_measured(contenders, better, level, worse)}.")
-    return said
+        said.setdefault(_measured(contenders, better, level, worse), []).append(control)
+    return [
+        f"Control {alike[0]}: {what}." if len(alike) == 1 else f"Controls {listed(alike)}, each: {what}."
+        for what, alike in said.items()
+    ]
 
 
 def _measured(contenders: list[str], better: list[str], level: list[str], worse: list[str]) -> str:
