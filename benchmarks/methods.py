@@ -10,10 +10,12 @@ are held against passes of that network, all others against the best there is (b
 Walks that may end early are held against the rows they really asked for. References run the same settings on the
 same images, and stand against the same limit.
 
-Passes are timed next to the method they are compared with, in seconds of the wall and of the processor: on a busy
-machine only the latter tells something, and least disturbed of all is `×self`: the method's processor time over what
-it spent inside its own passes, in the same run. Methods that would take longer than `--patience` seconds run with fewer
-steps, marked `*`; all but XRAI, Blur IG and Guided IG, whose work around the passes does not grow with them.
+A machine's speed changes from second to second, so passes run before and after the method, each time about as long as
+it does, and the ratio is taken within such a round; of the rounds the one with the middle ratio is printed. Seconds are
+of the wall and of the processor: on a busy machine only the latter tells something. Least disturbed of all is `×self`:
+the method's processor time over what it spent inside its own passes, in the same run. Methods that would take longer
+than `--patience` seconds run with fewer steps, marked `*`; all but XRAI, Blur IG and Guided IG, whose work around the
+passes does not grow with them.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,7 +53,7 @@ FEW: dict[str, dict[str, Any]] = {
     "integrated_gradients": {"steps": 16},
     "isa": {"rounds": 4, "steps": 2},
     "kernel_shap": {"samples": 64},
-    "lime": {"samples": 64},
+    "lime": {"samples": 400},
     "local_attribution": {"classes": 4, "steps": 3},
     "mfaba": {"steps": 12},
     "occlusion": {"positions": 7},
@@ -64,8 +67,12 @@ NOT_ONLY_PASSES = ("xrai", "blur_ig", "guided_ig")
 COUNTED = ("agi", "mfaba", "boundary_ig")  # walks that may end early
 COUNTED += ("arch_attribute", "kernel_shap", "pred_diff", "shapley", "score_cam")  # by segments, by layer
 STEP_BY_STEP = ("guided_ig", "mfaba", "boundary_ig", "isa")
-NETWORK_ITSELF = ("guided_backprop", "deconvnet", "deep_lift", "lrp", "guided_grad_cam", "attention_rollout")
+NETWORK_ITSELF = ("lrp", "guided_grad_cam", "attention_rollout")
 NETWORK_ITSELF += ("grad_cam", "grad_cam_pp", "layer_cam")
+
+
+MOMENT = 0.3  # seconds: what is shorter is repeated
+LONGEST = 4.0  # seconds of passes are enough, however long a method takes
 
 
 class Seconds(NamedTuple):
@@ -78,20 +85,34 @@ class Seconds(NamedTuple):
         return Seconds(self.wall / parts, self.cpu / parts)
 
 
-def timed(work: Callable[[], Any]) -> Seconds:
-    wall, cpu = time.perf_counter(), time.process_time()
-    work()
-    return Seconds(time.perf_counter() - wall, time.process_time() - cpu)
+def timed(work: Callable[[], Any], moment: float = 0.0) -> Seconds:
+    """The mean of as many runs as a moment holds, and at least one."""
+    wall, cpu, runs = time.perf_counter(), time.process_time(), 0
+    while not runs or time.perf_counter() - wall < moment:
+        work()
+        runs += 1
+    return Seconds(time.perf_counter() - wall, time.process_time() - cpu) / runs
 
 
-def best(found: list[Seconds]) -> Seconds:
-    """The shortest of some runs: what the machine can do when nothing else disturbs it."""
-    return Seconds(min(s.wall for s in found), min(s.cpu for s in found))
+class Round(NamedTuple):
+    """A method's time, the limit measured around it, and its processor time over that inside its passes."""
+
+    time: Seconds
+    limit: Seconds
+    itself: float
+
+    @property
+    def ratio(self) -> float:
+        return self.time.cpu / self.limit.cpu if self.limit.cpu else 0.0
+
+
+def middle(rounds: list[Round]) -> Round:
+    return sorted(rounds, key=lambda found: found.ratio)[(len(rounds) - 1) // 2]
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A model, pictures for it, and what a pass costs it at best."""
+    """A model, pictures for it, and what passes cost it."""
 
     model: Model
     batch: Batch
@@ -111,17 +132,14 @@ class Stage:
         pair = torch.stack([aims, aims], 1)
         return (lambda: slopes(model, images, pair, reading("logit"), way)), size
 
-    def passes(self, cost: Cost, rows: int, itself: bool, moment: float = 0.3) -> Seconds:
-        """The limit of so many passes: each kind by its best time, measured for a moment now."""
+    def passes(self, cost: Cost, rows: int, itself: bool, moment: float = MOMENT) -> Seconds:
+        """The limit of so many passes, measured for a moment now."""
         found: dict[str, Seconds] = {}
         kinds = {"forward": cost.forward > cost.backward, "gradient": cost.backward > 0}
         kinds["two"] = cost.backward > cost.forward
         for kind in (kind for kind, needed in kinds.items() if needed):
             work, size = self.work(kind, rows, itself)
-            runs, end = [], time.perf_counter() + moment
-            while len(runs) < 3 or time.perf_counter() < end:
-                runs.append(timed(work) / size)
-            found[kind] = best(runs)
+            found[kind] = timed(work, moment) / size
         pairs = min(cost.forward, cost.backward)
         limits = []
         for clock in (0, 1):
@@ -180,7 +198,7 @@ def chosen(name: str, stage: Stage, options: argparse.Namespace) -> tuple[Any, s
     if options.full or name in NOT_ONLY_PASSES or name not in FEW:
         return method, ""
     cost, count = cost_of(method), len(stage.batch)
-    once = stage.passes(Cost(1, 1), count, False, 0.0).wall
+    once = stage.passes(Cost(1, 1), count, False).wall
     if (cost.forward + cost.backward) / 2 * once * count < options.patience:
         return method, ""
     return registry.find("method", name, **FEW[name]), "*"
@@ -203,31 +221,42 @@ def line(name: str, stage: Stage, options: argparse.Namespace) -> str:
         rows = int(count * max(1, cost.forward))
     rows = rows or count
     itself = name in NETWORK_ITSELF
-    limits, runs, around = [stage.passes(cost, rows, itself)], [], []
+    rounds: list[Round] = []
+    before = stage.passes(cost, rows, itself)
     for _ in range(options.repeats):
-        fresh = Batch(batch.images, batch.targets, batch.ids)  # segments are kept per batch
-        with inside(model) as spent:
-            run = timed(lambda fresh=fresh: attribute(model, fresh, method))
-        runs.append(run / count)
-        around.append(run.cpu / sum(spent) if spent else float("nan"))
-        limits.append(stage.passes(cost, rows, itself))
+        spent: list[float] = []
+        run = timed(partial(_explain, stage, method, spent), MOMENT)
+        after = stage.passes(cost, rows, itself, min(max(run.wall, MOMENT), LONGEST))
+        limit = Seconds((before.wall + after.wall) / 2, (before.cpu + after.cpu) / 2)
+        rounds.append(Round(run / count, limit, float(np.mean(spent))))
+        before = after
         if time.perf_counter() - begin > options.patience:
             break
-    ours, limit = best(runs), best(limits)
+    ours, limit, around = middle(rounds)
     text = (
         f"{label:22} {cost.forward:7.1f} {cost.backward:7.1f} {limit.wall:9.4f} {ours.wall:9.4f} {_ratios(ours, limit)}"
     )
-    text += f" {min(around):6.2f}" if limit.wall else f" {'-':>6}"
+    text += f" {around:6.2f}" if limit.wall else f" {'-':>6}"
     reference = REFERENCES.get(name)
-    if reference is None:
+    if reference is None or (mark and not reference.shortens):
         return text
     try:
         ready = reference.prepare(model, batch, method)
-        theirs = best([timed(ready) for _ in range(min(2, len(runs)))]) / reference.images(batch)
+        ready()
+        theirs = timed(ready, MOMENT) / reference.images(batch)
     except Exception as error:  # a library that cannot run this model is a finding, not a failure of ours
         return f"{text}   {reference.library}: {type(error).__name__}: {str(error)[:60]}"
     gain = f"{theirs.wall / ours.wall:6.2f} {theirs.cpu / ours.cpu:6.2f}"
     return f"{text}   {reference.library:16} {theirs.wall:9.4f} {_ratios(theirs, limit)} {gain}"
+
+
+def _explain(stage: Stage, method: Any, around: list[float]) -> None:
+    """One run on a fresh batch (segments are kept per batch); adds its processor time over that inside passes."""
+    batch = stage.batch
+    fresh = Batch(batch.images, batch.targets, batch.ids)
+    with inside(stage.model) as spent:
+        seconds = timed(lambda: attribute(stage.model, fresh, method))
+    around.append(seconds.cpu / sum(spent) if spent else float("nan"))
 
 
 def _ratios(time: Seconds, limit: Seconds) -> str:
@@ -247,7 +276,7 @@ def report(spec: str, options: argparse.Namespace) -> None:
         gradient, forward = (stage.passes(Cost(1, back), 10**6, False, 1.0) for back in (1, 0))
         print(
             f"\n{spec}, {options.batch} images of {stage.batch.images.shape[-1]}², {torch.get_num_threads()} threads. "
-            f"Per image at best: forward {forward.wall * 1e3:.2f} ms (processor {forward.cpu * 1e3:.2f}), "
+            f"Per image: forward {forward.wall * 1e3:.2f} ms (processor {forward.cpu * 1e3:.2f}), "
             f"with backward {gradient.wall * 1e3:.2f} ms (processor {gradient.cpu * 1e3:.2f})"
         )
         head = f"{'method':22} {'forward':>7} {'backw.':>7} {'limit s':>9} {'time s':>9}"
@@ -265,7 +294,7 @@ def main() -> None:
     parser.add_argument("--models", default="efficientnet-lite0,embedded:object")
     parser.add_argument("--methods", default="", help="comma-separated; all that are registered by default")
     parser.add_argument("--batch", type=int, default=8, help="images")
-    parser.add_argument("--repeats", type=int, default=3, help="at most; the best counts")
+    parser.add_argument("--repeats", type=int, default=5, help="at most; the middle one counts")
     parser.add_argument("--patience", type=float, default=8.0, help="seconds before a method is given fewer steps")
     parser.add_argument("--full", action="store_true", help="published settings, however long they take")
     options = parser.parse_args()

@@ -24,6 +24,7 @@ class Reference:
     library: str
     prepare: Callable[[Model, Batch, Any], Work]
     most: int = 8
+    shortens: bool = True  # it can be asked for as few steps as ours
 
     def images(self, batch: Batch) -> int:
         return min(self.most, len(batch))
@@ -88,12 +89,13 @@ def grad_cam(name: str) -> Callable[[Model, Batch, Any], Work]:
 
 def zennit_lrp(model: Model, batch: Batch, method: Any) -> Work:
     from zennit.attribution import Gradient
+    from zennit.canonizers import SequentialMergeBatchNorm
     from zennit.composites import EpsilonPlusFlat
 
     aims = torch.eye(engine.forward(model, batch.images[:1]).shape[1])[batch.targets]
 
     def work() -> None:
-        with Gradient(model.network, EpsilonPlusFlat()) as attributor:
+        with Gradient(model.network, EpsilonPlusFlat(canonizers=[SequentialMergeBatchNorm()])) as attributor:
             attributor(model.normalised(batch.images), aims)
 
     return work
@@ -175,7 +177,7 @@ REFERENCES: dict[str, Reference] = {
     "grad_cam": Reference("pytorch-grad-cam", grad_cam("GradCAM")),
     "grad_cam_pp": Reference("pytorch-grad-cam", grad_cam("GradCAMPlusPlus")),
     "layer_cam": Reference("pytorch-grad-cam", grad_cam("LayerCAM")),
-    "score_cam": Reference("pytorch-grad-cam", grad_cam("ScoreCAM")),
+    "score_cam": Reference("pytorch-grad-cam", grad_cam("ScoreCAM"), shortens=False),
     "lrp": Reference("zennit", zennit_lrp),
     "xrai": Reference("PAIR saliency", pair("XRAI", 1), 1),
     "blur_ig": Reference("PAIR saliency", pair("BlurIG", 1), 1),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, get_args, runtime_checkable
@@ -172,11 +172,11 @@ class Model:
 
     @property
     def device(self) -> torch.device:
-        return next((p.device for p in self.network.parameters()), torch.device("cpu"))
+        return next((p.device for p in _parameters(self.network)), torch.device("cpu"))
 
     @property
     def dtype(self) -> torch.dtype:
-        return next((p.dtype for p in self.network.parameters() if p.is_floating_point()), torch.float32)
+        return next((p.dtype for p in _parameters(self.network) if p.is_floating_point()), torch.float32)
 
     def to(self, device: torch.device | str) -> Model:
         self.network.to(device)
@@ -191,6 +191,14 @@ class Model:
     def __call__(self, images: Images) -> Logits:
         """Logits of images in [0, 1], differentiable; see `heatproof.models.engine` for the fast way."""
         return check_logits(self.network(self.normalised(images).to(self.dtype)), len(images), self.name)
+
+
+def _parameters(module: nn.Module) -> Iterator[nn.Parameter]:
+    """In the order of `parameters()`, whose preparations take ten times as long as finding the first."""
+    yield from (parameter for parameter in module._parameters.values() if parameter is not None)
+    for below in module._modules.values():
+        if below is not None:
+            yield from _parameters(below)
 
 
 def check_logits(answer: Any, count: int, name: str) -> Logits:

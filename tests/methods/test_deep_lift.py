@@ -84,6 +84,36 @@ def test_a_product_of_branches_is_refused_with_the_two_sums() -> None:
 def test_random_baselines_are_averaged() -> None:
     model, pictures = small_cnn(), batch(1)
     once = DeepLift("uniform")
-    assert once.cost() == (2, 2)
-    assert DeepLift("uniform", draws=3).cost() == (6, 6)
+    assert once.cost() == (2, 1)
+    assert DeepLift("uniform", draws=3).cost() == (6, 3)
     assert not torch.equal(once(model, pictures), DeepLift("uniform", draws=3)(model, pictures))
+
+
+class Moody(nn.Module):
+    """Does more for bright pictures than for dark ones."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.one, self.head = nn.Conv2d(3, 6, 3), nn.Linear(6, 10)
+
+    def forward(self, x: Tensor) -> Tensor:
+        inner = F.relu(self.one(x))
+        if bool(x.mean() > 0.1):
+            inner = F.relu(inner - 0.1)
+        return self.head(inner.mean((2, 3)))
+
+
+def test_a_network_that_does_other_things_to_its_baseline_is_refused() -> None:
+    with pytest.raises(NotApplicable, match=r"same operations for every picture.*integrated_gradients"):
+        DeepLift()(Model("moody", Moody()), batch(2))
+
+
+def test_pixels_that_equal_their_baseline_get_no_share_and_spoil_none() -> None:
+    # Where nothing changed, Δoutput / Δinput is 0 / 0.
+    model, pictures = small_cnn(), batch(2)
+    half = pictures.images.clone()
+    half[:, :, :16] = 0
+    maps = DeepLift()(model, pictures.showing(half))
+    assert maps.isfinite().all()
+    assert not maps[:, :16].any()
+    assert maps[:, 16:].abs().sum() > 0

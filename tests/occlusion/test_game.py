@@ -16,6 +16,7 @@ from torch import Tensor
 
 from heatproof.errors import BadInput, BadShape
 from heatproof.models import engine
+from heatproof.models.engine import passes as engine_passes
 from heatproof.occlusion import game as game_module
 from heatproof.occlusion.game import Game, Occlusion, game_of, impute
 from heatproof.occlusion.imputers.mean import Mean
@@ -47,7 +48,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         return engine.forward(model, images)
 
     class Counting:
-        batch_size = staticmethod(engine.batch_size)
+        batch_size, at_once = staticmethod(engine.batch_size), staticmethod(engine.at_once)
 
     Counting.forward = staticmethod(forward)  # type: ignore[attr-defined]
     monkeypatch.setattr(game_module, "engine", Counting)
@@ -136,7 +137,7 @@ def test_memory_limits_and_batch_mates_change_no_bit(monkeypatch: pytest.MonkeyP
     model, shown = small_cnn(), batch(3)
     coalitions = some(3, 20, 25)
     found = Game(model, shown).value(coalitions)
-    monkeypatch.setattr(game_module, "_CHUNK_BYTES", 1)
+    monkeypatch.setattr(engine_passes, "PICTURES_BYTES", 1)
     assert torch.equal(Game(model, shown).value(coalitions), found)
     for i in range(3):
         assert torch.equal(Game(model, shown.select([i])).value(coalitions[[i]])[0], found[i])

@@ -54,3 +54,11 @@ def test_pictures_of_ones_own_need_a_model() -> None:
         PixelFlipping().studies(datasets=[TwoFactor()])
     with pytest.raises(BadInput, match="preset"):
         PixelFlipping("slow")  # type: ignore[arg-type]
+
+
+def test_one_number_of_segments_needs_no_brackets_and_nonsense_is_named() -> None:
+    assert PixelFlipping(numbers=9).occlusions() == PixelFlipping(numbers=(9,)).occlusions()  # type: ignore[arg-type]
+    assert PixelFlipping(numbers=[9, 16]).numbers == (9, 16)  # type: ignore[arg-type]
+    for wrong in (0, (25, 0), "many", (2.5,)):
+        with pytest.raises(BadInput, match=r"numbers must be whole numbers of segments from 1, such as \[25,100\]"):
+            PixelFlipping(numbers=wrong)  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ from heatproof.report.page import page
 from heatproof.report.reading import Reading
 from heatproof.report.sections.pixel_flipping import pixel_flipping
 from heatproof.results import Results
-from heatproof.stats.strategies import setups_table, strategies_of, without_holes
+from heatproof.stats.strategies import random_among, setups_table, strategies_of, without_holes
 
 ANSWERS = {  # strategy -> method -> (mif, lif); SRG agrees in both, MIF does not
     "mean": {"good<b>": (0.20, 0.80), "fair": (0.30, 0.60), "random": (0.45, 0.45)},
@@ -42,6 +42,12 @@ def invented(strategies: tuple[str, ...] = ("mean", "telea"), images: int = 6) -
     return Results(pd.DataFrame(rows), pd.DataFrame(columns=["metric", "dataset", "model"]), info=info)
 
 
+def cells_of(html: str, method: str) -> list[str]:
+    """What the first table says in the row of a method."""
+    row = re.search(rf"{method}</th>.*?</tr>", html)
+    return re.findall(r'<td class="num"[^>]*>([^<]*)</td>', row[0])
+
+
 def test_a_run_becomes_a_table_of_setups():
     run = invented()
     table = setups_table(run.scores, strategies_of(run.info["studies"]))
@@ -63,17 +69,58 @@ def test_a_method_some_strategy_has_no_score_of_is_left_out_and_named():
     run = invented()
     gone = (run.scores["metric"] == "lif(mean)") & (run.scores["method"] == "fair")
     run.scores.loc[gone, ["status", "value"]] = ["failed", float("nan")]
-    whole, left = without_holes(setups_table(run.scores, strategies_of(run.info["studies"])))
-    assert left == ["fair"]
-    assert set(whole["method"]) == {"good<b>", "random"}
+    whole = without_holes(setups_table(run.scores, strategies_of(run.info["studies"])))
+    assert (whole.setups, whole.methods) == ([], ["fair"])
+    assert set(whole.table["method"]) == {"good<b>", "random"}
     assert "Left out, because some setup has no score of theirs: fair." in pixel_flipping(Reading(run))
+
+
+@pytest.mark.parametrize("measure", ["mif", "lif", "r_oms"])
+def test_a_strategy_nobody_has_all_scores_under_is_left_out_and_named(measure: str):
+    run = invented()
+    run.scores.loc[run.scores["metric"] == f"{measure}(mean)", ["status", "value"]] = ["failed", float("nan")]
+    whole = without_holes(setups_table(run.scores, strategies_of(run.info["studies"])))
+    assert (whole.setups, whole.methods) == (["mean on 25 superpixels (m on d)"], [])
+    assert set(whole.table["imputer"]) == {"telea"}
+    html = pixel_flipping(Reading(run))
+    assert "no method has all scores under them: mean on 25 superpixels (m on d)." in html
+    assert "One occlusion strategy was asked" not in html
+
+
+def test_the_gain_is_the_difference_of_the_scores_beside_it_when_some_are_missing():
+    run = invented()
+    where = (run.scores["image"] == "5") & (run.scores["method"] == "fair")
+    run.scores.loc[where & (run.scores["metric"] == "lif(telea)"), ["status", "value"]] = ["failed", float("nan")]
+    good = (run.scores["method"] == "good<b>") & (run.scores["image"] == "5")
+    run.scores.loc[good & (run.scores["metric"] == "lif(telea)"), "value"] = 5.0
+    html = pixel_flipping(Reading(run))
+    srg, _, mrg, lrg, mif, lif = cells_of(html, "good&lt;b&gt;")
+    assert float(srg) == pytest.approx(float(lif) - float(mif), abs=1e-3) == pytest.approx(0.55, abs=1e-3)
+    assert float(mrg) + float(lrg) == pytest.approx(float(srg), abs=2e-3)
+    assert "5 pictures that every method was scored on" in html
+
+
+def test_exact_ties_are_said():
+    run = invented()
+    for name in ("mif", "lif"):
+        tied = run.scores["metric"] == f"{name}(mean)"
+        run.scores.loc[tied & (run.scores["method"] == "fair"), "value"] = run.scores.loc[
+            tied & (run.scores["method"] == "good<b>"), "value"
+        ].to_numpy()
+    html = pixel_flipping(Reading(run))
+    assert "in the order of their names: MIF in 1 setup, LIF in 1 setup and SRG in 1 setup." in html
+    assert "order of their names" not in pixel_flipping(Reading(invented()))
+
+
+def test_the_random_control_is_known_whatever_its_settings():
+    assert random_among(["fair", "random(kind=uniform)"]) == "random(kind=uniform)"
+    assert random_among(["fair", "randomly"]) == "random"
 
 
 def test_it_shows_the_gains_under_the_strategy_that_confuses_least():
     html = pixel_flipping(Reading(invented()))
-    assert "telea on 25 superpixels, R-OMS 0.600, the highest of 2 strategies." in html
-    cells = re.search(r"good<wbr>?&lt;b&gt;.*?</tr>|good&lt;b&gt;.*?</tr>", html)[0]
-    assert re.findall(r'<td class="num"[^>]*>([^<]*)</td>', cells)[0::2][:2] == ["0.550", "0.200"]  # SRG, MRG
+    assert "telea on 25 superpixels, R-OMS 0.600, the highest of 2 strategies; 6 pictures that every method" in html
+    assert cells_of(html, "good&lt;b&gt;")[0::2][:2] == ["0.550", "0.200"]  # SRG, MRG
     assert "<b>" not in html
 
 

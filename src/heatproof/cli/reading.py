@@ -32,10 +32,12 @@ def _of_run(path: Path) -> pd.DataFrame:
     strategies = strategies_of(run.info.get("studies", []))
     if not strategies:
         usage(f"{path} holds no occlusion strategies to compare: run the protocol pixel_flipping, or name a CSV table")
-    table, left = without_holes(setups_table(run.scores, strategies))
-    for method in left:
+    whole = without_holes(setups_table(run.scores, strategies))
+    for setup in whole.setups:
+        typer.echo(f"left out, because no method has all scores under it: {setup}", err=True)
+    for method in whole.methods:
         typer.echo(f"left out, because some setup has no score of it: {method}", err=True)
-    return table
+    return whole.table
 
 
 def consistency(
@@ -49,12 +51,14 @@ def consistency(
 ) -> None:
     """Which rankings agree over the setups, and what the disagreement goes with."""
     from heatproof.stats.consistency import consistency as compute
+    from heatproof.stats.strategies import random_among
 
     if not scores.exists():
         usage(f"there is no file or run {scores}")
     with readable_errors():
         table = _of_run(scores) if scores.is_dir() else _of_csv(scores)
-        found = compute(table, lists="paper" if paper else "best_first")
+        names = [str(name) for name in table["method"].unique()] if "method" in table else []
+        found = compute(table, lists="paper" if paper else "best_first", random=random_among(names))
     if as_json:
         typer.echo(json.dumps(found.as_dict(), indent=1))
         return

@@ -28,6 +28,11 @@ def is_random(baseline: Baseline) -> bool:
     return baseline not in ("black", "mean", "blur")
 
 
+def is_one_colour(baseline: Baseline) -> bool:
+    """Whether all pictures start from the same one."""
+    return baseline in ("black", "mean")
+
+
 def origins(baseline: Baseline, model: Model, batch: Batch) -> Points:
     """Where paths start: a function of (image indices, draws), random starts keyed by image and draw."""
     images = batch.images
@@ -39,9 +44,7 @@ def origins(baseline: Baseline, model: Model, batch: Batch) -> Points:
         centre, spread = _mean_colour(model, images[:1]), images.new_tensor(model.std).view(1, -1, 1, 1)
 
         def noise(image: Tensor, draw: Tensor) -> Images:
-            dice = torch.rand if baseline == "uniform" else torch.randn
-            rows = [dice(images.shape[1:], generator=g) for g in _generators(seeds, image, draw)]
-            values = torch.stack(rows).to(images)
+            values = noise_from(images.shape[1:], _generators(seeds, image, draw), baseline == "uniform").to(images)
             return values if baseline == "uniform" else values.mul_(spread).add_(centre).clamp_(0, 1)
 
         return noise
@@ -52,6 +55,14 @@ def origins(baseline: Baseline, model: Model, batch: Batch) -> Points:
         return crowd[[_other(batch.ids[i], names, generator) for i, generator in rows]]
 
     return picked
+
+
+def noise_from(shape: Sequence[int], generators: Sequence[torch.Generator], uniform: bool = False) -> Tensor:
+    """A picture of noise from each generator, normal or uniform in [0, 1): (rows, C, H, W), on the CPU."""
+    rows = torch.empty(len(generators), *shape)
+    for row, generator in zip(rows, generators, strict=True):  # where they are to lie: one copy less
+        row.uniform_(generator=generator) if uniform else row.normal_(generator=generator)
+    return rows
 
 
 def start(baseline: Baseline, model: Model, batch: Batch, draw: int = 0) -> Images:

@@ -173,7 +173,9 @@ class ScoreCam:
         content = batch.images - mean
         way = engine.settled(model, batch.images, "forward")
         scores = []
-        for rows in torch.arange(len(batch) * count, device=batch.images.device).split(4 * way.choice.size):
+        for rows in torch.arange(len(batch) * count, device=batch.images.device).split(
+            engine.at_once(batch.images, way.choice.size)
+        ):
             image, channel = rows // count, rows % count
             veil = upsample(activations[image, channel], batch.images)
             low, high = (edge.view(-1, 1, 1) for edge in veil.flatten(1).aminmax(dim=1))

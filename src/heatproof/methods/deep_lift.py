@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from heatproof.errors import NotApplicable
-from heatproof.methods.baselines import Baseline, is_random, start
+from heatproof.methods.baselines import Baseline, is_one_colour, is_random, start
 from heatproof.methods.intercept import Intercept
 from heatproof.methods.pooling import Pooling, keeps_sign, pool
-from heatproof.methods.taps import differentiable
 from heatproof.methods.transformers import attends
 from heatproof.models import engine
+from heatproof.models.engine.running import answered
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Images, Maps, Model, Readout, read
 
@@ -30,107 +30,151 @@ _ACTIVATIONS: tuple[Any, ...] = (
 _IN_PLACE: tuple[Any, ...] = (F.relu_, torch.relu_, Tensor.relu_)
 
 
+class Met(NamedTuple):
+    """What an operation made of the baselines (or of the one baseline of all pictures)."""
+
+    inputs: Tensor
+    outputs: Tensor
+    places: Tensor | None = None  # of the maxima, if it was a max-pooling
+
+
 class Rescaled(torch.autograd.Function):
-    """An activation of [pictures; baselines] whose slope is Δoutput / Δinput (the Rescale rule)."""
+    """An activation whose slope is Δoutput / Δinput (the Rescale rule)."""
 
     @staticmethod
-    def forward(ctx: Any, pairs: Tensor, activation: Callable[[Tensor], Tensor]) -> Tensor:
-        outputs = activation(pairs)
-        ctx.activation = activation
-        ctx.save_for_backward(pairs, outputs)
+    def forward(ctx: Any, inputs: Tensor, activation: Callable[[Tensor], Tensor], met: Met) -> Tensor:
+        outputs = activation(inputs)
+        ctx.activation, ctx.met = activation, met
+        ctx.save_for_backward(inputs, outputs)
         return outputs
 
     @staticmethod
-    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor, None]:
-        pairs, outputs = ctx.saved_tensors
-        above, below = slopes[0].chunk(2)
-        inputs, references = pairs.chunk(2)
-        with torch.enable_grad():
-            leaf = inputs.detach().requires_grad_()
-            (tangent,) = torch.autograd.grad(ctx.activation(leaf).sum(), leaf)
-        way = inputs - references
-        rise = outputs[: len(inputs)] - outputs[len(inputs) :]
-        near = way.abs() < NEAR
-        secant = torch.where(near, tangent, rise / torch.where(near, 1.0, way))
-        return torch.cat([above * secant, below * secant]), None
+    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor, None, None]:
+        inputs, outputs = ctx.saved_tensors
+        way = inputs - ctx.met.inputs
+        secant = (outputs - ctx.met.outputs).div_(way)
+        near = way.abs_() < NEAR
+        if bool(near.any()):
+            with torch.enable_grad():  # of few numbers: activations know nothing of each other's inputs
+                leaf = inputs[near].requires_grad_()
+                (tangent,) = torch.autograd.grad(ctx.activation(leaf).sum(), leaf)
+            secant[near] = tangent
+        return slopes[0] * secant, None, None
 
 
 class RescaledMaxPool(torch.autograd.Function):
-    """Max-pooling of [pictures; baselines]: a rise goes to the one's maximum, a fall to the other's."""
+    """Max-pooling: a rise goes to the picture's maximum, a fall to the baseline's."""
 
     @staticmethod
-    def forward(ctx: Any, pairs: Tensor, pooled: Callable[[Tensor], tuple[Tensor, Tensor]]) -> Tensor:
-        outputs, places = pooled(pairs)
-        ctx.save_for_backward(pairs, outputs, places)
+    def forward(ctx: Any, inputs: Tensor, pooled: Callable[[Tensor], tuple[Tensor, Tensor]], met: Met) -> Tensor:
+        outputs, places = pooled(inputs)
+        ctx.met = met
+        ctx.save_for_backward(inputs, outputs, places)
         return outputs
 
     @staticmethod
-    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor, None]:
-        pairs, outputs, places = ctx.saved_tensors
-        above, _ = slopes[0].chunk(2)
-        way = torch.sub(*pairs.chunk(2))
-        tops, references = outputs.chunk(2)
+    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor, None, None]:
+        inputs, tops, own = ctx.saved_tensors
+        way = inputs - ctx.met.inputs
+        references = ctx.met.outputs
         higher = torch.maximum(tops, references)
-        own, theirs = (part.flatten(2) for part in places.chunk(2))
-        shares = torch.zeros_like(way).flatten(2)
-        shares.scatter_add_(2, own, (above * (higher - references)).flatten(2))
-        shares.scatter_add_(2, theirs, (above * (tops - higher)).flatten(2))
-        shares = shares.view_as(way)
+        shares = torch.zeros_like(way, memory_format=torch.contiguous_format).flatten(2)
+        shares.scatter_add_(2, own.flatten(2), (slopes[0] * (higher - references)).flatten(2))
+        shares.scatter_add_(2, ctx.met.places.expand_as(own).flatten(2), (slopes[0] * (tops - higher)).flatten(2))
         near = way.abs() < NEAR
-        slope = torch.where(near, 0.0, shares / torch.where(near, 1.0, way))
-        return torch.cat([slope, torch.zeros_like(slope)]), None
+        return shares.view_as(way).div(way).masked_fill_(near, 0.0), None, None
 
 
-def rescaling() -> Mapping[Any, Callable[..., Any]]:
+def covered(
+    activate: Callable[[Tensor, Callable[[Tensor], Tensor]], Tensor],
+    pool: Callable[[Tensor, Callable[[Tensor], tuple[Tensor, Tensor]]], Tensor],
+) -> Mapping[Any, Callable[..., Any]]:
     """Replacements for every nonlinearity the rule covers, be it a module, a function or in place."""
 
-    def rescaled(plain: Callable[..., Tensor]) -> Callable[..., Tensor]:
-        def activation(pairs: Tensor, *rest: Any, **named: Any) -> Tensor:
+    def kept(inputs: Tensor, activation: Callable[[Tensor], Tensor], inplace: bool) -> Tensor:
+        if not inplace:
+            return activate(inputs, activation)
+        return inputs.copy_(activate(inputs.clone(), activation))  # the rule needs what is about to be overwritten
+
+    def replaced(plain: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        def activation(inputs: Tensor, *rest: Any, **named: Any) -> Tensor:
             inplace = named.pop("inplace", False)
             if rest and isinstance(rest[-1], bool):  # it comes last everywhere
                 *rest, inplace = rest  # type: ignore[assignment]
-            return _rescale(pairs, lambda inner: plain(inner, *rest, **named), inplace)
+            return kept(inputs, lambda inner: plain(inner, *rest, **named), inplace)
 
         return activation
 
-    def written_back(pairs: Tensor) -> Tensor:
-        return _rescale(pairs, torch.relu, inplace=True)
-
-    def max_pool(pairs: Tensor, *rest: Any, **named: Any) -> Any:
+    def max_pool(inputs: Tensor, *rest: Any, **named: Any) -> Tensor:
         if named.pop("return_indices", False):
             raise NotApplicable("deep_lift cannot pass a max-pooling whose indices are used")
-        pooled = lambda inner: F.max_pool2d(inner, *rest, **named, return_indices=True)  # noqa: E731
-        return RescaledMaxPool.apply(pairs, pooled)  # type: ignore[no-untyped-call]
+        return pool(inputs, lambda inner: F.max_pool2d(inner, *rest, **named, return_indices=True))
 
     return (
-        {plain: rescaled(plain) for plain in _ACTIVATIONS}
-        | dict.fromkeys(_IN_PLACE, written_back)
+        {plain: replaced(plain) for plain in _ACTIVATIONS}
+        | dict.fromkeys(_IN_PLACE, lambda inputs: kept(inputs, torch.relu, True))
         | {F.max_pool2d: max_pool, torch.max_pool2d: max_pool}
     )
 
 
-def _rescale(pairs: Tensor, activation: Callable[[Tensor], Tensor], inplace: bool) -> Tensor:
-    kept = pairs.clone() if inplace else pairs  # the rule needs the input that is about to be overwritten
-    result: Tensor = Rescaled.apply(kept, activation)  # type: ignore[no-untyped-call]
-    return pairs.copy_(result) if inplace else result
+def remembering(met: list[Met]) -> Mapping[Any, Callable[..., Any]]:
+    """The operations as they are, noting in turn what each makes of the baselines."""
+
+    def activate(inputs: Tensor, activation: Callable[[Tensor], Tensor]) -> Tensor:
+        met.append(Met(inputs, activation(inputs)))
+        return met[-1].outputs
+
+    def pool(inputs: Tensor, pooled: Callable[[Tensor], tuple[Tensor, Tensor]]) -> Tensor:
+        met.append(Met(inputs, *pooled(inputs)))
+        return met[-1].outputs
+
+    return covered(activate, pool)
+
+
+def rescaling(met: Sequence[Met]) -> Mapping[Any, Callable[..., Any]]:
+    """The operations with the rule's slopes, in the order in which the baselines met them."""
+    waiting = iter(met)
+
+    def following() -> Met:
+        found = next(waiting, None)
+        if found is None:
+            raise NotApplicable(
+                "deep_lift needs a network that computes the same operations for every picture, and this one did "
+                "more for the picture than for its baseline: take integrated_gradients"
+            )
+        return found
+
+    def activate(inputs: Tensor, activation: Callable[[Tensor], Tensor]) -> Tensor:
+        return Rescaled.apply(inputs, activation, following())  # type: ignore[no-any-return,no-untyped-call]
+
+    def pool(inputs: Tensor, pooled: Callable[[Tensor], tuple[Tensor, Tensor]]) -> Tensor:
+        return RescaledMaxPool.apply(inputs, pooled, following())  # type: ignore[no-any-return,no-untyped-call]
+
+    return covered(activate, pool)
 
 
 def multipliers(
     model: Model, images: Images, origins: Images, targets: Tensor, readout: Readout
 ) -> tuple[Tensor, Tensor]:
-    """Δanswer handed back as slopes by pixel (B, C, H, W), and Δanswer itself (B,)."""
-    size = max(engine.batch_size(model, images, "gradient") // 2, 1)  # a row is two pictures
+    """Δanswer handed back as slopes by pixel (B, C, H, W), and Δanswer itself (B,); one origin may serve all."""
+    way = engine.settled(model, images, "gradient")  # before anything is replaced
     slopes, rises = [], []
-    for first in range(0, len(images), size):
-        count = len(images[first : first + size])
-        rows = (first + torch.arange(size, device=images.device)).clamp(max=len(images) - 1)
-        with differentiable(model), Intercept(rescaling()):
-            pairs = torch.cat([images[rows], origins[rows]]).to(model.device).requires_grad_()
-            values = read(model(pairs), targets[rows].repeat(2).to(model.device), readout)
-        with differentiable(model):
-            (slope,) = torch.autograd.grad(values[:size].sum(), pairs)
+    met: list[Met] = []
+    below = torch.empty(0)
+    for rows, count in engine.micro_batches(way, images):
+        aims = targets[rows].to(model.device)
+        if not met or len(origins) > 1:
+            met.clear()
+            with torch.inference_mode(False), torch.no_grad(), Intercept(remembering(met)):
+                below = answered(model, (origins[rows] if len(origins) > 1 else origins).to(model.device), way.run)
+        with torch.inference_mode(False), torch.enable_grad():
+            inputs = images[rows].to(model.device).requires_grad_()
+            with Intercept(rescaling(met)):
+                values = read(answered(model, inputs, way.run), aims, readout)
+            (slope,) = torch.autograd.grad(values.sum(), inputs)
+        rise = values.detach() - read(below.expand(len(rows), -1), aims, readout)
         slopes.append(slope[:count].to(images.device))
-        rises.append((values[:count] - values[size : size + count]).detach().to(images.device))
+        rises.append(rise[:count].to(images.device))
     return torch.cat(slopes), torch.cat(rises)
 
 
@@ -166,7 +210,8 @@ class DeepLift:
         total = torch.zeros_like(batch.images)
         for draw in range(self._draws):
             origin = start(self.baseline, model, batch, draw)
-            slopes, rises = multipliers(model, batch.images, origin, batch.targets, "logit")
+            shared = origin[:1] if is_one_colour(self.baseline) else origin
+            slopes, rises = multipliers(model, batch.images, shared, batch.targets, "logit")
             shares = slopes * (batch.images - origin)
             _check_complete(shares, rises, model)
             total += shares
@@ -176,7 +221,7 @@ class DeepLift:
         return pool(self.channels(model, batch), self.pooling)
 
     def cost(self) -> Cost:
-        return Cost(2 * self._draws, 2 * self._draws)
+        return Cost(2 * self._draws, self._draws)  # at most: pictures may share a baseline
 
 
 def _check_complete(shares: Tensor, rises: Tensor, model: Model) -> None:

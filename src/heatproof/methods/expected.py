@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from heatproof.methods.baselines import Baseline, origins
+from heatproof.methods.baselines import Baseline, noise_from, origins
 from heatproof.methods.paths import check_count, sum_contributions
 from heatproof.methods.pooling import Pooling, keeps_sign, pool
 from heatproof.registry import method
@@ -21,12 +21,14 @@ class Dice:
         self.seeds, self.shape = batch.seeds("expected"), batch.images.shape[1:]
         self.draws, self.stratified, self.noise = draws, stratified, noise
 
-    def __call__(self, image: int, draw: int) -> tuple[float, Tensor | None]:
-        generator = torch.Generator().manual_seed(keyed_seed(self.seeds[image], draw))
-        place = float(torch.rand((), generator=generator))
+    def __call__(self, image: Tensor, draw: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Places (rows,) on the way, and noise (rows, C, H, W) if there is any."""
+        keys = zip(image.tolist(), draw.tolist(), strict=True)
+        generators = [torch.Generator().manual_seed(keyed_seed(self.seeds[i], k)) for i, k in keys]
+        places = torch.stack([torch.rand((), generator=generator) for generator in generators])
         if self.stratified:
-            place = (draw + place) / self.draws
-        return place, torch.randn(self.shape, generator=generator) if self.noise else None
+            places = (draw.cpu() + places) / self.draws
+        return places, noise_from(self.shape, generators) if self.noise else None
 
 
 def expected(model: Model, batch: Batch, background: Baseline, dice: Dice, readout: Readout) -> Tensor:
@@ -34,15 +36,13 @@ def expected(model: Model, batch: Batch, background: Baseline, dice: Dice, reado
     begin = origins(background, model, batch)
 
     def points(image: Tensor, draw: Tensor) -> tuple[Images, Images]:
-        thrown = [dice(i, k) for i, k in zip(image.tolist(), draw.tolist(), strict=True)]
-        places = batch.images.new_tensor([place for place, _ in thrown]).view(-1, 1, 1, 1)
+        places, noise = dice(image, draw)
         finish = batch.images[image]
-        if dice.noise:
-            noise = torch.stack([noise for _, noise in thrown if noise is not None])
+        if noise is not None:
             finish.add_(noise.to(finish), alpha=dice.noise)
         origin = begin(image, draw)
         way = finish.sub_(origin)
-        return torch.addcmul(origin, places, way), way
+        return torch.addcmul(origin, places.to(way).view(-1, 1, 1, 1), way), way
 
     return sum_contributions(model, batch, points, dice.draws, readout) / dice.draws
 

@@ -85,7 +85,7 @@ class LIME:
         seeds = batch.seeds("lime")
         parts = []
         way = engine.settled(model, images, "forward")
-        for rows in torch.arange(len(which)).split(4 * way.choice.size):
+        for rows in torch.arange(len(which)).split(engine.at_once(images, way.choice.size)):
             owner = which[rows]
             keep = [
                 visible[i][rows[owner == i] % self.samples][:, segments[i]] for i in owner.unique_consecutive().tolist()

@@ -67,7 +67,9 @@ class SlidingOcclusion:
         seeds = batch.seeds("occlusion")
         parts = []
         way = engine.settled(model, images, "forward")
-        for rows in torch.arange(len(batch) * views, device=images.device).split(4 * way.choice.size):
+        for rows in torch.arange(len(batch) * views, device=images.device).split(
+            engine.at_once(images, way.choice.size)
+        ):
             owner = rows // views
             luck = [seeds[i] for i in owner.tolist()]
             shown = self.imputer(images.index_select(0, owner), keep[rows % views], seeds=luck)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from heatproof.errors import NotApplicable
@@ -19,23 +20,30 @@ from heatproof.types import Batch, Cost, Maps, Model, Readout
 Rule = Literal["guided", "deconvnet"]
 
 
-class Rectified(torch.autograd.Function):
-    """min(max(x, 0), top), letting only positive gradients back; guided: only where x passed."""
+class Clamped(torch.autograd.Function):
+    """min(max(x, 0), top), letting every positive gradient back, whether x passed or not."""
 
     @staticmethod
-    def forward(ctx: Any, values: Tensor, rule: Rule, top: float, inplace: bool) -> Tensor:
-        ctx.rule = rule
-        ctx.save_for_backward((values > 0) & (values < top))
+    def forward(ctx: Any, values: Tensor, top: float, inplace: bool) -> Tensor:
         if inplace:
             ctx.mark_dirty(values)
             return values.clamp_(0, top)
         return values.clamp(0, top)
 
     @staticmethod
-    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor, None, None, None]:
-        (open_,) = ctx.saved_tensors
-        positive = slopes[0].clamp(min=0)
-        return positive * open_ if ctx.rule == "guided" else positive, None, None, None
+    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor, None, None]:
+        return slopes[0].clamp(min=0), None, None
+
+
+def rectified(values: Tensor, rule: Rule, top: float, inplace: bool) -> Tensor:
+    """A rectifier whose way back follows the rule."""
+    if rule == "deconvnet":
+        return Clamped.apply(values, top, inplace)  # type: ignore[no-any-return,no-untyped-call]
+    # Guided: the rectifier's own way back, of what is positive.
+    passed = F.relu(values, inplace) if top == torch.inf else F.hardtanh(values, 0.0, top, inplace)
+    if passed.requires_grad:
+        passed.register_hook(lambda slope: slope.clamp(min=0))  # type: ignore[no-untyped-call]
+    return passed
 
 
 def rectified_gradient(model: Model, batch: Batch, rule: Rule, readout: Readout) -> Tensor:
@@ -45,14 +53,13 @@ def rectified_gradient(model: Model, batch: Batch, rule: Rule, readout: Readout)
     def rectify(top: float, always_inplace: bool = False) -> Callable[..., Tensor]:
         def relu(values: Tensor, inplace: bool = False) -> Tensor:
             met.append(True)
-            replaced: Tensor = Rectified.apply(values, rule, top, inplace or always_inplace)  # type: ignore[no-untyped-call]
-            return replaced
+            return rectified(values, rule, top, inplace or always_inplace)
 
         return relu
 
     def hardtanh(values: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
         if min_val != 0:
-            return torch.nn.functional.hardtanh(values, min_val, max_val, inplace)
+            return F.hardtanh(values, min_val, max_val, inplace)
         return rectify(max_val)(values, inplace)
 
     replacements: dict[Any, Callable[..., Tensor]] = dict.fromkeys(intercept.HARDTANH, hardtanh)
@@ -62,9 +69,9 @@ def rectified_gradient(model: Model, batch: Batch, rule: Rule, readout: Readout)
         (intercept.RELU6, rectify(6.0)),
     ):
         replacements |= dict.fromkeys(operations, make)
-    engine.batch_size(model, batch.images, "gradient")  # settled before anything is replaced
+    way = engine.settled(model, batch.images, "gradient")  # before anything is replaced
     with intercept.Intercept(replacements):
-        slopes, _ = engine.gradient(model, batch.images, batch.targets, readout)
+        slopes, _ = engine.gradient(model, batch.images, batch.targets, readout, way)
     if not met:
         raise NotApplicable(
             f"guided_backprop and deconvnet change how ReLUs are passed, and model {model.name!r} computes "

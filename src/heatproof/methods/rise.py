@@ -82,7 +82,7 @@ class RISE:
         maps = torch.zeros_like(images[:, 0])
         for number, generator in enumerate(batch.generators("rise")):
             masks = Masks.draw(self.masks, self.cells, self.share, size, generator)
-            for rows in torch.arange(self.masks).split(4 * passes.choice.size):
+            for rows in torch.arange(self.masks).split(engine.at_once(images, passes.choice.size)):
                 visible = visibility(size, Masks(*(part[rows] for part in masks))).to(images)
                 shown = torch.addcmul(background[number], way[number], visible[:, None])
                 target = batch.targets[number].expand(len(rows))

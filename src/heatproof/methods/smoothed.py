@@ -9,6 +9,7 @@ from typing import Literal, Protocol, cast, runtime_checkable
 import torch
 from torch import Tensor
 
+from heatproof.methods.baselines import noise_from
 from heatproof.methods.gradients import Saliency
 from heatproof.methods.paths import check_count
 from heatproof.methods.pooling import Pooling, keeps_sign, pool
@@ -68,9 +69,9 @@ def noisy_copies(batch: Batch, scale: Tensor, draws: int, clamp: bool, rows: int
     scale = scale.expand(len(batch), -1, -1, -1)
     for pairs in torch.arange(len(batch) * draws).split(rows):
         owners = (pairs // draws).tolist()
-        noise = torch.stack([torch.randn(shape, generator=generators[i]) for i in owners]).to(batch.images)
-        images = noise.mul_(scale[owners]).add_(batch.images[owners])
         chosen = batch.select(owners)
+        noise = noise_from(shape, [generators[i] for i in owners]).to(batch.images)
+        images = noise.mul_(scale[owners]).add_(chosen.images)
         values = {spec.name: getattr(chosen, spec.name) for spec in fields(Batch)}
         values["images"] = images.clamp(0, 1) if clamp else images
         yield owners, Noisy(**values, draws=tuple((pairs % draws).tolist()))

@@ -43,7 +43,6 @@ Floats = npt.NDArray[np.float64]
 
 # What is kept of every answer: enough for every readout and for the model's confidence whatever the class.
 _COLUMNS = {"probability": 0, "logit": 1, "log_probability": 2, "max_probability": 3}
-_CHUNK_BYTES = 4 * 2**20  # of occluded images at once; larger blocks cost page faults and gain nothing
 
 
 @runtime_checkable
@@ -209,9 +208,7 @@ class Game:
         """As many rows as memory allows, in whole micro-batches so that none is padded before the last."""
         images = self.batch.images
         paints = not isinstance(self.occlusion.imputer, Answerer)
-        micro = engine.batch_size(self.model, images, "forward") if paints else 1
-        fit = _CHUNK_BYTES // max(1, images[0].numel() * images.element_size())
-        size = max(1, fit // micro) * micro
+        size = engine.at_once(images, engine.batch_size(self.model, images, "forward") if paints else 1)
         for start in range(0, len(rows), size):
             yield rows[start : start + size]
 

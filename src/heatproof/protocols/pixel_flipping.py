@@ -68,7 +68,7 @@ class PixelFlipping:
     """
 
     preset: Preset = "quick"
-    numbers: tuple[int, ...] = ()  # of segments; empty takes the preset's
+    numbers: tuple[int, ...] = ()  # of segments, or one number; empty takes the preset's
     imputers: tuple[Imputer, ...] = ()  # or their names; empty takes the preset's
     draws: int = 5  # imputations per picture, for imputers that draw
     diffusion_draws: int = 1  # a diffusion model takes seconds where the others take milliseconds
@@ -76,6 +76,10 @@ class PixelFlipping:
     def __post_init__(self) -> None:
         if self.preset not in ("quick", "paper"):
             raise BadInput(f"preset must be 'quick' or 'paper', got {self.preset!r}")
+        numbers = tuple(self.numbers) if isinstance(self.numbers, list | tuple) else (self.numbers,)
+        if not all(isinstance(n, int) and n > 0 for n in numbers):
+            raise BadInput(f"numbers must be whole numbers of segments from 1, such as [25,100], got {self.numbers!r}")
+        object.__setattr__(self, "numbers", numbers)
         named = (self.imputers,) if isinstance(self.imputers, str) else self.imputers
         made = tuple(recipe.parse("imputer", one) if isinstance(one, str) else one for one in named)
         object.__setattr__(self, "imputers", made)

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from heatproof.report.reading import Exhibit, FinishedRun, Ranked
+from heatproof.results import Picture
 
 _SPELT = re.compile(r"([A-Za-z_]\w*)\((.*)\)", re.S)
 
@@ -42,42 +41,6 @@ def _wrapping(label: str) -> str:
     spelt = _SPELT.fullmatch(label)
     inner = re.match(r"method=(\w+)", spelt[2]) if spelt else None
     return f"{spelt[1]}({inner[1]})" if spelt and inner else label
-
-
-@dataclass(frozen=True, eq=False)
-class Shown:
-    """An exhibit with its maps under their short names."""
-
-    inner: Exhibit
-    names: Mapping[str, str]
-
-    @property
-    def dataset(self) -> str:
-        return self.inner.dataset
-
-    @property
-    def model(self) -> str:
-        return self.inner.model
-
-    @property
-    def image(self) -> str:
-        return self.inner.image
-
-    @property
-    def picture(self) -> NDArray[np.uint8]:
-        return self.inner.picture
-
-    @property
-    def region(self) -> NDArray[np.bool_] | None:
-        return self.inner.region
-
-    @property
-    def target(self) -> str:
-        return self.inner.target
-
-    @cached_property
-    def maps(self) -> Mapping[str, NDArray[Any]]:
-        return {self.names.get(label, label): maps for label, maps in self.inner.maps.items()}
 
 
 @dataclass(frozen=True)
@@ -106,7 +69,7 @@ class Named:
 
     @cached_property
     def gallery(self) -> Sequence[Exhibit]:
-        return [Shown(exhibit, self.names) for exhibit in self.inner.gallery]
+        return [self._shown(exhibit) for exhibit in self.inner.gallery]
 
     @cached_property
     def info(self) -> Mapping[str, Any]:
@@ -116,6 +79,10 @@ class Named:
 
     def ranking(self, metric: str, *, model: str | None = None, dataset: str | None = None) -> Ranked:
         return _Ranking(self._renamed(self.inner.ranking(metric, model=model, dataset=dataset).table))
+
+    def _shown(self, one: Exhibit) -> Exhibit:
+        maps = {self.names.get(label, label): found for label, found in one.maps.items()}
+        return Picture(one.dataset, one.model, one.image, one.picture, one.region, one.target, maps)
 
     def _renamed(self, table: pd.DataFrame) -> pd.DataFrame:
         if "method" not in table.columns:

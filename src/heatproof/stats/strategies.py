@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import pandas as pd
+
+from heatproof.stats.setups import RANDOM
 
 MEASURES = ("mif", "lif", "r_oms")
 PLACE = ("dataset", "model", "imputer", "n_superpixels")
@@ -26,25 +28,61 @@ def setups_table(scores: pd.DataFrame, strategies: Sequence[Mapping[str, Any]]) 
     ok = scores.loc[scores["status"] == "ok"]
     rows = []
     for strategy in strategies:
-        parts = {name: _wide(ok, str(strategy[name])) for name in MEASURES if name in strategy}
-        for place in parts["mif"]:
-            if any(place not in part for part in parts.values()):
-                continue
-            shared = pd.concat({name: part[place] for name, part in parts.items()}, axis=1).dropna()
-            means = shared.mean()
+        parts = _parts(ok, strategy)
+        for place in dict.fromkeys(place for part in parts.values() for place in part):
+            means = _shared(parts, place).mean()
             setup = dict(zip(PLACE, (*place, strategy["imputer"], strategy["n_superpixels"]), strict=True))
-            for method in parts["mif"][place].columns:
-                told = {name: means.get((name, method), float("nan")) for name in parts}
+            methods = dict.fromkeys(method for part in parts.values() if place in part for method in part[place])
+            for method in methods:
+                told = {name: means.get((name, method), float("nan")) for name in MEASURES}
                 rows.append({**setup, "method": method, **told})
     return pd.DataFrame(rows, columns=[*PLACE, "method", *MEASURES])
 
 
-def without_holes(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """The table of the methods that every setup has numbers for, and the names of the others."""
-    setups = len(table[list(PLACE)].drop_duplicates())
-    counts = table.dropna(subset=["mif", "lif"]).groupby("method").size()
-    others = [str(method) for method in table["method"].unique() if counts.get(method, 0) < setups]
-    return table.loc[~table["method"].isin(others)].reset_index(drop=True), others
+def symmetric_gains(scores: pd.DataFrame, strategy: Mapping[str, Any], dataset: str, model: str) -> pd.DataFrame:
+    """SRG = LIF - MIF under one strategy, images × methods, of the images that `setups_table` takes means of."""
+    shared = _shared(_parts(scores.loc[scores["status"] == "ok"], strategy), (dataset, model))
+    if not {"mif", "lif"} <= set(shared.columns.get_level_values(0)):
+        return pd.DataFrame()
+    return pd.DataFrame(shared["lif"] - shared["mif"]).dropna(axis=1)
+
+
+class Whole(NamedTuple):
+    """A table without holes, and what was left out for it: setups that no method has all numbers for, and methods
+    that some other setup has no numbers for.
+    """
+
+    table: pd.DataFrame
+    setups: list[str]
+    methods: list[str]
+
+
+def without_holes(table: pd.DataFrame) -> Whole:
+    """Only setups and methods that can be compared."""
+    told = table.assign(known=table[list(MEASURES)].notna().all(axis=1))
+    asked = told.groupby(list(PLACE), sort=False)["known"].any()
+    empty: list[Any] = [setup for setup, known in asked.items() if not known]
+    kept = told.loc[~told.set_index(list(PLACE)).index.isin(empty)]
+    counts = kept.loc[kept["known"]].groupby("method").size()
+    others = [str(method) for method in table["method"].unique() if counts.get(method, 0) < len(asked) - len(empty)]
+    whole = kept.loc[~kept["method"].isin(others), list(table.columns)].reset_index(drop=True)
+    named = [f"{setup[2]} on {setup[3]} superpixels ({setup[1]} on {setup[0]})" for setup in empty]
+    return Whole(whole, named, others)
+
+
+def random_among(methods: Iterable[str]) -> str:
+    """The label of the random control, whatever its settings."""
+    return next((name for name in methods if name.partition("(")[0] == RANDOM), RANDOM)
+
+
+def _parts(ok: pd.DataFrame, strategy: Mapping[str, Any]) -> dict[str, dict[tuple[str, str], pd.DataFrame]]:
+    return {name: _wide(ok, str(strategy[name])) for name in MEASURES if name in strategy}
+
+
+def _shared(parts: Mapping[str, Mapping[tuple[str, str], pd.DataFrame]], place: tuple[str, str]) -> pd.DataFrame:
+    """Images × (measure, method): the images that nobody lacks a score for."""
+    here = {name: part[place] for name, part in parts.items() if place in part}
+    return pd.concat(here, axis=1).dropna() if here else pd.DataFrame(columns=pd.MultiIndex.from_arrays([[], []]))
 
 
 def _wide(ok: pd.DataFrame, label: str) -> dict[tuple[str, str], pd.DataFrame]:

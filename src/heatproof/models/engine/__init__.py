@@ -8,7 +8,7 @@ same bits when resumed keeps `choices()` and hands them to `use()`.
 
 from heatproof.models.engine.choice import Choice, choices, forget, use
 from heatproof.models.engine.device import pick
-from heatproof.models.engine.passes import batch_size, forward, gradient, micro_batches, settled
+from heatproof.models.engine.passes import at_once, batch_size, forward, gradient, micro_batches, settled
 from heatproof.models.engine.plan import Kind, Plan
 from heatproof.models.engine.setting import Settings, configure, current, settings
 from heatproof.models.engine.threads import threads_for
@@ -18,6 +18,7 @@ __all__ = [
     "Kind",
     "Plan",
     "Settings",
+    "at_once",
     "batch_size",
     "choices",
     "configure",

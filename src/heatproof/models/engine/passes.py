@@ -14,6 +14,8 @@ from heatproof.models.engine.plan import Kind, Plan, halved, plan
 from heatproof.models.engine.running import input_gradient
 from heatproof.types import Images, Logits, Model, Readout, read
 
+PICTURES_BYTES = 4 * 2**20  # larger blocks of pictures cost page faults and gain nothing
+
 
 def batch_size(model: Model, images: Images, kind: Kind = "forward") -> int:
     """How many rows go through the network at once."""
@@ -27,6 +29,12 @@ def settled(model: Model, images: Images, kind: Kind) -> Plan:
     """
     _check(images)
     return plan(model, images.shape[1:], kind)
+
+
+def at_once(images: Images, micro: int) -> int:
+    """How many such pictures to make at once for passes: whole micro-batches of that size, of some megabytes."""
+    fit = PICTURES_BYTES // max(1, images[0].numel() * images.element_size()) if len(images) else 1
+    return max(1, fit // micro) * micro
 
 
 def forward(model: Model, images: Images, way: Plan | None = None) -> Logits:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import threading
@@ -53,15 +54,16 @@ _lock = threading.RLock()
 
 def plan(model: Model, shape: Sequence[int], kind: Kind) -> Plan:
     """How passes of this kind of images of this shape (C, H, W) are run through this model."""
-    settings = possible(current(), model.device)
+    device, threads, shape = model.device, torch.get_num_threads(), tuple(shape)
+    settings = possible(current(), device)
     with _lock:
         ready = _prepared.get(model)
         if ready is None:
             ready = _prepared[model] = Prepared(architecture(model.network))
-        if tuple(shape) not in ready.vetted:
+        if shape not in ready.vetted:
             vetting.vet(model, shape)
-            ready.vetted.add(tuple(shape))
-        question = _question(model, ready, shape, kind, settings)
+            ready.vetted.add(shape)
+        question = _question(ready.architecture, shape, model.dtype, device, threads, kind, settings)
         choice = recall(question)
         if choice is None:
             choice, measured = decide(model, shape, kind, settings)
@@ -102,19 +104,27 @@ def _runner(model: Model, ready: Prepared, shape: Sequence[int], settings: Setti
     return runners[key]
 
 
-def _question(model: Model, ready: Prepared, shape: Sequence[int], kind: Kind, settings: Settings) -> str:
+@functools.lru_cache(256)  # asked before every call, and made of a dozen strings
+def _question(
+    architecture: str,
+    shape: tuple[int, ...],
+    dtype: torch.dtype,
+    device: torch.device,
+    threads: int,
+    kind: Kind,
+    settings: Settings,
+) -> str:
     """What a choice depends on, readable in a run's record."""
-    device = model.device
     place = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
     if device.type == "cpu":
         place = f"cpu {torch.backends.cpu.get_cpu_capability()} of {os.cpu_count()}"
     parts = [
         f"{kind} {EDITION}",
-        ready.architecture,
+        architecture,
         "x".join(str(n) for n in shape),
-        str(model.dtype).removeprefix("torch."),
+        str(dtype).removeprefix("torch."),
         place,
-        f"{torch.get_num_threads()} threads",
+        f"{threads} threads",
         f"torch {torch.__version__}",
     ]
     if kind == "forward":

@@ -15,7 +15,7 @@ Precision: TypeAlias = Literal["full", "bfloat16"]
 
 @dataclass(frozen=True)
 class Settings:
-    """How forward passes are run; gradients are always eager, on the untouched network, in full precision."""
+    """How forward passes are run; gradients are always eager and in full precision."""
 
     backend: Backend = "auto"  # auto: the fastest by measurement among eager and ONNX Runtime
     precision: Precision = "full"

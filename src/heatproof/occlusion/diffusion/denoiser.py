@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -102,11 +103,8 @@ class Prior:
                 return self._answer(filled, t)[: len(rows)]
 
         workers = min(len(some), _idle_cores()) if x.device.type == "cpu" else 1
-        if workers > 1:
-            with ThreadPoolExecutor(workers) as pool:
-                parts = list(pool.map(answer, some))
-        else:
-            parts = [answer(rows) for rows in some]
+        side_by_side = _pool(workers, os.getpid()).map if workers > 1 else map
+        parts = list(side_by_side(answer, some))
         said = torch.cat(parts).to(x.dtype) if len(x) else torch.zeros_like(x)
         share = float(self.alphas_cumprod[t])
         if self.predicts == "velocity":
@@ -125,6 +123,14 @@ class Prior:
                 f"prior {self.name!r} must answer {tuple(x.shape)} with as many channels or twice as many, got {got}"
             )
         return answer[:, : x.shape[1]]
+
+
+@functools.cache
+def _pool(workers: int, process: int) -> ThreadPoolExecutor:
+    """Threads that stay: new ones for every step would each set up their libraries anew. A fork has none of them,
+    hence the number of the process.
+    """
+    return ThreadPoolExecutor(workers)
 
 
 def _idle_cores() -> int:

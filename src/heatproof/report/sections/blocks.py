@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from heatproof.report.reading import Reading
-from heatproof.report.typeset import breakable, escape
+from heatproof.report.typeset import MISSING, breakable, escape, number
 
 
 def section(name: str, title: str, lead: str, body: str) -> str:
@@ -30,3 +31,41 @@ def fold(summary: str, body: str, *, opened: bool = False) -> str:
 def unfolding(pieces: Sequence[tuple[str, str]], shown: int) -> str:
     """(name, HTML) pieces: the first `shown` in full, each further one behind a fold of its name."""
     return "".join(body if at < shown else fold(name, body) for at, (name, body) in enumerate(pieces))
+
+
+def table(
+    head: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    *,
+    words: int = 1,
+    control: Callable[[str], bool] = lambda name: False,
+) -> str:
+    """A table whose columns sort it; the first `words` columns are words, the others numbers, or set like them.
+
+    Rows whose first word is a `control` stand back. Everything is escaped; NaN is missing.
+    """
+    top = "".join(
+        f'<th scope="col"{_aligned(at >= words)}><button>{escape(name)}</button></th>' for at, name in enumerate(head)
+    )
+    body = "".join(
+        ('<tr class="control">' if control(str(first)) else "<tr>")
+        + f'<th scope="row">{breakable(str(first))}</th>'
+        + "".join(_cell(value, at >= words) for at, value in enumerate(rest, 1))
+        + "</tr>"
+        for first, *rest in rows
+    )
+    return (
+        f'<div class="scroll"><table class="sortable"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
+    )
+
+
+def _cell(value: str | float, right: bool) -> str:
+    if isinstance(value, str):
+        return f"<td{_aligned(right)}>{escape(value) if right else breakable(value)}</td>"
+    if value != value:
+        return f'<td class="num">{MISSING}</td>'
+    return f'<td class="num" data-v="{value:.6g}">{number(value)}</td>'
+
+
+def _aligned(right: bool) -> str:
+    return ' class="num"' if right else ""

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from heatproof.report.reading import Panel, Reading
-from heatproof.report.sections.blocks import section
-from heatproof.report.typeset import MISSING, breakable, escape, number
+from heatproof.report.sections.blocks import section, table
+from heatproof.report.typeset import breakable, escape
 from heatproof.stats.out_of_distribution import auroc, fpr95
 
 PROTOCOL = "in_distribution"
@@ -65,7 +65,7 @@ def _controls(reading: Reading) -> str | None:
             rows.append([method, area, *means, gap])
         rows.sort(key=lambda row: row[1], reverse=True)
         head = ["method", "FUD", "random order", "without guidance", "guidance alone", "FUD − random"]
-        pieces.append(f"<h4>{escape(panel.model)} on {breakable(panel.dataset)}</h4>{_table(head, rows)}")
+        pieces.append(f"<h4>{escape(panel.model)} on {breakable(panel.dataset)}</h4>{table(head, rows)}")
     said = (
         "Read the gain over the random order, not the area: a prior that fills in well leaves much "
         "confidence to any order. “Guidance alone” removes nothing; what it falls short of the clean "
@@ -107,7 +107,7 @@ def _audit(reading: Reading) -> str | None:
         "beside the random and the inverted order: where these are as high, smoothness says nothing about"
         " the maps. R-OMS is the confidence that a random order leaves."
     )
-    return f"<h3>How far each evaluation leaves the data</h3><p>{said}</p>{_table(head, rows)}"
+    return f"<h3>How far each evaluation leaves the data</h3><p>{said}</p>{table(head, rows)}"
 
 
 def audited(reading: Reading) -> Mapping[str, Mapping[str, str]]:
@@ -136,21 +136,3 @@ def separation(curves: pd.DataFrame, label: str | None) -> tuple[float, float]:
 def _of(reading: Reading, label: str | None) -> pd.DataFrame:
     scores = reading.scores
     return scores[(scores["metric"] == label) & (scores["status"] == "ok")]
-
-
-def _table(head: Iterable[str], rows: Iterable[list[Any]]) -> str:
-    first, *others = head
-    top = f'<th scope="col">{escape(first)}</th>'
-    top += "".join(f'<th scope="col" class="num">{escape(one)}</th>' for one in others)
-    body = "".join(
-        f'<tr><th scope="row">{breakable(name)}</th>'
-        + "".join(f'<td class="num">{_cell(value)}</td>' for value in values)
-        + "</tr>"
-        for name, *values in rows
-    )
-    table = f'<table class="sortable"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
-    return f'<div class="scroll">{table}</div>'
-
-
-def _cell(value: float) -> str:
-    return MISSING if np.isnan(value) else number(value)

@@ -7,12 +7,20 @@ from typing import Any
 import pandas as pd
 
 from heatproof.report.charts import Ranks, ranks_over, small_multiples
-from heatproof.report.reading import Panel, Reading
+from heatproof.report.reading import Reading
 from heatproof.report.sections.blocks import fold, section
-from heatproof.report.typeset import MISSING, breakable, counted, escape, listed, number
+from heatproof.report.sections.blocks import table as set_table
+from heatproof.report.typeset import MISSING, counted, escape, listed, number
 from heatproof.stats.bootstrap import interval
 from heatproof.stats.consistency import MEASURES, Consistency, Measure, consistency
-from heatproof.stats.strategies import PLACE, setups_table, strategies_of, without_holes
+from heatproof.stats.strategies import (
+    PLACE,
+    random_among,
+    setups_table,
+    strategies_of,
+    symmetric_gains,
+    without_holes,
+)
 
 PROTOCOL = "pixel_flipping"
 NAMES: dict[Measure, str] = {"mif": "MIF", "lif": "LIF", "srg": "SRG"}
@@ -44,62 +52,52 @@ def _gains(reading: Reading, strategies: list[Any], table: pd.DataFrame) -> str:
         best = here.sort_values("r_oms", ascending=False).iloc[0]
         named = (best["imputer"], best["n_superpixels"])
         strategy = next(one for one in strategies if (one["imputer"], one["n_superpixels"]) == named)
-        panel = Panel(str(strategy["srg"]), dataset, model)
-        if panel not in reading.panels:
-            continue
         rows = here[(here["imputer"] == named[0]) & (here["n_superpixels"] == named[1])].set_index("method")
-        pieces.append(_gains_table(reading, panel, rows, counted(len(here) // len(rows), "strategy", "strategies")))
+        gains = symmetric_gains(reading.scores, strategy, dataset, model)
+        setups = len(here[["imputer", "n_superpixels"]].drop_duplicates())
+        pieces.append(_gains_table(reading, gains, rows, setups))
     return "".join(pieces)
 
 
-def _gains_table(reading: Reading, panel: Panel, rows: pd.DataFrame, of: str) -> str:
-    scored = reading.table(panel)
-    told = []
-    for method in scored.columns:
-        found = interval(scored[method].dropna().to_numpy())
-        mif, lif, scope = (float(rows[name].get(method, float("nan"))) for name in ("mif", "lif", "r_oms"))
-        told.append((found.estimate, found, method, mif, lif, scope))
-    told.sort(key=lambda row: -row[0])
-    body = "".join(
-        f'<tr{" class=" + chr(34) + "control" + chr(34) if reading.is_control(method) else ""}><th scope="row">'
-        f'{breakable(method)}</th><td class="num" data-v="{found.estimate:.6g}">{number(found.estimate)}</td>'
-        f'<td class="num">[{number(found.low)}, {number(found.high)}]</td>'
-        + "".join(f'<td class="num">{_cell(value)}</td>' for value in (scope - mif, lif - scope, mif, lif))
-        + "</tr>"
-        for _, found, method, mif, lif, scope in told
-    )
-    head = "".join(
-        f'<th scope="col" class="num"><button>{name}</button></th>'
-        for name in ("SRG ↑", "95 % interval", "MRG ↑", "LRG ↑", "MIF ↓", "LIF ↑")
-    )
+def _gains_table(reading: Reading, gains: pd.DataFrame, rows: pd.DataFrame, setups: int) -> str:
+    """`gains` are images × methods, `rows` the means of the same images."""
     one = rows.iloc[0]
-    caption = (
-        f"{panel.model} on {panel.dataset}: {one['imputer']} on {one['n_superpixels']} superpixels, R-OMS "
-        f"{number(float(one['r_oms']))}" + (f", the highest of {of}." if not of.startswith("1 ") else ".")
+    where = f"{one['model']} on {one['dataset']}: {one['imputer']} on {one['n_superpixels']} superpixels"
+    if gains.empty:
+        return f'<p class="note">{escape(where)}: no picture has both scores, MIF and LIF, of every method.</p>'
+    told: list[list[Any]] = []
+    for method in gains.columns:
+        found = interval(gains[method].to_numpy())
+        mif, lif, scope = (float(rows[name].get(method, float("nan"))) for name in ("mif", "lif", "r_oms"))
+        within = f"[{number(found.low)}, {number(found.high)}]"
+        told.append([str(method), found.estimate, within, scope - mif, lif - scope, mif, lif])
+    told.sort(key=lambda row: -row[1])
+    head = ("method", "SRG ↑", "95 % interval", "MRG ↑", "LRG ↑", "MIF ↓", "LIF ↑")
+    caption = f"{where}, R-OMS {number(float(one['r_oms']))}" + (
+        f", the highest of {counted(setups, 'strategy', 'strategies')}" if setups > 1 else ""
     )
+    caption += f"; {counted(len(gains), 'picture')} that every method was scored on."
     return (
-        f'<figure class="wide"><figcaption>{escape(caption)}</figcaption><div class="scroll"><table class="sortable">'
-        f'<thead><tr><th scope="col"><button>method</button></th>{head}</tr></thead><tbody>{body}</tbody></table></div>'
-        "</figure>"
+        f'<figure class="wide"><figcaption>{escape(caption)}</figcaption>'
+        f"{set_table(head, told, control=reading.is_control)}</figure>"
     )
-
-
-def _cell(value: float) -> str:
-    return MISSING if value != value else number(value)
 
 
 def _agreement(reading: Reading, table: pd.DataFrame) -> str:
     """Rank against R-OMS under the three measures, and how many rankings there are."""
-    whole, left = without_holes(table)
+    whole, unknown, left = without_holes(table)
+    missing = f" Left out, because some setup has no score of theirs: {escape(listed(left))}." if left else ""
+    if unknown:
+        missing += f" Left out, because no method has all scores under them: {escape(listed(unknown))}."
     setups = len(whole[list(PLACE)].drop_duplicates())
-    methods = whole["method"].nunique()
-    if setups < ENOUGH or methods < ENOUGH:
+    if len(table[list(PLACE)].drop_duplicates()) < ENOUGH:
         return (
             '<p class="note">One occlusion strategy was asked, so whether the ranking depends on it is not known here: '
             "<code>--protocols &quot;pixel_flipping(preset=paper)&quot;</code> asks forty.</p>"
         )
-    random = next((name for name in whole["method"].unique() if name.partition("(")[0] == "random"), "random")
-    found = consistency(whole, random=random)
+    if setups < ENOUGH or whole["method"].nunique() < ENOUGH:
+        return f'<p class="note">Too few scores are there to compare occlusion strategies.{missing}</p>'
+    found = consistency(whole, random=random_among(whole["method"].unique()))
     charts = [
         (
             f"{NAMES[measure]}: {counted(found.rankings[measure].distinct, 'ranking')} in {setups} setups",
@@ -112,7 +110,6 @@ def _agreement(reading: Reading, table: pd.DataFrame) -> str:
         )
         for measure in MEASURES
     ]
-    missing = f" Left out, because some setup has no score of theirs: {escape(listed(left))}." if left else ""
     return (
         f"<h3>Does it depend on the paint?</h3><p>{_said(found)}{missing}</p>{small_multiples(charts)}"
         + fold("R-OMS of every strategy", _scopes(whole))
@@ -142,37 +139,33 @@ def _said(found: Consistency) -> str:
         f"{found.n_setups} setups put {len(found.methods)} methods in {distinct['mif']} different orders under MIF, "
         f"{distinct['lif']} under LIF and {distinct['srg']} under SRG: {agreed}. The most frequent order under SRG "
         f"({most.reference_count} of {found.n_setups}) is {escape(' > '.join(most.reference))}. Correlation of how "
-        f"far methods are apart with R-OMS: {separation}."
+        f"far methods are apart with R-OMS: {separation}.{_ties(found)}"
     )
+
+
+def _ties(found: Consistency) -> str:
+    tied = [(NAMES[one], found.rankings[one].tied_setups) for one in MEASURES if found.rankings[one].tied_setups]
+    if not tied:
+        return ""
+    counts = listed([f"{name} in {counted(count, 'setup')}" for name, count in tied])
+    return f" Some methods score exactly alike, and then stand in the order of their names: {counts}."
 
 
 def _scopes(table: pd.DataFrame) -> str:
     setups = table.drop_duplicates(list(PLACE)).sort_values("r_oms", ascending=False)
-    body = "".join(
-        f"<tr>{''.join(f'<td>{breakable(row[name])}</td>' for name in PLACE)}"
-        f'<td class="num">{number(float(row["r_oms"]))}</td></tr>'
-        for row in setups.to_dict("records")
-    )
-    head = "".join(f"<th>{name}</th>" for name in ("data", "model", "imputer", "superpixels"))
-    return f'<table><thead><tr>{head}<th class="num">R-OMS</th></tr></thead><tbody>{body}</tbody></table>'
+    rows = [[*(str(row[name]) for name in PLACE), float(row["r_oms"])] for row in setups.to_dict("records")]
+    return set_table(("data", "model", "imputer", "superpixels", "R-OMS"), rows, words=3)
 
 
 def _variances(found: Consistency) -> str:
-    body = "".join(
-        f'<tr><th scope="row">{breakable(method)}</th>'
-        + "".join(f'<td class="num">{_cell(row[name])}</td>' for name in ("mrg", "lrg", "srg"))
-        + "</tr>"
-        for method, row in found.variance.items()
-    )
-    head = "".join(f'<th class="num">variance of {name}</th>' for name in ("MRG", "LRG", "SRG"))
-    return f"<table><thead><tr><th>method</th>{head}</tr></thead><tbody>{body}</tbody></table>"
+    names = ("mrg", "lrg", "srg")
+    rows = [[method, *(row[name] for name in names)] for method, row in found.variance.items()]
+    return set_table(("method", *(f"variance of {name.upper()}" for name in names)), rows)
 
 
 def _pairs(found: Consistency) -> str:
-    body = "".join(
-        f"<tr><td>{NAMES[pair.measure]}</td><td>{breakable(pair.first)}</td><td>{breakable(pair.second)}</td>"
-        f'<td class="num">{pair.first_ahead} : {pair.second_ahead}</td></tr>'
+    rows = [
+        [NAMES[pair.measure], pair.first, pair.second, f"{pair.first_ahead} : {pair.second_ahead}"]
         for pair in found.order_dependent
-    )
-    head = '<th>measure</th><th>more often ahead</th><th>behind</th><th class="num">setups</th>'
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    ]
+    return set_table(("measure", "more often ahead", "behind", "setups"), rows, words=3)
