@@ -2,7 +2,7 @@
 
 import json
 import math
-from itertools import permutations
+from itertools import combinations, permutations
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from heatproof.errors import BadInput
-from heatproof.stats.consistency import consistency, reference_ranking
+from heatproof.stats.consistency import consistency, mean_tau, reference_ranking
 from heatproof.stats.ndcg import best_ordering, correlation, ndcg
 
 METHODS = ["lrp", "saliency", "ig", "random"]
@@ -240,3 +240,16 @@ def test_holes_doubles_and_uneven_setups_are_named(change, said):
 def test_ndcg_refuses_other_methods():
     with pytest.raises(BadInput):
         ndcg("ab", "ac")
+
+
+@given(st.integers(0, 10**6), st.integers(2, 6), st.integers(2, 7), st.integers(2, 30))
+def test_agreement_is_the_mean_tau_of_two_setups(seed, setups, methods, levels):
+    values = np.random.default_rng(seed).integers(0, levels, (setups, methods)).astype(float)  # few levels: ties
+    taus = [stats.kendalltau(one, other).statistic for one, other in combinations(values, 2)]
+    known = [tau for tau in taus if not math.isnan(tau)]
+    wanted = np.mean(known) if known else math.nan
+    assert mean_tau(values) == pytest.approx(wanted, nan_ok=True, abs=1e-12)
+
+
+def test_one_setup_agrees_with_nobody():
+    assert math.isnan(mean_tau(np.array([[1.0, 2.0, 3.0]])))

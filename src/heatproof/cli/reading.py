@@ -64,7 +64,7 @@ def consistency(
         return
     typer.echo(f"{found.n_setups} setups ({', '.join(found.setup_columns)}), {len(found.methods)} methods")
     for measure, rankings in found.rankings.items():
-        share = f"the most frequent in {rankings.reference_count}"
+        share = f"mean tau of two {rankings.agreement:.2f}, the most frequent in {rankings.reference_count}"
         typer.echo(f"{measure:>4}: {rankings.distinct} rankings, {share}: {' > '.join(rankings.reference)}")
     typer.echo("variance over setups")
     for method, row in found.variance.items():

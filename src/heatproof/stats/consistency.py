@@ -33,6 +33,7 @@ class Rankings:
     distinct: int
     reference: Names
     reference_count: int  # setups that have exactly the reference ranking
+    agreement: float  # mean Kendall tau-b of two setups: 1 if all rank alike, 0 as if by chance; NaN for one setup
     deviation: tuple[tuple[int, ...], ...]  # per setup, |rank here - rank in the reference| at each reference place
     ndcg: tuple[float, ...]
     tied_setups: int  # setups in which two methods score exactly the same (then ordered by name)
@@ -102,6 +103,7 @@ def _rankings_of(found: Rankings, setups: tuple[dict[str, Any], ...]) -> dict[st
     return {
         "reference": list(found.reference),
         "reference_count": found.reference_count,
+        "agreement": _plain(found.agreement),
         "setups": [
             {"setup": setup, "ranking": list(names), "deviation": list(steps), "ndcg": _plain(gain)}
             for setup, names, steps, gain in rows
@@ -161,10 +163,23 @@ def _rankings(values: FloatArray, methods: Names, measure: Measure, lists: Lists
         len(set(by_setup)),
         reference,
         count,
+        mean_tau(values),
         deviation,
         tuple(ndcg(r[::-1], reference[::-1]) if worst_first else ndcg(r, reference) for r in by_setup),
         sum(len(set(row)) < len(row) for row in values.tolist()),
     )
+
+
+def mean_tau(values: FloatArray) -> float:
+    """The mean Kendall tau-b over all pairs of rows; rows that tie everything have none."""
+    first, second = np.triu_indices(values.shape[1], 1)
+    signs = np.sign(values[:, first] - values[:, second])
+    untied = (signs != 0).sum(1)
+    with np.errstate(invalid="ignore"):
+        taus = signs @ signs.T / np.sqrt(np.outer(untied, untied))
+    between = taus[np.triu_indices(len(values), 1)]
+    known = between[~np.isnan(between)]
+    return float(known.mean()) if len(known) else float("nan")
 
 
 def _variance(scores: Scores) -> dict[str, dict[str, float]]:

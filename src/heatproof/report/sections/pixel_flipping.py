@@ -24,6 +24,7 @@ from heatproof.stats.strategies import (
 
 PROTOCOL = "pixel_flipping"
 NAMES: dict[Measure, str] = {"mif": "MIF", "lif": "LIF", "srg": "SRG"}
+NEGLIGIBLE = 0.05  # a difference between two mean taus
 ENOUGH = 2  # setups and methods, before agreement means anything
 
 
@@ -126,18 +127,18 @@ def _ranks(reading: Reading, found: Consistency, measure: Measure, method: str) 
 def _said(found: Consistency) -> str:
     distinct = {measure: found.rankings[measure].distinct for measure in MEASURES}
     most = found.rankings["srg"]
-    agreed = (
-        "SRG agrees with itself more than either"
-        if distinct["srg"] < min(distinct["mif"], distinct["lif"])
-        else "SRG does not agree with itself more than both of them here"
-    )
+    alike = {measure: found.rankings[measure].agreement for measure in MEASURES}
+    lead = alike["srg"] - max(alike["mif"], alike["lif"])
+    agreed = "about as much as" if abs(lead) <= NEGLIGIBLE else "more than" if lead > 0 else "less than"
+    taus = listed([f"{number(alike[measure], 2)} under {NAMES[measure]}" for measure in MEASURES])
     separation = ", ".join(
         f"{NAMES[measure]} {MISSING if value != value else number(value, 2)}"
         for measure, value in found.separation_vs_r_oms.items()
     )
     return (
         f"{found.n_setups} setups put {len(found.methods)} methods in {distinct['mif']} different orders under MIF, "
-        f"{distinct['lif']} under LIF and {distinct['srg']} under SRG: {agreed}. The most frequent order under SRG "
+        f"{distinct['lif']} under LIF and {distinct['srg']} under SRG. The mean Kendall τ of two setups is {taus}: SRG "
+        f"agrees with itself {agreed} the better of the others. The most frequent order under SRG "
         f"({most.reference_count} of {found.n_setups}) is {escape(' > '.join(most.reference))}. Correlation of how "
         f"far methods are apart with R-OMS: {separation}.{_ties(found)}"
     )

@@ -11,7 +11,7 @@ import pandas as pd
 
 from heatproof.report.charts import Bar, bars, small_multiples
 from heatproof.report.reading import Panel, Reading
-from heatproof.report.sections.blocks import section
+from heatproof.report.sections.blocks import section, table
 from heatproof.report.sections.paired_maps import paired_maps
 from heatproof.report.sections.series import series
 from heatproof.report.typeset import counted, escape, listed, number
@@ -51,8 +51,6 @@ def relative_importance(reading: Reading) -> str | None:
     parts = [premises(studies), *(question(reading, studies, name) for name in TITLES)]
     parts += [series(reading, studies), _robustness(reading, studies), paired_maps(reading, studies)]
     body = "".join(f'<div class="metric">{part}</div>' for part in parts if part)
-    # Wide tables scroll by themselves; the page never does.
-    body = body.replace("<table>", '<div class="scroll"><table>').replace("</table>", "</table></div>")
     return section(PROTOCOL, "Relative importance", LEAD, body)
 
 
@@ -62,14 +60,10 @@ def premises(studies: list[Mapping[str, Any]]) -> str:
     if notes is None:
         return ""
     measured = notes["accuracy"]
-    rows = "".join(
-        f"<tr><td>{escape(notes['roles'][role])}</td>"
-        + "".join(
-            f'<td class="num">{_percent(told.get(what, math.nan))}</td>' for what in ("composite", "without", "grey")
-        )
-        + "</tr>"
+    rows = [
+        [notes["roles"][role], *(_percent(told.get(what, math.nan)) for what in ("composite", "without", "grey"))]
         for role, told in measured.items()
-    )
+    ]
     broken = violations(measured, int(notes["classes"]), int(notes["pictures"]))
     verdict = (
         '<p class="warning"><strong>What follows rests on premises that do not hold here.</strong> '
@@ -78,13 +72,11 @@ def premises(studies: list[Mapping[str, Any]]) -> str:
         if broken
         else "<p>They hold: objects tell the object model all, and their removal does not hurt the scene model.</p>"
     )
-    return (
-        f"<h3>The premises</h3>{verdict}<table><thead><tr>"
-        f"<th>accuracy on {counted(int(notes['pictures']), 'picture')}</th>"
-        '<th class="num">object on scene</th><th class="num">scene alone</th><th class="num">object alone</th>'
-        "</tr></thead>"
-        f"<tbody>{rows}</tbody></table>"
+    head = (
+        f"accuracy on {counted(int(notes['pictures']), 'picture')}",
+        *("object on scene", "scene alone", "object alone"),
     )
+    return f"<h3>The premises</h3>{verdict}{table(head, rows)}"
 
 
 def question(reading: Reading, studies: list[Mapping[str, Any]], name: str) -> str:
@@ -104,11 +96,11 @@ def question(reading: Reading, studies: list[Mapping[str, Any]], name: str) -> s
     for panel in reading.panels:
         if panel.metric != main or panel.model not in own or panel.dataset not in names:
             continue
-        table = reading.table(panel)
+        scored = reading.table(panel)
         baseline = _means(reading, moved, panel)
         rows = []
-        for method in table.columns:
-            span = clustered(table[method], ids)
+        for method in scored.columns:
+            span = clustered(scored[method], ids)
             rows.append(
                 Bar(
                     method,
@@ -169,27 +161,23 @@ def _table(
     """Methods × variants: the score, its random regions, its scale-free form, the tie rate and blindness."""
     labels = [label for label in variants if reading.has(Panel(label, panel.dataset, panel.model))]
     means = {label: _means(reading, label, panel) for label in labels}
-    table = reading.table(panel)
+    scored = reading.table(panel)
     scores = reading.scores
     here = (scores["metric"] == panel.metric) & (scores["dataset"] == panel.dataset) & (scores["model"] == panel.model)
     ties = scores[here & (scores["note"] == "tie")]["method"].value_counts()
     rows = []
     own = _means(reading, panel.metric, panel)
     tied = reading.info.get("metrics", {}).get(panel.metric, {}).get("name") == "idr"  # the others know no ties
-    for method in sorted(table.columns, key=lambda one: (reading.is_control(one), -own[one])):
-        span = clustered(table[method], ids)
+    for method in sorted(scored.columns, key=lambda one: (reading.is_control(one), -own[one])):
+        span = clustered(scored[method], ids)
         tie = int(ties.get(method, 0)) / max(1, span.n)
-        cells = [f"{number(span.estimate)} [{number(span.low)}, {number(span.high)}]"]
-        cells += [number(means[label].get(method, math.nan)) for label in labels if label != panel.metric]
+        cells: list[Any] = [_within(span)]
+        cells += [means[label].get(method, math.nan) for label in labels if label != panel.metric]
         cells += [_percent(tie)] if tied else []
-        cells += [str(span.n), "blind" if reading.is_control(method) else ""]
-        rows.append(
-            f"<tr><td>{escape(method)}</td>" + "".join(f'<td class="num">{cell}</td>' for cell in cells) + "</tr>"
-        )
-    head = ["score", *(_variant(variants[label]) for label in labels if label != panel.metric)]
+        rows.append([method, *cells, str(span.n), "blind" if reading.is_control(method) else ""])
+    head = ["method", "score", *(_variant(variants[label]) for label in labels if label != panel.metric)]
     head += [*(["ties"] if tied else []), "pictures", ""]
-    heads = "".join(f'<th class="num">{escape(word)}</th>' for word in head)
-    return f"<table><thead><tr><th>method</th>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    return table(head, rows, control=reading.is_control)
 
 
 def _variant(fields: Mapping[str, Any]) -> str:
@@ -251,34 +239,30 @@ def _robustness(reading: Reading, studies: list[Mapping[str, Any]]) -> str:
                 rows += _beside(reading, panel, moved, study["notes"].get("clusters", {}))
     if not rows:
         return ""
-    heads = ("as above", "changed", "random region, changed")
-    columns = "".join(f'<th class="num">{head}</th>' for head in heads)
+    head = ("metric", "method", "as above", "changed", "random region, changed")
     return (
         "<h3>With objects of another size and place</h3><p>The same questions about smaller objects in other places: "
-        "what hangs on the size or the place of objects will move.</p>"
-        f"<table><thead><tr><th>metric</th><th>method</th>{columns}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+        f"what hangs on the size or the place of objects will move.</p>{table(head, rows, words=2)}"
     )
 
 
-def _beside(reading: Reading, panel: Panel, moved: str | None, ids: Mapping[str, list[int]]) -> list[str]:
+def _beside(reading: Reading, panel: Panel, moved: str | None, ids: Mapping[str, list[int]]) -> list[list[Any]]:
     usual = next(
         (p for p in reading.panels if p.metric == panel.metric and p.model == panel.model and p != panel), None
     )
     before = _means(reading, panel.metric, usual) if usual else {}
     baseline = _means(reading, moved, panel)
-    table, own = reading.table(panel), _means(reading, panel.metric, panel)
+    scored, own = reading.table(panel), _means(reading, panel.metric, panel)
     rows = []
-    for method in sorted(table.columns, key=lambda one: (reading.is_control(one), -own[one])):
-        span = clustered(table[method], ids)
-        cells = [
-            number(before.get(method, math.nan)),
-            f"{number(span.estimate)} [{number(span.low)}, {number(span.high)}]",
-            number(baseline.get(method, math.nan)),
-        ]
-        blind = " (blind)" if reading.is_control(method) else ""
-        told = "".join(f'<td class="num">{cell}</td>' for cell in cells)
-        rows.append(f"<tr><td>{escape(panel.metric)}</td><td>{escape(method)}{blind}</td>{told}</tr>")
+    for method in sorted(scored.columns, key=lambda one: (reading.is_control(one), -own[one])):
+        named = f"{method} (blind)" if reading.is_control(method) else method
+        changed = _within(clustered(scored[method], ids))
+        rows.append([panel.metric, named, before.get(method, math.nan), changed, baseline.get(method, math.nan)])
     return rows
+
+
+def _within(span: bootstrap.Interval) -> str:
+    return f"{number(span.estimate)} [{number(span.low)}, {number(span.high)}]"
 
 
 def _percent(share: float) -> str:

@@ -11,7 +11,8 @@ import numpy as np
 
 from heatproof.report.charts import Line, curves
 from heatproof.report.reading import Panel, Reading
-from heatproof.report.typeset import escape, listed, number
+from heatproof.report.sections.blocks import table
+from heatproof.report.typeset import MISSING, escape, listed, number
 from heatproof.stats.relative_importance import Correlation, pearson
 
 
@@ -44,25 +45,21 @@ def series(reading: Reading, studies: list[Mapping[str, Any]]) -> str:
     lines.append(Line("accuracy drop", ks, [drops[k] for k in ks], colour=None))
     rows = [_followed(method, scores, moved, drops) for method in scores]
     rows.sort(key=lambda row: (reading.is_control(row.method), _last_if_unknown(row.own.r)))
-    body = "".join(_row(reading, row) for row in rows)
-    accuracies = "".join(
-        f'<tr><td>{_k(spec)}</td><td class="num">{row["with_object"]:.3f}</td><td class="num">'
-        f'{row["without_object"]:.3f}</td><td class="num">{number(drops[_k(spec)])}</td></tr>'
+    accuracies = [
+        [str(_k(spec)), *(f"{row[part]:.3f}" for part in ("with_object", "without_object")), drops[_k(spec)]]
         for spec, row in sorted(told.items(), key=lambda item: _k(item[0]))
-    )
+    ]
     chart = curves(
         lines, title="Model contrast over k", x_label="scenes that carry the object", y_label="MCS; accuracy drop"
     )
-    heads = ("Pearson r with the drop", "95 % interval", "points", "r of a moved region", "range over k")
-    columns = "".join(f'<th class="num">{head}</th>' for head in heads)
+    head = ("method", "Pearson r with the drop", "95 % interval", "points", "r of a moved region", "range over k")
+    followed = table(head, [_row(reading, row) for row in rows], control=reading.is_control)
     return (
         "<h3>The k-series</h3><p>One object is in every training picture of k of the ten scenes. The more scenes carry "
         "it, the less it tells, and the less accuracy should drop where it is removed. A faithful map of the object "
         "should cool down likewise; the last model is the contrast, so its score is 0 by construction. "
         f"{len(ks)} points: most differences between correlations are within their intervals.</p>{chart}"
-        f"<table><thead><tr><th>method</th>{columns}</tr></thead><tbody>{body}</tbody></table>{_holes(scores, ks)}"
-        f'<table><thead><tr><th>k</th><th class="num">accuracy with the object</th><th class="num">without</th>'
-        f'<th class="num">drop</th></tr></thead><tbody>{accuracies}</tbody></table>'
+        f"{followed}{_holes(scores, ks)}{table(('k', 'accuracy with the object', 'without', 'drop'), accuracies)}"
     )
 
 
@@ -113,16 +110,8 @@ def _k(spec: str) -> int:
     return int(number_at_end[1]) if number_at_end else 0
 
 
-def _row(reading: Reading, row: Followed) -> str:
-    blind = " (blind)" if reading.is_control(row.method) else ""
-    own, moved = row.own, row.moved
-    between = "–" if math.isnan(own.low) else f"[{number(own.low)}, {number(own.high)}]"
-    cells = [
-        "does not vary" if math.isnan(own.r) else number(own.r),
-        between,
-        str(own.n),
-        "–" if math.isnan(moved.r) else number(moved.r),
-        number(row.span),
-    ]
-    told = "".join(f'<td class="num">{cell}</td>' for cell in cells)
-    return f"<tr><td>{escape(row.method)}{blind}</td>{told}</tr>"
+def _row(reading: Reading, row: Followed) -> list[Any]:
+    own = row.own
+    between = MISSING if math.isnan(own.low) else f"[{number(own.low)}, {number(own.high)}]"
+    varies = "does not vary" if math.isnan(own.r) else own.r
+    return [row.method, varies, between, str(own.n), row.moved.r, row.span]
