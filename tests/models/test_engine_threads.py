@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 
 import pytest
 import torch
 from networks import small_cnn
 
-from heatproof.models.engine import threads_for
+from heatproof.models.engine import side_by_side, threads, threads_for
 from heatproof.types import View
 
 
@@ -37,3 +38,39 @@ def test_threads_come_back_also_after_an_error(monkeypatch: pytest.MonkeyPatch) 
     error = KeyError("stop")
     assert not lent.__exit__(KeyError, error, None)
     assert torch.get_num_threads() == 2
+
+
+def test_parts_are_done_side_by_side_and_answered_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "_idle_cores", lambda: 3)
+    meeting = threading.Barrier(3, timeout=60)  # passed only if three are under way at once
+
+    def work(part: int) -> int:
+        meeting.wait()
+        return part * part
+
+    assert side_by_side(work, range(6)) == [0, 1, 4, 9, 16, 25]
+    assert side_by_side(work, []) == []
+
+
+def test_an_error_in_one_part_is_the_error_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "_idle_cores", lambda: 2)
+    with pytest.raises(ZeroDivisionError):
+        side_by_side(lambda part: 1 / part, [1, 0, 2])
+
+
+@pytest.mark.parametrize(("number", "environment", "idle"), [(1, None, True), (2, None, False), (1, "1", False)])
+def test_cores_idle_only_where_one_thread_was_lent(
+    number: int, environment: str | None, idle: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 4)
+    if environment is None:
+        monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    else:
+        monkeypatch.setenv("OMP_NUM_THREADS", environment)
+    before = torch.get_num_threads()
+    torch.set_num_threads(number)
+    try:
+        seen = set(side_by_side(lambda _: threading.get_ident(), range(8)))
+    finally:
+        torch.set_num_threads(before)
+    assert (threading.get_ident() not in seen) == idle

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from heatproof.audit.evaluation import Evaluation, Removal
 from heatproof.errors import BadInput, Missing
+from heatproof.models import engine
 from heatproof.models.torchvision_repair import import_torchvision
 from heatproof.registry import metric
 from heatproof.types import Attribution, Curve, Images, Scored
@@ -18,7 +19,7 @@ from heatproof.types import Attribution, Curve, Images, Scored
 Measure = Literal["psnr", "ssim", "ms_ssim", "fsim", "gmsd", "haarpsi", "vsi"]
 MEASURES: tuple[Measure, ...] = get_args(Measure)
 _SCALES = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333)  # the five weights of multi-scale SSIM
-_CHUNK = 64  # pictures at once: VSI enlarges them
+_CHUNK = 8  # pictures at once: VSI enlarges them, and blocks larger than this cost page faults
 
 
 def quality(measure: Measure, changed: Images, originals: Images) -> Tensor:
@@ -48,8 +49,8 @@ def quality(measure: Measure, changed: Images, originals: Images) -> Tensor:
     }
     if measure not in calls:
         raise BadInput(f"measure must be one of {', '.join(MEASURES)}, got {measure!r}")
-    pairs = zip(changed.clamp(0, 1).split(_CHUNK), originals.split(_CHUNK), strict=True)
-    parts = [calls[measure](x, y).reshape(-1) for x, y in pairs]
+    pairs = list(zip(changed.clamp(0, 1).split(_CHUNK), originals.split(_CHUNK), strict=True))
+    parts = engine.side_by_side(lambda pair: calls[measure](*pair).reshape(-1), pairs)
     return torch.cat(parts).double().cpu() if parts else torch.empty(0, dtype=torch.float64)
 
 

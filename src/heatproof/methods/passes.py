@@ -35,7 +35,7 @@ def slopes(
     logits: list[Tensor] = []
     for rows, count in engine.micro_batches(way, images):
         with torch.inference_mode(False), torch.enable_grad():
-            inputs = images[rows].detach().clone().to(model.device).requires_grad_()
+            inputs = images[rows].detach().to(model.device).requires_grad_()  # rows are copies
             answer = answered(model, inputs, way.run)
             asked = questions(answer, aims[rows].to(model.device))
             last = len(asked) - 1

@@ -7,7 +7,7 @@ both ends of every curve, the random baseline and whatever two methods agree on 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol, runtime_checkable
@@ -196,40 +196,36 @@ class Game:
         places = np.concatenate([np.arange(len(rows)) for rows in visible])
         whole = np.concatenate([rows.all(1) for rows in visible])  # nothing hidden: nothing to draw twice
         total = np.zeros((len(owners), len(_COLUMNS)))
+        paints = not isinstance(self.occlusion.imputer, Answerer)  # these change the network, the others leave it be
+        way = engine.settled(self.model, self.batch.images, "forward") if paints else None
+        # Whole micro-batches, so that none is padded before the last.
+        size = engine.at_once(self.batch.images, way.choice.size if way else 1)
         for draw in range(self.occlusion.draws if self.occlusion.random else 1):
             rows = np.arange(len(owners)) if draw == 0 else np.flatnonzero(~whole)
-            for part in self._chunks(rows):
-                total[part] += self._ask(visible, owners[part], places[part], draw)
+            for start in range(0, len(rows), size):
+                part = rows[start : start + size]
+                total[part] += self._ask(visible, owners[part], places[part], draw, way)
         if self.occlusion.random:
             total[~whole] /= self.occlusion.draws
         return total
 
-    def _chunks(self, rows: Index) -> Iterator[Index]:
-        """As many rows as memory allows, in whole micro-batches so that none is padded before the last."""
-        images = self.batch.images
-        paints = not isinstance(self.occlusion.imputer, Answerer)
-        size = engine.at_once(images, engine.batch_size(self.model, images, "forward") if paints else 1)
-        for start in range(0, len(rows), size):
-            yield rows[start : start + size]
-
-    def _ask(self, visible: Sequence[Bits], owners: Index, places: Index, draw: int) -> Floats:
+    def _ask(self, visible: Sequence[Bits], owners: Index, places: Index, draw: int, way: engine.Plan | None) -> Floats:
         """Occlude, impute, forward: the answers to one chunk."""
         imputer, images = self.occlusion.imputer, self.batch.images
+        for_batch = imputer.for_batch if isinstance(imputer, BatchImputer) else None
         logits, painted = [], []
         for image in np.unique(owners):  # rows are sorted by image
             rows = visible[image][places[owners == image]].take(self._labels[image], 1)  # 4× torch's index_select
             keep = torch.from_numpy(rows).to(images.device).view(-1, *images.shape[2:])
             shown = images[image].expand(len(rows), -1, -1, -1)  # a view: one picture, many masks
-            if isinstance(imputer, Answerer):
+            if way is None and isinstance(imputer, Answerer):
                 logits.append(imputer.answer(self.model, shown, keep))
             else:
-                painter = imputer
-                if isinstance(imputer, BatchImputer):
-                    painter = imputer.for_batch(self.batch.select([image] * len(rows)))
+                painter = for_batch(self.batch.select([image] * len(rows))) if for_batch else imputer
                 seeds = [self._seeds(draw)[image]] * len(rows) if self.occlusion.random else None
                 painted.append(impute(painter, shown, keep, seeds))
         if painted:
-            logits.append(engine.forward(self.model, painted[0] if len(painted) == 1 else torch.cat(painted)))
+            logits.append(engine.forward(self.model, painted[0] if len(painted) == 1 else torch.cat(painted), way))
         self._memory.evaluated += len(owners)
         targets = self.batch.targets.cpu()[torch.from_numpy(owners)]
         return _summary(torch.cat(logits).cpu().double(), targets, self.model.name)

@@ -1,14 +1,23 @@
-"""How many threads? On small pictures two threads mostly wait for each other: one was five times faster."""
+"""How many threads? On small pictures two threads mostly wait for each other: one was five times faster.
+
+What falls into independent parts may then use the other cores, a part each.
+"""
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import TypeVar
 
 import torch
 
 from heatproof.types import Model
+
+Part = TypeVar("Part")
+Answer = TypeVar("Answer")
 
 SMALL = 96  # pixels a side; networks for smaller pictures finish a layer before a second thread has woken up
 
@@ -24,3 +33,25 @@ def threads_for(models: Iterable[Model]) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def side_by_side(work: Callable[[Part], Answer], parts: Sequence[Part]) -> list[Answer]:
+    """`work` done on every part, one thread each where cores would idle; the answers come in the order of the parts.
+
+    Each thread has its own grad and inference mode, so `work` must set what it needs.
+    """
+    workers = min(len(parts), _idle_cores())
+    return list((_pool(workers, os.getpid()).map if workers > 1 else map)(work, parts))
+
+
+def _idle_cores() -> int:
+    alone = torch.get_num_threads() == 1 and "OMP_NUM_THREADS" not in os.environ
+    return os.cpu_count() or 1 if alone else 1
+
+
+@functools.cache
+def _pool(workers: int, process: int) -> ThreadPoolExecutor:
+    """Threads that stay: new ones for every step would each set up their libraries anew. A fork has none of them,
+    hence the number of the process.
+    """
+    return ThreadPoolExecutor(workers)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
-import os
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import sqrt
@@ -16,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from heatproof.errors import BadInput, BadModel
+from heatproof.models import engine
 from heatproof.occlusion.diffusion.schedule import alphas_cumprod
 from heatproof.types import Images
 
@@ -102,9 +100,7 @@ class Prior:
                 filled = torch.cat([rows, rows[-1:].expand(size - len(rows), -1, -1, -1)])
                 return self._answer(filled, t)[: len(rows)]
 
-        workers = min(len(some), _idle_cores()) if x.device.type == "cpu" else 1
-        side_by_side = _pool(workers, os.getpid()).map if workers > 1 else map
-        parts = list(side_by_side(answer, some))
+        parts = engine.side_by_side(answer, some) if x.device.type == "cpu" else [answer(rows) for rows in some]
         said = torch.cat(parts).to(x.dtype) if len(x) else torch.zeros_like(x)
         share = float(self.alphas_cumprod[t])
         if self.predicts == "velocity":
@@ -123,20 +119,6 @@ class Prior:
                 f"prior {self.name!r} must answer {tuple(x.shape)} with as many channels or twice as many, got {got}"
             )
         return answer[:, : x.shape[1]]
-
-
-@functools.cache
-def _pool(workers: int, process: int) -> ThreadPoolExecutor:
-    """Threads that stay: new ones for every step would each set up their libraries anew. A fork has none of them,
-    hence the number of the process.
-    """
-    return ThreadPoolExecutor(workers)
-
-
-def _idle_cores() -> int:
-    """How many micro-batches may run side by side: on small networks one thread each beats several for one."""
-    alone = torch.get_num_threads() == 1 and "OMP_NUM_THREADS" not in os.environ
-    return os.cpu_count() or 1 if alone else 1
 
 
 _fine: WeakKeyDictionary[Any, set[tuple[int, ...]]] = WeakKeyDictionary()
