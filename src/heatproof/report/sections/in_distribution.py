@@ -65,7 +65,8 @@ def _controls(reading: Reading) -> str | None:
             rows.append([method, area, *means, gap])
         rows.sort(key=lambda row: row[1], reverse=True)
         head = ["method", "FUD", "random order", "without guidance", "guidance alone", "FUD − random"]
-        pieces.append(f"<h4>{escape(panel.model)} on {breakable(panel.dataset)}</h4>{table(head, rows)}")
+        told = table(head, rows, control=reading.is_control)
+        pieces.append(f"<h4>{escape(panel.model)} on {breakable(panel.dataset)}</h4>{told}")
     said = (
         "Read the gain over the random order, not the area: a prior that fills in well leaves much "
         "confidence to any order. “Guidance alone” removes nothing; what it falls short of the clean "
