@@ -3,19 +3,20 @@
     python benchmarks/methods.py
     python benchmarks/methods.py --models efficientnet-lite0 --methods xrai,blur_ig,guided_ig --full
 
-A method's limit is its passes times the best time measured for such a pass in the same run; what is above the limit
-is the code around the passes. A pass is the best one for as many rows as the method can ask for at once: a walk whose
+A method's limit is its passes times the time measured for such a pass in the same run; what is above the limit is the
+code around the passes. A pass is the best one for as many rows as the method can ask for at once: a walk whose
 every step needs the one before has no more rows than images. Methods that must hear or change the network's own layers
 are held against passes of that network, all others against the best there is (batch norms folded, memory layout).
 Walks that may end early are held against the rows they really asked for. References run the same settings on the
 same images, and stand against the same limit.
 
 A machine's speed changes from second to second, so passes run before and after the method, each time about as long as
-it does, and the ratio is taken within such a round; of the rounds the one with the middle ratio is printed. Seconds are
-of the wall and of the processor: on a busy machine only the latter tells something. Least disturbed of all is `×self`:
-the method's processor time over what it spent inside its own passes, in the same run. Methods that would take longer
-than `--patience` seconds run with fewer steps, marked `*`; all but XRAI, Blur IG and Guided IG, whose work around the
-passes does not grow with them.
+it does, and the ratio is taken within such a round; of the rounds the one with the middle ratio is printed (`×limit`).
+`×best` is stricter than a machine of changing speed can be: the quickest run over the passes times the quickest pass of
+all. Seconds are of the wall and of the processor: on a busy machine only the latter tells something. Least disturbed is
+`×self`: the method's processor time over what it spent inside its own passes, in the same run. Methods that would take
+longer than `--patience` seconds run with fewer steps, marked `*`; all but XRAI, Blur IG and Guided IG, whose work
+around the passes does not grow with them.
 """
 
 from __future__ import annotations
@@ -76,22 +77,25 @@ LONGEST = 4.0  # seconds of passes are enough, however long a method takes
 
 
 class Seconds(NamedTuple):
-    """Of the wall, and of the processor."""
+    """Of the wall, of the processor, and the least by the wall."""
 
     wall: float
     cpu: float
+    least: float
 
     def __truediv__(self, parts: float) -> Seconds:
-        return Seconds(self.wall / parts, self.cpu / parts)
+        return Seconds(self.wall / parts, self.cpu / parts, self.least / parts)
 
 
 def timed(work: Callable[[], Any], moment: float = 0.0) -> Seconds:
     """The mean of as many runs as a moment holds, and at least one."""
-    wall, cpu, runs = time.perf_counter(), time.process_time(), 0
-    while not runs or time.perf_counter() - wall < moment:
+    wall, cpu, each = time.perf_counter(), time.process_time(), []
+    while not each or time.perf_counter() - wall < moment:
+        begin = time.perf_counter()
         work()
-        runs += 1
-    return Seconds(time.perf_counter() - wall, time.process_time() - cpu) / runs
+        each.append(time.perf_counter() - begin)
+    runs = len(each)
+    return Seconds((time.perf_counter() - wall) / runs, (time.process_time() - cpu) / runs, min(each))
 
 
 class Round(NamedTuple):
@@ -142,7 +146,7 @@ class Stage:
             found[kind] = timed(work, moment) / size
         pairs = min(cost.forward, cost.backward)
         limits = []
-        for clock in (0, 1):
+        for clock in range(len(Seconds._fields)):
             of = {kind: seconds[clock] for kind, seconds in found.items()}
             more = max(0.0, of.get("two", 0.0) - of.get("gradient", 0.0))
             alone = (cost.forward - pairs) * of.get("forward", 0.0) + (cost.backward - pairs) * more
@@ -223,11 +227,13 @@ def line(name: str, stage: Stage, options: argparse.Namespace) -> str:
     itself = name in NETWORK_ITSELF
     rounds: list[Round] = []
     before = stage.passes(cost, rows, itself)
+    least = before.least
     for _ in range(options.repeats):
         spent: list[float] = []
         run = timed(partial(_explain, stage, method, spent), MOMENT)
         after = stage.passes(cost, rows, itself, min(max(run.wall, MOMENT), LONGEST))
-        limit = Seconds((before.wall + after.wall) / 2, (before.cpu + after.cpu) / 2)
+        limit = Seconds(*((one + other) / 2 for one, other in zip(before, after, strict=True)))
+        least = min(least, before.least, after.least)
         rounds.append(Round(run / count, limit, float(np.mean(spent))))
         before = after
         if time.perf_counter() - begin > options.patience:
@@ -236,7 +242,8 @@ def line(name: str, stage: Stage, options: argparse.Namespace) -> str:
     text = (
         f"{label:22} {cost.forward:7.1f} {cost.backward:7.1f} {limit.wall:9.4f} {ours.wall:9.4f} {_ratios(ours, limit)}"
     )
-    text += f" {around:6.2f}" if limit.wall else f" {'-':>6}"
+    quickest = min(found.time.least for found in rounds)
+    text += f" {quickest / least:6.2f} {around:6.2f}" if limit.wall else f" {'-':>6} {'-':>6}"
     reference = REFERENCES.get(name)
     if reference is None or (mark and not reference.shortens):
         return text
@@ -280,7 +287,7 @@ def report(spec: str, options: argparse.Namespace) -> None:
             f"with backward {gradient.wall * 1e3:.2f} ms (processor {gradient.cpu * 1e3:.2f})"
         )
         head = f"{'method':22} {'forward':>7} {'backw.':>7} {'limit s':>9} {'time s':>9}"
-        head += f" {'×limit':>6} {'(cpu)':>6} {'×self':>6}"
+        head += f" {'×limit':>6} {'(cpu)':>6} {'×best':>6} {'×self':>6}"
         print(f"{head}   {'reference':16} {'time s':>9} {'×limit':>6} {'(cpu)':>6} {'gain':>6} {'(cpu)':>6}")
         for name in wanted:
             try:
