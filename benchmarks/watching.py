@@ -16,27 +16,19 @@ from heatproof.models.engine import passes as engine_passes
 from heatproof.types import Model
 
 
-class _Tap(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, counts: dict[str, int]) -> Tensor:
-        ctx.counts = counts
-        return x.clone()
-
-    @staticmethod
-    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
-        ctx.counts["backward"] += len(slope)
-        return slope, None
-
-
 @contextmanager
 def counting(network: nn.Module) -> Iterator[dict[str, int]]:
     """Rows through the network, each way, and of them those that were asked for (the rest fills up)."""
     counts = {"forward": 0, "backward": 0, "asked": 0, "portions": 0}
     portions = engine_passes._portions
 
-    def hear(module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:
+    def back(slope: Tensor) -> None:
+        counts["backward"] += len(slope)
+
+    def hear(module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
         counts["forward"] += len(output)
-        return _Tap.apply(output, counts) if output.requires_grad else output  # type: ignore[no-any-return]
+        if output.requires_grad:
+            output.register_hook(back)  # type: ignore[no-untyped-call]
 
     def watched(way: engine.Plan, images: Tensor) -> Iterator[tuple[int, int]]:
         for first, size in portions(way, images):

@@ -22,6 +22,7 @@ from heatproof.metrics.fud import Fud
 from heatproof.metrics.infidelity import Infidelity
 from heatproof.metrics.insertion_deletion import Deletion, Insertion
 from heatproof.metrics.sensitivity_n import SensitivityN
+from heatproof.models.engine import threads
 from heatproof.occlusion.game import Occlusion
 from heatproof.occlusion.imputers.constant import Constant
 from heatproof.occlusion.imputers.mean import Mean
@@ -80,6 +81,17 @@ def test_quality_is_best_for_the_same_picture_and_falls_as_more_is_blackened(mea
     sign = 1 if metric.higher_is_better else -1
     assert bool((sign * (best - told.values) > 0).all())
     assert bool((sign * (told.curve.y[:, 0] - told.curve.y[:, 1]) > 0).all())
+
+
+@pytest.mark.parametrize("cores", [1, 3])
+@pytest.mark.parametrize("measure", MEASURES)
+def test_quality_of_a_picture_does_not_depend_on_the_others(measure, cores, monkeypatch):
+    monkeypatch.setattr(threads, "_idle_cores", lambda: cores)
+    images = batch(19, size=64).images  # more than one block, the last not full
+    changed = images.roll(1, 0) * 0.3 + images * 0.7
+    alone = torch.cat([quality(measure, changed[[i]], images[[i]]) for i in range(19)])
+    assert alone.unique().numel() > 10
+    assert torch.allclose(quality(measure, changed, images), alone, rtol=1e-5, atol=1e-6)
 
 
 def test_small_pictures_have_multi_scale_ssim_too_and_tiny_ones_say_why_not():

@@ -87,6 +87,24 @@ def test_a_strategy_nobody_has_all_scores_under_is_left_out_and_named(measure: s
     assert "One occlusion strategy was asked" not in html
 
 
+@pytest.mark.parametrize("measure", ["mif", "lif", "r_oms"])
+def test_gains_are_shown_under_a_strategy_that_has_scores(measure: str):
+    run = invented()  # telea has the higher R-OMS, and now no scores of one kind
+    run.scores.loc[run.scores["metric"] == f"{measure}(telea)", ["status", "value"]] = ["failed", float("nan")]
+    html = pixel_flipping(Reading(run))
+    assert "mean on 25 superpixels, R-OMS 0.450, the highest of 2 strategies" in html
+    assert cells_of(html, "good&lt;b&gt;")[0] == "0.600"
+
+
+def test_setups_that_tell_nobody_apart_agree_on_nothing():
+    run = invented()
+    flat = run.scores["metric"].isin(["mif(mean)", "lif(mean)", "mif(telea)", "lif(telea)"])
+    run.scores.loc[flat, "value"] = 0.5
+    html = pixel_flipping(Reading(run))
+    assert "The mean Kendall τ of two setups is – under MIF, – under LIF and – under SRG. The most" in html
+    assert "SRG agrees with itself" not in html
+
+
 def test_the_gain_is_the_difference_of_the_scores_beside_it_when_some_are_missing():
     run = invented()
     where = (run.scores["image"] == "5") & (run.scores["method"] == "fair")

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -20,9 +21,11 @@ from heatproof.errors import BadInput
 from heatproof.report import report
 from heatproof.report.reading import Reading
 from heatproof.report.sections import SECTIONS
+from heatproof.report.sections.blocks import table
 from heatproof.report.sections.curves import mean_curve
 from heatproof.report.sections.disagreement import tau_matrix
 from heatproof.report.sections.verdict import against_controls, brief
+from heatproof.report.typeset import number
 from heatproof.results import Picture, Results
 
 SWITCHES = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
@@ -117,6 +120,23 @@ def test_a_click_sorts_the_scoreboard(browser: Browser, written: Path) -> None:
     column = board.locator("tbody tr td:nth-child(2)").all_inner_texts()
     values = [float(text.replace("−", "-")) for text in column]
     assert values == sorted(values, reverse=True)
+    visit.page.close()
+
+
+def test_a_click_sorts_numbers_as_they_are_typeset(browser: Browser, tmp_path: Path) -> None:
+    scores = {"a": -0.25, "b": 0.5, "c": -0.031, "d": 12300.0, "e": float("nan"), "f": 0.00031}
+    rows = [[name, value, f"{number(value)} [x]", f"[{number(value)}, 1]"] for name, value in scores.items()]
+    script = (files("heatproof.report") / "sort.js").read_text(encoding="utf-8")
+    page = tmp_path / "page.html"
+    board = table(("name", "v", "said", "within"), rows)
+    page.write_text(f"<!doctype html><meta charset=utf-8>{board}<script>{script}</script>", encoding="utf-8")
+    visit = Visit(browser, page)
+    for column in range(1, 4):
+        visit.page.locator("th button").nth(0).click()
+        visit.page.locator("th button").nth(column).click()
+        assert "".join(visit.page.locator("tbody th").all_inner_texts()) == "dbfcae"
+        visit.page.locator("th button").nth(column).click()
+        assert "".join(visit.page.locator("tbody th").all_inner_texts()) == "acfbde"
     visit.page.close()
 
 

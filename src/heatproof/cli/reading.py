@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -64,7 +65,8 @@ def consistency(
         return
     typer.echo(f"{found.n_setups} setups ({', '.join(found.setup_columns)}), {len(found.methods)} methods")
     for measure, rankings in found.rankings.items():
-        share = f"mean tau of two {rankings.agreement:.2f}, the most frequent in {rankings.reference_count}"
+        alike = "" if math.isnan(rankings.agreement) else f"mean tau of two {rankings.agreement:.2f}, "
+        share = f"{alike}the most frequent in {rankings.reference_count}"
         typer.echo(f"{measure:>4}: {rankings.distinct} rankings, {share}: {' > '.join(rankings.reference)}")
     typer.echo("variance over setups")
     for method, row in found.variance.items():

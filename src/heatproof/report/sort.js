@@ -6,9 +6,11 @@ for (const table of document.querySelectorAll("table.sortable")) {
     heads.forEach((other) => other.removeAttribute("aria-sort"));
     head.setAttribute("aria-sort", down ? "descending" : "ascending");
     const worth = (row) => row.cells[column].dataset.v ?? row.cells[column].textContent.trim();
+    // Numbers as they are typeset: a true minus, thin spaces, an interval's bracket.
+    const value = (text) => parseFloat(text.replaceAll("\u2212", "-").replaceAll(/[\u202f[]/g, ""));
     const compare = (a, b) => {
       const [x, y] = [worth(a), worth(b)];
-      const [p, q] = [parseFloat(x), parseFloat(y)];
+      const [p, q] = [value(x), value(y)];
       if (head.classList.contains("num")) {
         if (isNaN(p) || isNaN(q)) return isNaN(p) - isNaN(q);
         return down ? q - p : p - q;

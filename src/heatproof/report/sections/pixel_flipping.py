@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pandas as pd
@@ -50,7 +51,8 @@ def _gains(reading: Reading, strategies: list[Any], table: pd.DataFrame) -> str:
         here = table[(table["dataset"] == dataset) & (table["model"] == model)]
         if here.empty:
             continue
-        best = here.sort_values("r_oms", ascending=False).iloc[0]
+        known = here.dropna(subset=["mif", "lif", "r_oms"])  # a strategy nobody has scores under shows nothing
+        best = (known if len(known) else here).sort_values("r_oms", ascending=False).iloc[0]
         named = (best["imputer"], best["n_superpixels"])
         strategy = next(one for one in strategies if (one["imputer"], one["n_superpixels"]) == named)
         rows = here[(here["imputer"] == named[0]) & (here["n_superpixels"] == named[1])].set_index("method")
@@ -74,7 +76,7 @@ def _gains_table(reading: Reading, gains: pd.DataFrame, rows: pd.DataFrame, setu
         told.append([str(method), found.estimate, within, scope - mif, lif - scope, mif, lif])
     told.sort(key=lambda row: -row[1])
     head = ("method", "SRG ↑", "95 % interval", "MRG ↑", "LRG ↑", "MIF ↓", "LIF ↑")
-    caption = f"{where}, R-OMS {number(float(one['r_oms']))}" + (
+    caption = f"{where}, R-OMS {number(float(rows['r_oms'].max()))}" + (
         f", the highest of {counted(setups, 'strategy', 'strategies')}" if setups > 1 else ""
     )
     caption += f"; {counted(len(gains), 'picture')} that every method was scored on."
@@ -131,14 +133,15 @@ def _said(found: Consistency) -> str:
     lead = alike["srg"] - max(alike["mif"], alike["lif"])
     agreed = "about as much as" if abs(lead) <= NEGLIGIBLE else "more than" if lead > 0 else "less than"
     taus = listed([f"{number(alike[measure], 2)} under {NAMES[measure]}" for measure in MEASURES])
+    compared = "" if math.isnan(lead) else f": SRG agrees with itself {agreed} the better of the others"
     separation = ", ".join(
         f"{NAMES[measure]} {MISSING if value != value else number(value, 2)}"
         for measure, value in found.separation_vs_r_oms.items()
     )
     return (
         f"{found.n_setups} setups put {len(found.methods)} methods in {distinct['mif']} different orders under MIF, "
-        f"{distinct['lif']} under LIF and {distinct['srg']} under SRG. The mean Kendall τ of two setups is {taus}: SRG "
-        f"agrees with itself {agreed} the better of the others. The most frequent order under SRG "
+        f"{distinct['lif']} under LIF and {distinct['srg']} under SRG. The mean Kendall τ of two setups is {taus}"
+        f"{compared}. The most frequent order under SRG "
         f"({most.reference_count} of {found.n_setups}) is {escape(' > '.join(most.reference))}. Correlation of how "
         f"far methods are apart with R-OMS: {separation}.{_ties(found)}"
     )

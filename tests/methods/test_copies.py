@@ -1,0 +1,43 @@
+"""Methods that replace a network's operations give the same maps on whatever copy of it the engine runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from networks import batch, small_cnn, small_resnet
+from torch import Tensor
+
+from heatproof.methods.deep_lift import DeepLift
+from heatproof.methods.rectifiers import DeconvNet, GuidedBackprop
+from heatproof.models import engine
+from heatproof.models.engine.making import copied
+from heatproof.models.engine.running import eager
+from heatproof.types import Model
+
+METHODS = [GuidedBackprop(), DeconvNet(), DeepLift(), DeepLift("blur"), DeepLift("uniform", draws=2)]
+
+
+@pytest.mark.parametrize("layout", ["contiguous", "channels_last"])
+@pytest.mark.parametrize("make", [small_cnn, lambda: small_cnn(inplace=True), small_resnet])
+@pytest.mark.parametrize("method", METHODS, ids=str)
+def test_a_copy_is_explained_like_the_network(
+    method: Any, make: Callable[[], Model], layout: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, pictures = make(), batch(3)
+    wanted = method(model, pictures)
+    kind, network = copied(model.network)  # type: ignore[misc]
+    run, asked = eager(network, layout), []
+
+    def watched(rows: Tensor) -> Any:
+        asked.append(len(rows))
+        return run(rows)
+
+    # Micro-batches of two: the last of three pictures comes with a copy of itself.
+    monkeypatch.setattr(engine, "settled", lambda *_: engine.Plan("", engine.Choice(kind, layout, 2), watched))
+    got = method(model, pictures)
+    assert set(asked) <= {1, 2}  # one picture only where all share a baseline
+    assert asked.count(2) >= 2
+    assert torch.allclose(got, wanted, rtol=1e-3, atol=1e-5 * float(wanted.abs().max()))
