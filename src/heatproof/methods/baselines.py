@@ -9,11 +9,10 @@ import cv2
 import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor
 
 from heatproof import registry
 from heatproof.errors import BadInput, NotApplicable
-from heatproof.methods.paths import Points
+from heatproof.methods.paths import Painter, Stretch
 from heatproof.types import Batch, Dataset, Images, Model, keyed_seed
 
 Plain: TypeAlias = Literal["black", "mean", "blur", "uniform", "gaussian"]
@@ -33,55 +32,59 @@ def is_one_colour(baseline: Baseline) -> bool:
     return baseline in ("black", "mean")
 
 
-def origins(baseline: Baseline, model: Model, batch: Batch) -> Points:
-    """Where paths start: a function of (image indices, draws), random starts keyed by image and draw."""
+def origins(baseline: Baseline, model: Model, batch: Batch) -> Painter:
+    """Where paths start, one picture per draw; random starts are keyed by image and draw."""
     images = batch.images
     if baseline in ("black", "mean", "blur"):
         fixed = _fixed(cast(Plain, baseline), model, images)
-        return lambda image, draw: fixed[image]
+
+        def copied(stretch: Stretch, room: Images) -> None:
+            room.copy_(fixed[stretch.image])
+
+        return copied
     seeds = batch.seeds("baseline")
     if baseline in ("uniform", "gaussian"):
         centre, spread = _mean_colour(model, images[:1]), images.new_tensor(model.std).view(1, -1, 1, 1)
 
-        def noise(image: Tensor, draw: Tensor) -> Images:
-            values = noise_from(images.shape[1:], _generators(seeds, image, draw), baseline == "uniform").to(images)
-            return values if baseline == "uniform" else values.mul_(spread).add_(centre).clamp_(0, 1)
+        def noise(stretch: Stretch, room: Images) -> None:
+            draw_noise(room, _generators(seeds, stretch), baseline == "uniform")
+            if baseline == "gaussian":
+                room.mul_(spread).add_(centre).clamp_(0, 1)
 
         return noise
     crowd, names = background(baseline, images)
 
-    def picked(image: Tensor, draw: Tensor) -> Images:
-        rows = zip(image.tolist(), _generators(seeds, image, draw), strict=True)
-        return crowd[[_other(batch.ids[i], names, generator) for i, generator in rows]]
+    def picked(stretch: Stretch, room: Images) -> None:
+        others = [place for place, name in enumerate(names) if name != batch.ids[stretch.image]]
+        if not others:  # its path would have no length
+            raise NotApplicable(
+                f"the background data set holds no image other than {batch.ids[stretch.image]!r}: give a larger one"
+            )
+        for row, generator in zip(room, _generators(seeds, stretch), strict=True):
+            row.copy_(crowd[others[int(torch.randint(len(others), (1,), generator=generator))]])
 
     return picked
 
 
-def noise_from(shape: Sequence[int], generators: Sequence[torch.Generator], uniform: bool = False) -> Tensor:
-    """A picture of noise from each generator, normal or uniform in [0, 1): (rows, C, H, W), on the CPU."""
-    rows = torch.empty(len(generators), *shape)
-    for row, generator in zip(rows, generators, strict=True):  # where they are to lie: one copy less
+def draw_noise(room: Images, generators: Sequence[torch.Generator], uniform: bool = False) -> None:
+    """Fill each picture with noise from its own generator, normal or uniform in [0, 1); the same on every device."""
+    drawn = room if room.device.type == "cpu" and room.dtype == torch.float32 else torch.empty(room.shape)
+    for row, generator in zip(drawn, generators, strict=True):
         row.uniform_(generator=generator) if uniform else row.normal_(generator=generator)
-    return rows
+    if drawn is not room:
+        room.copy_(drawn)
 
 
 def start(baseline: Baseline, model: Model, batch: Batch, draw: int = 0) -> Images:
     """The picture each image's path starts from."""
-    rows = torch.arange(len(batch), device=batch.images.device)
-    return origins(baseline, model, batch)(rows, torch.full_like(rows, draw))
+    paint, pictures = origins(baseline, model, batch), torch.empty_like(batch.images)
+    for image in range(len(batch)):
+        paint(Stretch(image, range(draw, draw + 1), slice(image, image + 1)), pictures[image : image + 1])
+    return pictures
 
 
-def _generators(seeds: Sequence[int], image: Tensor, draw: Tensor) -> list[torch.Generator]:
-    keys = zip(image.tolist(), draw.tolist(), strict=True)
-    return [torch.Generator().manual_seed(keyed_seed(seeds[i], k)) for i, k in keys]
-
-
-def _other(identity: str, names: tuple[str, ...], generator: torch.Generator) -> int:
-    # An image must not be its own background: its path would have no length.
-    others = [i for i, name in enumerate(names) if name != identity]
-    if not others:
-        raise NotApplicable(f"the background data set holds no image other than {identity!r}: give a larger one")
-    return others[int(torch.randint(len(others), (1,), generator=generator))]
+def _generators(seeds: Sequence[int], stretch: Stretch) -> list[torch.Generator]:
+    return [torch.Generator().manual_seed(keyed_seed(seeds[stretch.image], draw)) for draw in stretch.points]
 
 
 def _fixed(baseline: Plain, model: Model, images: Images) -> Images:

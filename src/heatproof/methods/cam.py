@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import weakref
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from heatproof.errors import NotApplicable
+from heatproof.methods.paths import Stretch
 from heatproof.methods.pooling import Pooling, keeps_sign, pool
 from heatproof.methods.rectifiers import GuidedBackprop
 from heatproof.methods.taps import Tap, tap
 from heatproof.methods.transformers import token_layer, token_pictures, upsample
-from heatproof.models import engine
+from heatproof.methods.views import values_of_views
 from heatproof.models.cam_layer import find_cam_layer
 from heatproof.registry import method
-from heatproof.types import Batch, Cost, Maps, Model, Readout, read
+from heatproof.types import Batch, Cost, Images, Maps, Model, Readout, read
 
 _layers: weakref.WeakKeyDictionary[nn.Module, dict[tuple[int, ...], str]] = weakref.WeakKeyDictionary()
 
@@ -168,21 +170,17 @@ class ScoreCam:
         return upsample(weigh(activations, weights, relu=True), batch.images)
 
     def _scores(self, model: Model, batch: Batch, activations: Tensor) -> Tensor:
-        count = activations.shape[1]
-        mean = batch.images.new_tensor(model.mean).view(1, -1, 1, 1)
+        mean = batch.images.new_tensor(model.mean).view(-1, 1, 1)
         content = batch.images - mean
-        way = engine.settled(model, batch.images, "forward")
-        scores = []
-        for rows in torch.arange(len(batch) * count, device=batch.images.device).split(
-            engine.at_once(batch.images, way.choice.size)
-        ):
-            image, channel = rows // count, rows % count
-            veil = upsample(activations[image, channel], batch.images)
+
+        def paint(stretch: Stretch, room: Images) -> None:
+            image, channels, _ = stretch
+            veil = upsample(activations[image, channels.start : channels.stop], room)
             low, high = (edge.view(-1, 1, 1) for edge in veil.flatten(1).aminmax(dim=1))
-            veil = (veil - low).div_((high - low).clamp(min=1e-8))[:, None]
-            shown = content.index_select(0, image).mul_(veil).add_(mean)
-            scores.append(read(engine.forward(model, shown, way), batch.targets[image], self.readout))
-        return torch.cat(scores).view(len(batch), count)
+            veil = veil.sub_(low).div_((high - low).clamp_(min=1e-8))
+            torch.mul(content[image], veil[:, None], out=room).add_(mean)
+
+        return values_of_views(model, batch, paint, activations.shape[1], partial(read, readout=self.readout))
 
     def cost(self) -> Cost:
         return Cost(1 + (self.limit or 512), 1)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from heatproof.methods.baselines import Baseline, noise_from, origins
-from heatproof.methods.paths import check_count, sum_contributions
+from heatproof.methods.baselines import Baseline, draw_noise, origins
+from heatproof.methods.paths import Stretch, check_count, sum_contributions
 from heatproof.methods.pooling import Pooling, keeps_sign, pool
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Images, Maps, Model, Readout, keyed_seed
@@ -21,30 +21,32 @@ class Dice:
         self.seeds, self.shape = batch.seeds("expected"), batch.images.shape[1:]
         self.draws, self.stratified, self.noise = draws, stratified, noise
 
-    def __call__(self, image: Tensor, draw: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Places (rows,) on the way, and noise (rows, C, H, W) if there is any."""
-        keys = zip(image.tolist(), draw.tolist(), strict=True)
-        generators = [torch.Generator().manual_seed(keyed_seed(self.seeds[i], k)) for i, k in keys]
+    def __call__(self, stretch: Stretch, room: Images) -> Tensor:
+        """Places (points, 1, 1, 1) on the way; noise is left in the room, if there is any."""
+        keys = [keyed_seed(self.seeds[stretch.image], draw) for draw in stretch.points]
+        generators = [torch.Generator().manual_seed(key) for key in keys]
         places = torch.stack([torch.rand((), generator=generator) for generator in generators])
         if self.stratified:
-            places = (draw.cpu() + places) / self.draws
-        return places, noise_from(self.shape, generators) if self.noise else None
+            places = (torch.tensor(stretch.points) + places) / self.draws
+        if self.noise:
+            draw_noise(room, generators)
+        return places.to(room).view(-1, 1, 1, 1)
 
 
 def expected(model: Model, batch: Batch, background: Baseline, dice: Dice, readout: Readout) -> Tensor:
     """E (x - x') · gradient(x' + a (x - x')) over backgrounds x' and places a, per channel."""
     begin = origins(background, model, batch)
 
-    def points(image: Tensor, draw: Tensor) -> tuple[Images, Images]:
-        places, noise = dice(image, draw)
-        finish = batch.images[image]
-        if noise is not None:
-            finish.add_(noise.to(finish), alpha=dice.noise)
-        origin = begin(image, draw)
-        way = finish.sub_(origin)
-        return torch.addcmul(origin, places.to(way).view(-1, 1, 1, 1), way), way
+    def paint(stretch: Stretch, room: Images, way: Images) -> None:
+        places, image = dice(stretch, way), batch.images[stretch.image]
+        begin(stretch, room)
+        if dice.noise:
+            way.mul_(dice.noise).add_(image).sub_(room)
+        else:
+            torch.sub(image, room, out=way)
+        room.addcmul_(places, way)
 
-    return sum_contributions(model, batch, points, dice.draws, readout) / dice.draws
+    return sum_contributions(model, batch, paint, dice.draws, readout) / dice.draws
 
 
 @method

@@ -35,25 +35,26 @@ def advance(
     features with the least reaction walk on, none further than `max_dist` from the straight line.
     """
     low, high = max(goal - max_dist, 0.0), min(goal + max_dist, 1.0)
-    position = position.clamp(min=low)
-    total = weights.sum(1)
+    position, steepness = position.clamp(min=low), steepness.clone()
+    # Three more tables, written again and again: fresh ones would take as long as the arithmetic.
+    total, work = weights.sum(1), weights * position
     slack = max(1e-9, 8 * torch.finfo(position.dtype).eps) * total.clamp(min=1.0)
-    gap = goal * total - (weights * position).sum(1)
+    gap = goal * total - work.sum(1)
     room = torch.rsub(position, high).mul_(weights)
     taken = torch.le(room, 0, out=torch.empty_like(position))  # by ones and zeros: features that cannot move further
     top = torch.tensor(high, dtype=position.dtype, device=position.device)
     count = int(fraction * (weights.shape[1] - 1)) + 1
+    largest, below = torch.finfo(steepness.dtype).max, _below(steepness)
     for _ in range(int(1 / fraction) + 2):  # ties only make the portions larger, so this many are enough
         if bool((gap <= slack).all()):
             break
-        # The largest number there is: they come last.
-        steepness = torch.maximum(steepness, taken.to(steepness.dtype).mul_(torch.finfo(steepness.dtype).max))
-        bound = kth_smallest(steepness, count).clamp(max=_below(steepness))[:, None]
+        torch.maximum(steepness, taken.mul_(largest), out=steepness)  # they come last
+        bound = kth_smallest(steepness, count).clamp(max=below)[:, None]
         # Numbers, not booleans: many times faster than with `where`.
-        taken = torch.le(steepness, bound, out=torch.empty_like(position))
-        reach = (room * taken).sum(1)
+        torch.le(steepness, bound, out=taken)
+        reach = torch.mul(room, taken, out=work).sum(1)
         share = torch.where(reach > 0, gap / reach, 1.0).clamp(0, 1) * (gap > slack)
-        position = torch.lerp(position, top, taken * share[:, None])
+        position.lerp_(top, torch.mul(taken, share[:, None], out=work))
         gap = gap - share * reach
     return position
 
@@ -88,19 +89,19 @@ class GuidedIG:
 
     def channels(self, model: Model, batch: Batch, /) -> Tensor:
         origin = start(self.baseline, model, batch)
-        way = (batch.images - origin).flatten(1)
-        weights = way.abs()
-        position = torch.zeros_like(way)
-        total = torch.zeros_like(way)
+        way = batch.images - origin
+        weights = way.abs().flatten(1)
+        position = torch.zeros_like(weights)
+        here, total = origin, torch.zeros_like(origin)
         passes = engine.settled(model, origin, "gradient")
         for step in range(self.steps):
-            here = torch.addcmul(origin, position.view_as(origin), way.view_as(origin))
-            slope = self._slope(model, here, batch.targets, passes).flatten(1)
+            slope = self._slope(model, here, batch.targets, passes)
             goal = (step + 1) / self.steps
-            moved = advance(position, weights, slope.abs(), goal, self.fraction, self.max_dist)
-            total += position.neg_().add_(moved).mul_(way).mul_(slope)
-            position = moved
-        return total.view_as(origin)
+            position = advance(position, weights, slope.abs().flatten(1), goal, self.fraction, self.max_dist)
+            there = torch.addcmul(origin, position.view_as(way), way)
+            total.addcmul_(there - here, slope)
+            here = there
+        return total
 
     def _slope(self, model: Model, images: Images, targets: Tensor, passes: engine.Plan) -> Tensor:
         if self.variant == "lmb":

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from heatproof.methods.baselines import Baseline, is_random, start
 from heatproof.methods.gradients import InputSpace, offset
-from heatproof.methods.paths import check_count, sum_gradients
+from heatproof.methods.paths import Stretch, check_count, sum_gradients
 from heatproof.methods.pooling import Pooling, keeps_sign, pool
 from heatproof.methods.smoothed import Mode, Smoothed
 from heatproof.models import engine
@@ -27,13 +27,14 @@ def gauss_legendre(steps: int) -> tuple[Tensor, Tensor]:
 def integrate(model: Model, batch: Batch, origin: Images, steps: int, readout: Readout) -> Tensor:
     """(x - x0) · ∫ gradient(x0 + a (x - x0)) da, per channel."""
     nodes, weights = gauss_legendre(steps)
-    nodes = nodes.to(batch.images)
+    nodes = nodes.to(batch.images).view(-1, 1, 1, 1)
     way = batch.images - origin
 
-    def points(image: Tensor, point: Tensor) -> Images:
-        return torch.addcmul(origin[image], nodes[point][:, None, None, None], way[image])
+    def paint(stretch: Stretch, room: Images) -> None:
+        image, points, _ = stretch
+        torch.addcmul(origin[image], nodes[points.start : points.stop], way[image], out=room)
 
-    return way * sum_gradients(model, batch, points, weights, readout)
+    return way * sum_gradients(model, batch, paint, weights, readout)
 
 
 @method

@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from heatproof.models import engine
+from heatproof.methods.paths import Stretch
+from heatproof.methods.views import values_of_views
+from heatproof.occlusion.game import impute
 from heatproof.occlusion.imputers.constant import Constant
 from heatproof.occlusion.segmenters.quickshift import Quickshift
 from heatproof.occlusion.segments import segments_of
 from heatproof.registry import method
-from heatproof.types import Batch, Cost, Imputer, Maps, Model, Segmenter, Segments, read
+from heatproof.types import Batch, Cost, Images, Imputer, Logits, Maps, Model, Segmenter, Segments, read
 
 
 def proximity(coalitions: Tensor, kernel_width: float) -> Tensor:
@@ -78,23 +80,19 @@ class LIME:
         return coalitions
 
     def _values(self, model: Model, batch: Batch, segments: Segments, coalitions: list[Tensor]) -> Tensor:
-        """(B, samples) the target's probability, in chunks of whole micro-batches."""
-        images = batch.images
-        which = torch.arange(len(batch)).repeat_interleave(self.samples)
-        visible = [c.to(images.device) for c in coalitions]
+        """(B, samples) the target's probability, on the CPU."""
         seeds = batch.seeds("lime")
-        parts = []
-        way = engine.settled(model, images, "forward")
-        for rows in torch.arange(len(which)).split(engine.at_once(images, way.choice.size)):
-            owner = which[rows]
-            keep = [
-                visible[i][rows[owner == i] % self.samples][:, segments[i]] for i in owner.unique_consecutive().tolist()
-            ]
-            index = owner.to(images.device)
-            shown = self.imputer(images[index], torch.cat(keep), seeds=[seeds[i] for i in owner.tolist()])
-            logits = engine.forward(model, shown, way).double() / self.temperature
-            parts.append(read(logits, batch.targets[index], "probability").cpu())
-        return torch.cat(parts).view(len(batch), self.samples)
+
+        def paint(stretch: Stretch, room: Images) -> None:
+            image, samples, _ = stretch
+            visible = coalitions[image][samples.start : samples.stop].to(room.device)
+            shown = batch.images[image].expand_as(room)
+            impute(self.imputer, shown, visible[:, segments[image]], [seeds[image]] * len(samples), room)
+
+        def reading(logits: Logits, targets: Tensor) -> Tensor:
+            return read(logits.double() / self.temperature, targets, "probability").cpu()
+
+        return values_of_views(model, batch, paint, self.samples, reading)
 
     def _kept(self, weights: Tensor) -> Tensor:
         """The weights themselves, or 1 for the `top` largest positive ones."""

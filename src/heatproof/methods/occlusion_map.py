@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import torch
 from torch import Tensor
 
 from heatproof.errors import BadInput
-from heatproof.models import engine
+from heatproof.methods.paths import Stretch
+from heatproof.methods.views import values_of_views
+from heatproof.occlusion.game import impute
 from heatproof.occlusion.imputers.mean import Mean
 from heatproof.registry import method
-from heatproof.types import Batch, Cost, Imputer, Maps, Model, Readout, read
+from heatproof.types import Batch, Cost, Images, Imputer, Keep, Maps, Model, Readout, read
 
 
 def windows(side: int, share: float, positions: int) -> Tensor:
@@ -61,17 +64,13 @@ class SlidingOcclusion:
         covered = down.to(images).sum(0)[:, None] * across.to(images).sum(0)
         return down.to(images).T @ losses @ across.to(images) / covered
 
-    def _values(self, model: Model, batch: Batch, keep: Tensor) -> Tensor:
-        """(B, views): the answer to every view of every image, in chunks of whole micro-batches."""
-        images, views = batch.images, len(keep)
+    def _values(self, model: Model, batch: Batch, keep: Keep) -> Tensor:
+        """(B, views): the answer to every view of every image."""
         seeds = batch.seeds("occlusion")
-        parts = []
-        way = engine.settled(model, images, "forward")
-        for rows in torch.arange(len(batch) * views, device=images.device).split(
-            engine.at_once(images, way.choice.size)
-        ):
-            owner = rows // views
-            luck = [seeds[i] for i in owner.tolist()]
-            shown = self.imputer(images.index_select(0, owner), keep[rows % views], seeds=luck)
-            parts.append(read(engine.forward(model, shown, way), batch.targets[owner], self.readout))
-        return torch.cat(parts).view(len(batch), views)
+
+        def paint(stretch: Stretch, room: Images) -> None:
+            image, views, _ = stretch
+            shown = batch.images[image].expand_as(room)
+            impute(self.imputer, shown, keep[views.start : views.stop], [seeds[image]] * len(views), room)
+
+        return values_of_views(model, batch, paint, len(keep), partial(read, readout=self.readout))

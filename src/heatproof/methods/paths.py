@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -11,9 +12,18 @@ from heatproof.errors import BadInput
 from heatproof.models import engine
 from heatproof.types import Batch, Images, Model, Readout
 
-# (image indices, point indices) -> that many pictures; both are (rows,) int64 on the images' device.
-Points = Callable[[Tensor, Tensor], Images]
-Paths = Callable[[Tensor, Tensor], tuple[Images, Images]]  # the pictures, and the step each stands for
+
+class Stretch(NamedTuple):
+    """Neighbouring points of one image, and the rows they take in a micro-batch."""
+
+    image: int
+    points: range
+    rows: slice
+
+
+# Writes the pictures at these points into the room for them, (points, C, H, W): made where they are needed, once.
+Painter = Callable[[Stretch, Images], None]
+PathPainter = Callable[[Stretch, Images, Images], None]  # and into the second room the step that each stands for
 
 
 def check_count(name: str, count: int) -> None:
@@ -22,31 +32,55 @@ def check_count(name: str, count: int) -> None:
         raise BadInput(f"{name} must be at least 1, got {count}")
 
 
-def sum_gradients(model: Model, batch: Batch, points: Points, weights: Tensor, readout: Readout = "logit") -> Tensor:
+def stretches(images: int, points: int, size: int) -> Iterator[list[Stretch]]:
+    """All points of all images in turn, micro-batch by micro-batch."""
+    for begin in range(0, images * points, size):
+        part, end = [], min(begin + size, images * points)
+        for image in range(begin // points, (end - 1) // points + 1):
+            first = image * points  # counted as all points are
+            low, high = max(begin, first), min(end, first + points)
+            part.append(Stretch(image, range(low - first, high - first), slice(low - begin, high - begin)))
+        yield part
+
+
+def sum_gradients(model: Model, batch: Batch, paint: Painter, weights: Tensor, readout: Readout = "logit") -> Tensor:
     """Σ_k weights[k] · gradient at point k, per image: (B, C, H, W).
 
     Only one micro-batch of points exists at a time, however many there are; and an image's sum is added up in
-    the order of its points, so neither batch mates nor chunking reach the result. `weights` is (points,) or
-    (B, points).
+    the order of its points, so neither batch mates nor chunking reach the result.
     """
-    count = weights.shape[-1]
-    table = weights.to(batch.images).expand(len(batch), count)
-    total = torch.zeros_like(batch.images)
-    way = engine.settled(model, batch.images, "gradient")
-    for rows in torch.arange(len(batch) * count, device=batch.images.device).split(way.choice.size):
-        image, point = rows // count, rows % count
-        slopes, _ = engine.gradient(model, points(image, point), batch.targets[image], readout, way)
-        total.index_add_(0, image, slopes.mul_(table[image, point][:, None, None, None]))
+    total, factors = torch.zeros_like(batch.images), weights.tolist()
+    for part, slopes in _slopes(model, batch, paint, len(factors), readout):
+        for image, points, rows in part:
+            for point, slope in zip(points, slopes[rows], strict=True):
+                total[image].add_(slope, alpha=factors[point])
     return total
 
 
-def sum_contributions(model: Model, batch: Batch, points: Paths, count: int, readout: Readout = "logit") -> Tensor:
+def sum_contributions(model: Model, batch: Batch, paint: PathPainter, count: int, readout: Readout = "logit") -> Tensor:
     """Σ_k steps_k · gradient at point k, per image, where every point has a direction of its own."""
     total = torch.zeros_like(batch.images)
-    way = engine.settled(model, batch.images, "gradient")
-    for rows in torch.arange(len(batch) * count, device=batch.images.device).split(way.choice.size):
-        image, point = rows // count, rows % count
-        shown, steps = points(image, point)
-        slopes, _ = engine.gradient(model, shown, batch.targets[image], readout, way)
-        total.index_add_(0, image, slopes.mul_(steps))
+    steps = batch.images.new_empty(engine.batch_size(model, batch.images, "gradient"), *batch.images.shape[1:])
+
+    def paint_both(stretch: Stretch, room: Images) -> None:
+        paint(stretch, room, steps[stretch.rows])
+
+    for part, slopes in _slopes(model, batch, paint_both, count, readout):
+        for image, _, rows in part:
+            for slope, step in zip(slopes[rows], steps[rows], strict=True):
+                total[image].addcmul_(slope, step)
     return total
+
+
+def _slopes(
+    model: Model, batch: Batch, paint: Painter, count: int, readout: Readout
+) -> Iterator[tuple[list[Stretch], Tensor]]:
+    """The gradients at all points, micro-batch by micro-batch."""
+    way = engine.settled(model, batch.images, "gradient")
+    room = batch.images.new_empty(min(way.choice.size, len(batch) * count), *batch.images.shape[1:])
+    for part in stretches(len(batch), count, way.choice.size):
+        shown = room[: part[-1].rows.stop]
+        for stretch in part:
+            paint(stretch, shown[stretch.rows])
+        targets = torch.cat([batch.targets[image].expand(len(points)) for image, points, _ in part])
+        yield part, engine.gradient(model, shown, targets, readout, way)[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -16,6 +17,7 @@ from heatproof.registry import method
 from heatproof.types import Batch, Cost, Maps, Model, Readout, read
 
 
+@functools.lru_cache(8)
 def stretched(cells: int, side: int) -> Tensor:
     """Bilinear interpolation of `cells` values to one cell more than a side's worth of places: (places,
     cells).
@@ -79,12 +81,15 @@ class RISE:
         background = start(self.baseline, model, batch)
         way = images - background
         passes = engine.settled(model, images, "forward")
+        together = min(engine.at_once(images, passes.choice.size), self.masks)
+        room = images.new_empty(together, *images.shape[1:])  # the same memory for every block
         maps = torch.zeros_like(images[:, 0])
         for number, generator in enumerate(batch.generators("rise")):
             masks = Masks.draw(self.masks, self.cells, self.share, size, generator)
-            for rows in torch.arange(self.masks).split(engine.at_once(images, passes.choice.size)):
+            for rows in torch.arange(self.masks).split(together):
                 visible = visibility(size, Masks(*(part[rows] for part in masks))).to(images)
-                shown = torch.addcmul(background[number], way[number], visible[:, None])
+                shown = room[: len(rows)]
+                torch.addcmul(background[number], way[number], visible[:, None], out=shown)
                 target = batch.targets[number].expand(len(rows))
                 values = read(engine.forward(model, shown, passes), target, self.readout)
                 maps[number] += torch.tensordot(values.to(visible.dtype), visible, 1)

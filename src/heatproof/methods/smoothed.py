@@ -9,7 +9,7 @@ from typing import Literal, Protocol, cast, runtime_checkable
 import torch
 from torch import Tensor
 
-from heatproof.methods.baselines import noise_from
+from heatproof.methods.baselines import draw_noise
 from heatproof.methods.gradients import Saliency
 from heatproof.methods.paths import check_count
 from heatproof.methods.pooling import Pooling, keeps_sign, pool
@@ -65,13 +65,13 @@ def noise_scale(model: Model, images: Images, amount: float, unit: Unit) -> Tens
 def noisy_copies(batch: Batch, scale: Tensor, draws: int, clamp: bool, rows: int) -> Iterator[tuple[list[int], Noisy]]:
     """Every image `draws` times with noise keyed by image, `rows` copies at a time, and whose they are."""
     generators = batch.generators("smoothgrad")
-    shape = batch.images.shape[1:]
     scale = scale.expand(len(batch), -1, -1, -1)
     for pairs in torch.arange(len(batch) * draws).split(rows):
         owners = (pairs // draws).tolist()
         chosen = batch.select(owners)
-        noise = noise_from(shape, [generators[i] for i in owners]).to(batch.images)
-        images = noise.mul_(scale[owners]).add_(chosen.images)
+        images = torch.empty_like(chosen.images)
+        draw_noise(images, [generators[i] for i in owners])
+        torch.addcmul(chosen.images, images, scale[owners], out=images)
         values = {spec.name: getattr(chosen, spec.name) for spec in fields(Batch)}
         values["images"] = images.clamp(0, 1) if clamp else images
         yield owners, Noisy(**values, draws=tuple((pairs % draws).tolist()))

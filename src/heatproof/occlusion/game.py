@@ -90,11 +90,16 @@ class Occlusion:
         return bool(getattr(self.imputer, "random", False))
 
 
-def impute(imputer: Imputer, images: Images, keep: Keep, seeds: Sequence[int] | None = None) -> Images:
-    """The images with what is not kept replaced; kept pixels are bit-identical whatever the imputer does."""
+def impute(
+    imputer: Imputer, images: Images, keep: Keep, seeds: Sequence[int] | None = None, room: Images | None = None
+) -> Images:
+    """The images with what is not kept replaced; kept pixels are bit-identical whatever the imputer does.
+
+    They are written into the `room`, if there is one: memory that was used before costs no page faults.
+    """
     if isinstance(imputer, Filling):
-        return repainted(images, keep, imputer.filling(images, keep, seeds=seeds))
-    return images.where(keep[:, None], imputer(images, keep, seeds=seeds))
+        return repainted(images, keep, imputer.filling(images, keep, seeds=seeds), room)
+    return torch.where(keep[:, None], images, imputer(images, keep, seeds=seeds), out=room)
 
 
 class _Memory:
@@ -200,20 +205,29 @@ class Game:
         way = engine.settled(self.model, self.batch.images, "forward") if paints else None
         # Whole micro-batches, so that none is padded before the last.
         size = engine.at_once(self.batch.images, way.choice.size if way else 1)
+        room = self.batch.images.new_empty(min(size, len(owners)) if way else 0, *self.batch.images.shape[1:])
         for draw in range(self.occlusion.draws if self.occlusion.random else 1):
             rows = np.arange(len(owners)) if draw == 0 else np.flatnonzero(~whole)
             for start in range(0, len(rows), size):
                 part = rows[start : start + size]
-                total[part] += self._ask(visible, owners[part], places[part], draw, way)
+                total[part] += self._ask(visible, owners[part], places[part], draw, way, room[: len(part)])
         if self.occlusion.random:
             total[~whole] /= self.occlusion.draws
         return total
 
-    def _ask(self, visible: Sequence[Bits], owners: Index, places: Index, draw: int, way: engine.Plan | None) -> Floats:
+    def _ask(
+        self,
+        visible: Sequence[Bits],
+        owners: Index,
+        places: Index,
+        draw: int,
+        way: engine.Plan | None,
+        room: Images,
+    ) -> Floats:
         """Occlude, impute, forward: the answers to one chunk."""
         imputer, images = self.occlusion.imputer, self.batch.images
         for_batch = imputer.for_batch if isinstance(imputer, BatchImputer) else None
-        logits, painted = [], []
+        logits, start = [], 0
         for image in np.unique(owners):  # rows are sorted by image
             rows = visible[image][places[owners == image]].take(self._labels[image], 1)  # 4× torch's index_select
             keep = torch.from_numpy(rows).to(images.device).view(-1, *images.shape[2:])
@@ -223,9 +237,10 @@ class Game:
             else:
                 painter = for_batch(self.batch.select([image] * len(rows))) if for_batch else imputer
                 seeds = [self._seeds(draw)[image]] * len(rows) if self.occlusion.random else None
-                painted.append(impute(painter, shown, keep, seeds))
-        if painted:
-            logits.append(engine.forward(self.model, painted[0] if len(painted) == 1 else torch.cat(painted), way))
+                impute(painter, shown, keep, seeds, room[start : start + len(rows)])
+                start += len(rows)
+        if way is not None:
+            logits.append(engine.forward(self.model, room, way))
         self._memory.evaluated += len(owners)
         targets = self.batch.targets.cpu()[torch.from_numpy(owners)]
         return _summary(torch.cat(logits).cpu().double(), targets, self.model.name)

@@ -28,9 +28,9 @@ def coloured(colour: Sequence[float], images: Images) -> Tensor:
     return images.new_tensor(colour).view(1, -1, 1, 1)
 
 
-def repainted(images: Images, keep: Keep, filling: Tensor) -> Images:
+def repainted(images: Images, keep: Keep, filling: Tensor, room: Images | None = None) -> Images:
     """The images where kept, the filling elsewhere, bit for bit: `where` at an eighth of its time on a CPU."""
-    return torch.lerp(filling, images, keep[:, None].to(images.dtype))
+    return torch.lerp(filling, images, keep[:, None].to(images.dtype), out=room)
 
 
 @imputer
