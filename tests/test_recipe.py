@@ -89,3 +89,16 @@ def test_two_components_of_one_name_are_refused() -> None:
 def test_a_word_that_is_no_choice_is_refused() -> None:
     with pytest.raises(BadInput, match="pooling of method 'saliency' must be one of"):
         recipe.parse("method", "saliency(pooling=median)")
+
+
+def test_a_heir_and_a_class_whose_types_nobody_can_look_up_take_their_fields(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_entries", dict(registry._entries))
+    with pytest.raises(BadInput, match="pooling of method 'fast_ig' must be one of"):  # its fields are its parent's
+        recipe.parse("method", "fast_ig(pooling=median)")
+
+    @registry.method
+    @dataclass(frozen=True)
+    class Private:
+        width: OnlyForTheTypeChecker = 3  # type: ignore[name-defined]  # noqa: F821
+
+    assert registry.find("method", "private", width=5) == Private(5)

@@ -153,8 +153,10 @@ def find(kind: Kind, name: str, /, **fields: Any) -> Any:
 
 def _check_choices(found: Entry, fields: dict[str, Any]) -> None:
     """A closed choice is a `Literal`; a word that is none of its values would otherwise be found out late or never."""
-    target = found.make.__init__ if isinstance(found.make, type) else found.make  # type: ignore[misc]
-    hints = get_type_hints(target) if fields else {}
+    try:
+        hints = get_type_hints(found.make) if fields else {}  # of a class: each field's where its own class was written
+    except NameError:  # imported for the type checker only, in somebody's module
+        return
     for name, value in fields.items():
         hint = hints.get(name)
         if get_origin(hint) is Literal and value not in get_args(hint):

@@ -60,6 +60,7 @@ class Batch:
 
     def __post_init__(self) -> None:
         check_images(self.images)
+        object.__setattr__(self, "images", self.images.detach())  # whoever wants slopes takes them of a copy
         count = len(self.images)
         if self.targets.shape != (count,) or self.targets.dtype != torch.int64:
             raise BadShape(

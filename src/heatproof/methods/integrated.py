@@ -9,11 +9,10 @@ import torch
 from torch import Tensor
 
 from heatproof.methods.baselines import Baseline, is_random, start
-from heatproof.methods.gradients import InputSpace, offset
+from heatproof.methods.gradients import InputXGradient
 from heatproof.methods.paths import Stretch, check_count, sum_gradients
 from heatproof.methods.pooling import Pooling, keeps_sign, pool
 from heatproof.methods.smoothed import Mode, Smoothed
-from heatproof.models import engine
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Images, Maps, Model, Readout
 
@@ -118,7 +117,7 @@ class IGSmoothGrad:
 
 @method("fast_ig")
 @dataclass(frozen=True)
-class FastIG:
+class FastIG(InputXGradient):
     """Integrated gradients in one pass, exact for networks that scale with their input (ReLU, no biases).
 
     There x · gradient equals integrated gradients from zero. Zero is where the network's own input is zero,
@@ -127,21 +126,3 @@ class FastIG:
 
     Paper: Hesse et al. 2021, "Fast Axiomatic Attribution for Neural Networks"
     """
-
-    input: InputSpace = "normalised"
-    pooling: Pooling = "sum"
-    readout: Readout = "logit"
-
-    @property
-    def signed(self) -> bool:
-        return keeps_sign(self.pooling)
-
-    def channels(self, model: Model, batch: Batch, /) -> Tensor:
-        slopes, _ = engine.gradient(model, batch.images, batch.targets, self.readout)
-        return slopes * offset(model, batch.images, self.input)
-
-    def __call__(self, model: Model, batch: Batch, /) -> Maps:
-        return pool(self.channels(model, batch), self.pooling)
-
-    def cost(self) -> Cost:
-        return Cost(1, 1)
