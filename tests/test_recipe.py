@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin
 
+import numpy as np
 import pytest
 
 from heatproof import recipe, registry
-from heatproof.errors import BadInput, UnknownName
+from heatproof.errors import BadInput, HeatproofError, UnknownName
 from heatproof.types import View
 
 
@@ -102,3 +105,73 @@ def test_a_heir_and_a_class_whose_types_nobody_can_look_up_take_their_fields(mon
         width: OnlyForTheTypeChecker = 3  # type: ignore[name-defined]  # noqa: F821
 
     assert registry.find("method", "private", width=5) == Private(5)
+
+
+def _spoken(hint: Any) -> list[Any]:
+    """Values of a plain type that a person may give."""
+    parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    words = ["features.0", "layer4.2.conv", "blocks.3:tokens", "0", "maps/o 1.npz", "it's", "x=y, z", ""]
+    known: dict[Any, list[Any]] = {
+        int: [3, 7],
+        float: [0.5, 1.0, 1 / 3, 1e-7],
+        bool: [True, False],
+        str: words,
+        type(None): [None],
+        tuple[str, ...]: [("a.0", "b")],
+        tuple[float, ...]: [(0.25, 1 / 3), (0.5,)],
+    }
+    choices = [choice for part in parts if get_origin(part) is Literal for choice in get_args(part)]
+    return choices + [value for part in parts for value in known.get(part, [])]
+
+
+@pytest.mark.parametrize("name", registry.names("method"))
+def test_a_label_can_be_read_again(name: str) -> None:
+    found = registry.entry("method", name)
+    hints = registry.hints_of(found.make)
+    for field in found.fields():
+        for value in _spoken(hints[field]):
+            try:
+                method = registry.find("method", name, **{field: value})
+            except BadInput:  # the method itself refuses this value
+                continue
+            assert recipe.parse("method", recipe.label(method)) == method, (field, value)
+
+
+def test_a_word_among_the_choices_is_that_word() -> None:
+    assert recipe.parse("method", "lrp(canonizer=none)").canonizer == "none"
+    assert recipe.parse("method", "blur_ig(reference_side=none)").reference_side is None
+
+
+def test_layers_and_paths_need_no_quotes() -> None:
+    assert recipe.parse("method", "grad_cam(layer=features.0)").layer == "features.0"
+    assert recipe.parse("method", "grad_cam(layer=3)").layer == "3"
+    assert recipe.parse("method", "grad_cam(layer='a=b.0, c')").layer == "a=b.0, c"
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "says"),
+    [
+        ("method", "integrated_gradients(steps=abc)", "steps of method 'integrated_gradients' must be a whole number"),
+        ("method", "smoothgrad(draws=2.5)", "draws of method 'smoothgrad' must be a whole number, got 2.5"),
+        ("method", "smoothgrad(draws=true)", "must be a whole number"),
+        ("method", "integrated_gradients(steps=none)", "must be a whole number"),
+        ("method", "saliency(signed=1)", "signed of method 'saliency' must be true or false, got 1"),
+        ("method", "blur_ig(reference_side=x)", "must be a whole number or none"),
+        ("method", "xrai(scales=[a,b])", "must be a list, each a number"),
+        ("method", "shapley(readout=odds)", "must be one of 'probability', .* 'log_odds'"),
+        ("method", "saliency(signed=true, signed=false)", "says signed twice"),
+        ("metric", "srg(occlusion=occlusion(draws=x))", "draws of occlusion must be a whole number"),
+        ("metric", "srg(occlusion=occlusion(imputr=telea))", "Did you mean 'imputer'"),
+        ("metric", "srg(occlusion=mean/grid)", "must look like name"),
+        ("metric", "srg(points=-1)", "points must be at least 2, got -1"),
+        ("metric", "mrg(orders=0)", "orders must be at least 1, got 0"),
+    ],
+)
+def test_a_value_that_does_not_fit_its_field_is_refused_by_name(kind: registry.Kind, text: str, says: str) -> None:
+    with pytest.raises(HeatproofError, match=says):
+        recipe.parse(kind, text)
+
+
+def test_what_fits_is_taken() -> None:
+    assert recipe.parse("method", "xrai(scales=3)").scales == (3,)  # one is a list of one
+    assert registry.find("method", "smoothgrad", noise=1, draws=np.int64(3)).draws == 3

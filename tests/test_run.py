@@ -17,6 +17,7 @@ import pandas as pd
 import pytest
 import torch
 from networks import small_cnn
+from PIL import Image
 from torch import Tensor
 
 import heatproof
@@ -253,3 +254,70 @@ def test_the_gallery_needs_no_model(tmp_path: Path) -> None:
         atol=5e-3,
     )
     assert results.complete
+
+
+def test_equal_models_and_data_sets_of_two_names_both_have_their_rows(tmp_path: Path) -> None:
+    one = small_cnn()
+    other = dataclasses.replace(one, name="the same again")
+    pictures = TwoFactor(count=4)
+
+    @dataclasses.dataclass(frozen=True)
+    class Renamed(TwoFactor):
+        @property
+        def name(self) -> str:
+            return "renamed"
+
+    results = run(study(models=[one, other], datasets=[pictures, Renamed(count=4)], methods=["saliency"]), tmp_path)
+    assert len(results.settings) == 4
+    assert (results.scores.groupby(["dataset", "model"]).size() == 4).all()
+
+
+def test_an_edited_method_and_another_cam_layer_are_computed_anew(tmp_path: Path) -> None:
+    def made(sign: float) -> Any:
+        def signed(model: Model, batch: Batch) -> Tensor:
+            return sign * batch.images.mean(1)
+
+        return signed
+
+    first, second = (run(study([made(sign)]), tmp_path).scores["value"] for sign in (1.0, -1.0))
+    assert not first.equals(second)
+    assert first.equals(run(study([made(1.0)]), tmp_path).scores["value"])
+    layers = [dataclasses.replace(small_cnn(), cam_layer=name) for name in ("0", "2")]
+    assert layers[0].revision != layers[1].revision != small_cnn().revision
+
+
+def test_the_gallery_is_that_of_the_last_run_also_if_nothing_was_computed(tmp_path: Path) -> None:
+    def shown(**settings: Any) -> dict[str, Any]:
+        pictures = run(study(["random", "saliency"], datasets=[TwoFactor(count=4)], **settings), tmp_path).gallery
+        return {f"{p.image} {name}": values.tolist() for p in pictures for name, values in p.maps.items()}
+
+    first, second = shown(seed=0), shown(seed=1)
+    assert len(first) == 8
+    assert first != second
+    assert shown(seed=0) == first  # all of it was known
+
+
+def test_more_pictures_than_last_time_are_shown_too(tmp_path: Path) -> None:
+    for limit in (2, 4):
+        results = run(study(["saliency"], datasets=[TwoFactor(count=4)], limit=limit), tmp_path)
+        assert [picture.image for picture in results.gallery] == list(TwoFactor(count=4).ids()[:limit])
+        assert all(set(picture.maps) == {"saliency"} for picture in results.gallery)
+
+
+def test_a_metric_of_the_label_reads_folders_by_the_models_classes(tmp_path: Path) -> None:
+    classes = ("ant", "bee", "cat", "dog", "eel", "fox", "gnu", "hen", "ibis", "jay")
+    model = dataclasses.replace(small_cnn(), classes=classes, view=heatproof.View(64))
+    pictures = TwoFactor(count=2).batch([0, 1]).images
+    for layout, names in (("named", ("dog", "jay")), ("numbered", ("3_dog", "9_jay"))):
+        for name, picture in zip(names, pictures, strict=True):
+            (tmp_path / layout / name).mkdir(parents=True)
+            Image.fromarray((picture * 255).byte().permute(1, 2, 0).numpy()).save(tmp_path / layout / name / "x.png")
+    asked = {
+        layout: run(
+            study(["saliency"], ["mif(target=label)"], models=[model], datasets=[str(tmp_path / layout)]),
+            tmp_path / f"run {layout}",
+        )
+        for layout in ("named", "numbered")
+    }
+    named, numbered = (sorted(results.scores["value"]) for results in asked.values())
+    assert named == numbered

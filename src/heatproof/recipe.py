@@ -12,14 +12,16 @@ import dataclasses
 import hashlib
 import importlib
 import importlib.util
-import inspect
 import json
+import re
+import sys
+import traceback
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from heatproof import registry
-from heatproof.errors import BadInput, UnknownName
+from heatproof import registry, sources
+from heatproof.errors import BadInput, HeatproofError, UnknownName
 
 Plain = Any  # None | bool | int | float | str | list[Plain] | dict[str, Plain]
 
@@ -43,28 +45,26 @@ def plain(value: Any) -> Plain:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value) if f.init}
         known = registry.name_of(value)
-        if known:
-            return {known[0]: known[1], "fields": fields}
-        return {"class": f"{type(value).__module__}:{type(value).__qualname__}", "fields": fields}
+        named = {known[0]: known[1]} if known else {"class": f"{type(value).__module__}:{type(value).__qualname__}"}
+        source = {"source": sources.digest(type(value))} if sources.is_own(type(value)) else {}
+        return {**named, "fields": fields, **source}
     if callable(value):
-        return {"function": f"{value.__module__}:{_qualname(value)}", "source": _source(value)}
+        return {"function": _named(value), "source": sources.digest(value)}
     raise BadInput(
         f"{value!r} cannot be part of a recipe: use plain values, frozen dataclasses or functions, "
         f"got {type(value).__name__}"
     )
 
 
-def _qualname(function: Any) -> str:
-    return str(getattr(function, "__qualname__", type(function).__qualname__))
+def _named(function: Any) -> str:
+    """Where a function, or the class of a callable object, is to be found."""
+    home = function if hasattr(function, "__qualname__") else type(function)
+    return f"{home.__module__}:{home.__qualname__}"
 
 
-def _source(function: Any) -> str:
-    """A hash of the function's text: editing one's own method must not find the old numbers again."""
-    try:
-        text = inspect.getsource(function if inspect.isroutine(function) else type(function))
-    except (OSError, TypeError):
-        text = repr(getattr(getattr(function, "__code__", None), "co_code", function))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+def _unedited(found: Any, recipe: dict[str, Any], where: str) -> None:
+    if recipe.get("source", "") not in ("", sources.digest(found)):
+        raise BadInput(f"{where} was edited since this recipe was written: run the study anew with what it is now")
 
 
 def key(value: Any) -> str:
@@ -73,10 +73,11 @@ def key(value: Any) -> str:
 
 
 def label(value: Any) -> str:
-    """A short name for people: its own `name`, or the registered one and the fields that differ from their defaults."""
-    name = getattr(value, "name", None)
-    if isinstance(name, str) and name and not isinstance(value, type):
-        return name
+    """A short name for people: its own, or the registered one and the fields that differ from their defaults."""
+    for own in ("label", "name"):
+        name = getattr(value, own, None)
+        if isinstance(name, str) and name and not isinstance(value, type):
+            return name
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return spelt(value)
     return str(getattr(value, "__name__", registry.snake(type(value).__name__)))
@@ -121,7 +122,11 @@ def _short(value: Any) -> str:
         return "[" + ",".join(_short(item) for item in value) + "]"
     if dataclasses.is_dataclass(value) or callable(value):
         return label(value)
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float) and float(f"{value:g}") == value:
+        return f"{value:g}"
+    if isinstance(value, str) and (not re.fullmatch(_BARE, value) or _is_number(value)):
+        return repr(value)  # it could not be read again without quotes
+    return str(value)
 
 
 def build(recipe: Plain) -> Any:
@@ -131,19 +136,20 @@ def build(recipe: Plain) -> Any:
     if not isinstance(recipe, dict):
         return recipe
     for kind in registry.KINDS:
-        if kind in recipe and set(recipe) <= {kind, "fields", "revision"}:
+        if kind in recipe and set(recipe) <= {kind, "fields", "revision", "source"}:
+            _unedited(registry.entry(kind, recipe[kind]).make, recipe, f"{kind} {recipe[kind]!r}")
             fields = {name: build(value) for name, value in recipe.get("fields", {}).items()}
-            return registry.find(kind, recipe[kind], **fields)
+            found = registry.find(kind, recipe[kind], **fields)
+            if "revision" in recipe and recipe["revision"] != plain(found).get("revision"):
+                raise BadInput(f"{label(found)} holds something else now than when this recipe was written")
+            return found
     if "class" in recipe:
         make = _import(recipe["class"])
+        _unedited(make, recipe, recipe["class"])
         return make(**{name: build(value) for name, value in recipe["fields"].items()})
     if "function" in recipe:
         function = _import(recipe["function"])
-        if recipe.get("source", _source(function)) != _source(function):
-            raise BadInput(
-                f"{recipe['function']} was edited since this recipe was written: "
-                "run the study anew with the function itself"
-            )
+        _unedited(function, recipe, recipe["function"])
         return function
     return {name: build(value) for name, value in recipe.items()}
 
@@ -152,7 +158,7 @@ def _import(where: str) -> Any:
     """`package.module:Name` or `path/to/file.py:Name`."""
     place, _, name = where.rpartition(":")
     try:
-        module = from_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
+        module = own_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
         found: Any = module
         for part in name.split("."):
             found = getattr(found, part)
@@ -165,21 +171,71 @@ def _import(where: str) -> Any:
 
 
 def from_file(path: Path) -> Any:
-    """A Python file as a module."""
+    """A Python file as a module. Its name is its path, so that a recipe can find again what it defines.
+
+    Files beside it can be imported, while it is loaded and later by its functions, as if it were run by Python itself.
+    """
     if not path.is_file():
         raise BadInput(f"there is no file {path}")
-    spec = importlib.util.spec_from_file_location(f"heatproof_user_{path.stem}", path)
+    path = path.absolute()
+    spec = importlib.util.spec_from_file_location(str(path), path)
     if spec is None or spec.loader is None:
         raise BadInput(f"{path} must be a Python file")
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    if str(path.parent) not in sys.path:
+        sys.path.insert(0, str(path.parent))
+    before = sys.modules.get(str(path))
+    sys.modules[str(path)] = module  # where dataclasses look up the types they are written with
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        if before is None:
+            del sys.modules[str(path)]
+        else:
+            sys.modules[str(path)] = before
+        raise
     return module
+
+
+def own_file(path: Path) -> Any:
+    """A Python file as a module; what goes wrong in it is said with its line."""
+    try:
+        return from_file(path)
+    except HeatproofError:
+        raise
+    except (Exception, SystemExit) as error:
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename) == path]
+        line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None
+        where = f"{path}, line {line}" if line else str(path)
+        raise BadInput(f"{where}: {type(error).__name__}: {error}") from error
+
+
+_BARE = r"[^\s,()\[\]{}'\"=]+"
+_QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return isinstance(ast.literal_eval(text), int | float)
+    except (ValueError, SyntaxError):
+        return False
+
+
+def _quoted(text: str) -> str:
+    """Layers and paths need no quotes in a field: `layer=features.0` is read as `layer='features.0'`."""
+
+    def quote(found: re.Match[str]) -> str:
+        lead, word = found["lead"], found["word"]
+        bare = word is None or word.isidentifier() or _is_number(word)
+        return found[0] if bare else f"{lead}{word!r}"
+
+    return re.sub(rf"{_QUOTED}|(?P<lead>[=\[,]\s*)(?P<word>{_BARE})", quote, text)
 
 
 def parse(kind: registry.Kind, text: str) -> Any:
     """A component from a command line: `srg`, `integrated_gradients(steps=32)`, nested as in Python."""
     try:
-        node = ast.parse(text.strip(), mode="eval").body
+        node = ast.parse(_quoted(text.strip()), mode="eval").body
     except SyntaxError as error:
         raise BadInput(f"{text!r} must look like name or name(field=value, …): {error.msg}") from error
     if not isinstance(node, ast.Name | ast.Call):
@@ -192,33 +248,47 @@ def _component(kind: registry.Kind, node: ast.expr, text: str) -> Any:
         return registry.find(kind, node.id)
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.args:
         raise BadInput(f"{text!r} must name its fields: name(field=value, …)")
-    defaults = registry.entry(kind, node.func.id).fields()
-    return registry.find(kind, node.func.id, **_fields(defaults, node, text))
+    found = registry.entry(kind, node.func.id)
+    return registry.find(kind, node.func.id, **_fields(found.make, found.fields(), node, text))
 
 
-def _fields(defaults: Mapping[str, Any], call: ast.Call, text: str) -> dict[str, Any]:
-    return {word.arg or "": _field(defaults.get(word.arg or ""), word.value, text) for word in call.keywords}
+def _fields(make: Any, defaults: Mapping[str, Any], call: ast.Call, text: str) -> dict[str, Any]:
+    hints = registry.hints_of(make)
+    names = [word.arg or "" for word in call.keywords]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise BadInput(f"{text!r} says {twice[0]} twice: leave one out")
+    parts = zip(names, call.keywords, strict=True)
+    return {name: _field(defaults.get(name), hints.get(name, Any), word.value, text) for name, word in parts}
 
 
-def _field(default: Any, node: ast.expr, text: str) -> Any:
+def _field(default: Any, hint: Any, node: ast.expr, text: str) -> Any:
     """What stands where `default` stood: another of its kind, the same with other fields, or a value."""
     known = registry.name_of(default)
     if known is not None and isinstance(node, ast.Name | ast.Call):
         return _component(known[0], node, text)
     if dataclasses.is_dataclass(default) and not isinstance(default, type) and isinstance(node, ast.Call):
-        parts = {f.name: getattr(default, f.name) for f in dataclasses.fields(default)}
-        return dataclasses.replace(default, **_fields(parts, node, text))
-    return _value(node, text)
+        parts = {f.name: getattr(default, f.name) for f in dataclasses.fields(default) if f.init}
+        changed = _fields(type(default), parts, node, text)
+        registry.check_fields(registry.snake(type(default).__name__), type(default), parts, changed)
+        return dataclasses.replace(default, **changed)
+    value = _value(node, hint, text)
+    if isinstance(value, str) and (known is not None or dataclasses.is_dataclass(default)):
+        raise BadInput(f"{text!r}: {value!r} must look like name or name(field=value, …)")
+    return (value,) if isinstance(default, tuple) and not isinstance(value, tuple) and value is not None else value
 
 
-def _value(node: ast.expr, text: str) -> Any:
+def _value(node: ast.expr, hint: Any, text: str) -> Any:
     if isinstance(node, ast.Name):
         words = {"true": True, "false": False, "none": None}
-        return words.get(node.id.lower(), node.id)
+        meant = words.get(node.id.lower(), node.id)
+        return meant if registry.fits(meant, hint) else node.id  # `none` may be one of a field's choices
     if isinstance(node, ast.Tuple | ast.List):
         # A component in a list stays spelt: only the owner of the field knows what kind it must be.
-        return tuple(ast.unparse(item) if isinstance(item, ast.Call) else _value(item, text) for item in node.elts)
+        return tuple(ast.unparse(item) if isinstance(item, ast.Call) else _value(item, Any, text) for item in node.elts)
     try:
-        return ast.literal_eval(node)
+        value = ast.literal_eval(node)
+        wordlike = not registry.fits(value, hint) and registry.fits(ast.unparse(node), hint)
+        return ast.unparse(node) if wordlike else value  # layer=3 is the layer called 3
     except ValueError as error:
         raise BadInput(f"{text!r}: a field must be a number, a word, true, false, none or a list of them") from error

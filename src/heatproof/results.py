@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -123,7 +123,8 @@ class Results:
             raise BadInput(f"metric {metric!r} has no scores to rank; results.rows({metric!r}) says why")
         ranked = ranks.rank_methods(wide, higher_is_better=higher)
         shared = ranks.complete(wide).table
-        spans = [bootstrap.interval(shared[method].to_numpy()) for method in ranked.methods]
+        share = bootstrap.is_share(wide)
+        spans = [bootstrap.interval(shared[method].to_numpy(), share=share) for method in ranked.methods]
         table = pd.DataFrame(
             {
                 "method": ranked.methods,
@@ -140,21 +141,22 @@ class Results:
 
     @cached_property
     def gallery(self) -> list[Picture]:
-        """The pictures kept for looking at."""
-        if self.root is None:
+        """The pictures kept for looking at: those of the last run, in its order."""
+        if self.root is None or not (self.root / "gallery.json").is_file():
             return []
-        return [picture for about in sorted(self.root.glob("gallery/*/about.json")) for picture in _pictures(about)]
+        shown = json.loads((self.root / "gallery.json").read_text())
+        return [picture for folder, files in shown.items() for picture in _pictures(self.root / folder, files)]
 
 
-def _pictures(about: Path) -> Iterator[Picture]:
-    told = json.loads(about.read_text())
-    with np.load(about.parent / "pictures.npz") as arrays:
+def _pictures(folder: Path, files: Sequence[str]) -> Iterator[Picture]:
+    if not (folder / "about.json").is_file():  # no method got as far as a map
+        return
+    told = json.loads((folder / "about.json").read_text())
+    with np.load(folder / "pictures.npz") as arrays:
         images, targets = arrays["images"], arrays["targets"]
         regions = arrays.get("regions")
     maps: dict[str, dict[str, np.ndarray[Any, Any]]] = {identity: {} for identity in told["ids"]}
-    for file in sorted(about.parent.glob("*.npz")):
-        if file.name == "pictures.npz":
-            continue
+    for file in (folder / name for name in files if (folder / name).is_file()):
         with np.load(file) as arrays:
             for identity, values in zip(arrays["ids"].tolist(), arrays["maps"], strict=True):
                 maps[identity][str(arrays["method"])] = values.astype(np.float32)

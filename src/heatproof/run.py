@@ -16,7 +16,7 @@ import torch
 
 from heatproof import recipe, study
 from heatproof.errors import BadInput
-from heatproof.gallery import keep_pictures
+from heatproof.gallery import file_of, keep_pictures, kept
 from heatproof.models import engine
 from heatproof.provenance import describe
 from heatproof.results import Results
@@ -49,6 +49,7 @@ def run(
                 if watch:
                     watch(done, total, label)
     scores, curves = store.compact(_places(work, store))
+    store.put_json("gallery.json", _shown(work))
     info = describe(asked, began, store)
     store.put_json("info.json", info)
     return Results(scores, curves, store.root, info)
@@ -63,7 +64,7 @@ class Shard:
     dataset: Dataset
     indices: tuple[int, ...]
     ids: tuple[str, ...]
-    gallery: bool
+    gallery: str  # where its pictures are kept for looking at, if they are
     units: Mapping[tuple[str, str], str]  # (method label, metric label) -> key
 
     @property
@@ -99,7 +100,9 @@ def shards(study: Study, device: torch.device) -> Iterator[Shard]:
                     for metric in study.metrics
                 }
                 names = tuple(ids[i] for i in indices)
-                yield Shard(study, model, dataset, indices, names, start == 0, units)
+                place = [recipe.label(dataset), model.name]
+                gallery = f"gallery/{recipe.key([*place, *common])}" if start == 0 else ""
+                yield Shard(study, model, dataset, indices, names, gallery, units)
 
 
 def fitted(dataset: Dataset, model: Model, study: Study) -> Dataset:
@@ -114,7 +117,8 @@ def fitted(dataset: Dataset, model: Model, study: Study) -> Dataset:
                 "has none: give the data set a view, e.g. view=heatproof.View(size=224, resize=256)"
             )
         dataset = dataclasses.replace(dataset, view=model.view)  # type: ignore[type-var]
-    if study.target == "label" and model.classes and getattr(dataset, "classes", ...) == ():
+    by_label = study.target == "label" or any(getattr(metric, "target", "") == "label" for metric in study.metrics)
+    if by_label and model.classes and getattr(dataset, "classes", ...) == ():
         # Folders named by class must mean the model's classes, not the k-th folder.
         dataset = dataclasses.replace(dataset, classes=model.classes)  # type: ignore[type-var]
     return dataset
@@ -124,18 +128,20 @@ def finish(shard: Shard, store: Store) -> Iterator[str]:
     """Do what is not done of a shard; yield a word for every unit, old or new."""
     known = {names: store.get(key) for names, key in shard.units.items()}
     todo = {names for names, unit in known.items() if unit is None or unit.failed}
-    batch = aimed(shard) if todo else None
+    unseen = {recipe.label(method) for method in shard.study.methods if not kept(store, shard.gallery, method)}
+    batch = aimed(shard) if todo or unseen else None
     for method in shard.study.methods:
         title = recipe.label(method)
         metrics = [metric for metric in shard.study.metrics if (title, recipe.label(metric)) in todo]
         for metric in shard.study.metrics:
             if metric not in metrics:
                 yield f"{title} · {recipe.label(metric)}"
-        if not metrics or batch is None:
+        if batch is None or not (metrics or title in unseen):
             continue
         explained = explain(shard.model, batch, method)  # type: ignore[arg-type]
         if shard.gallery:
-            keep_pictures(store, shard.place, shard.model.classes, batch, title, explained.attribution)
+            about = {**shard.place, "classes": list(shard.model.classes)}
+            keep_pictures(store, shard.gallery, about, batch, method, explained.attribution)
         for metric in metrics:
             unit = judge(explained, batch, shard.ids, metric)  # type: ignore[arg-type]
             _remember_engine(store)
@@ -164,18 +170,27 @@ def aimed(shard: Shard) -> Batch:
     return batch.aimed(labels)
 
 
+def _shown(work: Sequence[Shard]) -> dict[str, list[str]]:
+    """The folders of pictures kept for looking at, and whose maps of them were asked for."""
+    shown: dict[str, dict[str, None]] = {}
+    for shard in work:
+        if shard.gallery:
+            shown.setdefault(shard.gallery, {}).update(dict.fromkeys(file_of(one) for one in shard.study.methods))
+    return {folder: list(files) for folder, files in shown.items()}
+
+
 def _places(work: Sequence[Shard], store: Store) -> Iterator[tuple[dict[str, str], Unit]]:
     def order(item: tuple[Shard, tuple[str, str], str]) -> tuple[str, str, str, str, int]:
         shard, (method, metric), _ = item
         return (shard.place["dataset"], shard.place["model"], method, metric, shard.indices[0])
 
-    seen: set[str] = set()
+    seen: set[tuple[str, ...]] = set()
     every = ((shard, names, key) for shard in work for names, key in shard.units.items())
     for shard, (method, metric), key in sorted(every, key=order):
-        unit = store.get(key)
-        if unit is not None and key not in seen:  # two studies may ask for the same unit
+        unit, asked = store.get(key), (*shard.place.values(), method, metric, key)
+        if unit is not None and asked not in seen:  # two studies may ask for the same unit
             yield {**shard.place, "method": method, "metric": metric}, unit
-        seen.add(key)
+        seen.add(asked)
 
 
 def _log(store: Store, shard: Shard, method: str, metric: str, unit: Unit) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, get_args, runt
 import torch
 from torch import Tensor, nn
 
+from heatproof import sources
 from heatproof.errors import BadInput, BadModel, BadShape
 
 Images: TypeAlias = Tensor  # (B, C, H, W) float32 in [0, 1]; the model normalises
@@ -162,8 +163,13 @@ class Model:
 
     @cached_property
     def revision(self) -> str:
-        """A hash of the weights and of the preprocessing: what the answers depend on."""
+        """A hash of weights, preprocessing, CAM layer and code of one's own: what answers and maps depend on."""
         digest = hashlib.sha256(repr((self.network, self.mean, self.std)).encode())
+        if self.cam_layer is not None:
+            digest.update(self.cam_layer.encode())
+        for kind in sorted({type(part) for part in self.network.modules()}, key=lambda one: one.__qualname__):
+            if sources.is_own(kind):
+                digest.update(sources.digest(kind).encode())
         for name, tensor in sorted(self.network.state_dict().items()):
             if isinstance(tensor, Tensor):
                 digest.update(name.encode())

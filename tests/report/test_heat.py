@@ -8,7 +8,7 @@ import io
 import numpy as np
 from PIL import Image
 
-from heatproof.report.heat import data_uri, overlay, scaled, shown
+from heatproof.report.heat import _shrunk, data_uri, overlay, scaled, shown
 
 GREY = np.full((32, 32, 3), 128, dtype=np.uint8)
 
@@ -58,3 +58,44 @@ def test_inline_pictures_are_png() -> None:
     head, content = uri.split(",")
     assert head == "data:image/png;base64"
     assert Image.open(io.BytesIO(base64.b64decode(content))).size == (16, 16)
+
+
+def hot(picture: Image.Image) -> np.ndarray:
+    """How far each pixel is from grey."""
+    pixels = np.asarray(picture).astype(int)
+    return pixels.max(-1) - pixels.min(-1)
+
+
+def test_neighbours_of_opposite_sign_do_not_cancel_when_shrunk() -> None:
+    y, x = np.mgrid[0:64, 0:64]
+    checkered = np.where((x + y) % 2 == 0, 1.0, -1.0)
+    # A zero frame holds the scale: without it a map that had shrunk to almost nothing would be blown up again.
+    checkered[:8] = 0
+    checkered[8, 0] = 1.0
+    pixels = hot(overlay(GREY, checkered, None, 32))
+    assert np.median(pixels[8:]) > 100
+    assert (pixels[:3] == 0).all()
+
+
+def test_a_map_of_one_sign_is_shrunk_as_any_picture_is() -> None:
+    y, x = np.mgrid[0:64, 0:64] / 64
+    smooth = np.exp(-8 * ((x - 0.4) ** 2 + (y - 0.6) ** 2))
+    plain = np.asarray(Image.fromarray(smooth.astype(np.float32)).resize((32, 32), Image.Resampling.BILINEAR))
+    for sign in (1, -1):
+        np.testing.assert_allclose(_shrunk(sign * smooth, 32, 32), sign * plain, atol=1e-7)
+
+
+def test_a_few_hot_pixels_keep_their_colour_in_the_page() -> None:
+    """The picture's many greys must not use up the palette."""
+    rng = np.random.default_rng(0)
+    texture = rng.normal(size=(112, 112)).cumsum(0).cumsum(1)
+    grey = (255 * (texture - texture.min()) / np.ptp(texture)).astype(np.uint8)
+    values = np.where(rng.random((112, 112)) < 0.02, rng.normal(size=(112, 112)), 0.0)
+    drawn = overlay(np.stack([grey] * 3, -1), values, None, 112)
+    content = data_uri(drawn).split(",")[1]
+    kept = np.asarray(Image.open(io.BytesIO(base64.b64decode(content))).convert("RGB")).astype(int)
+    strong = hot(drawn) > 60
+    assert strong.sum() > 50
+    away = np.abs(kept - np.asarray(drawn).astype(int)).max(-1)
+    assert away[strong].mean() < 5
+    assert len(content) < 112 * 112 * 3 / 2  # less than half of the bare pixels

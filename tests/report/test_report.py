@@ -169,7 +169,7 @@ def test_the_page_names_everything(browser: Browser, written: Path) -> None:
         "3 min 7 s",
     ):
         assert word in text
-    assert "Control random" in visit.page.inner_text("#verdict")
+    assert "Controls edges and random" in visit.page.inner_text("#verdict")
     visit.page.close()
 
 

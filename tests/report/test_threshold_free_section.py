@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -101,3 +103,40 @@ def test_rules_are_read_off_the_labels():
     assert rule_name("auc_iou") == "by method"
     assert rule_name("auc_iou(rule=rank)") == "rank"
     assert rule_name("auc_iou(rule=abs_p99, area=paper)") == "abs_p99"
+
+
+def ranges(html: str) -> list[tuple[str, ...]]:
+    """The ticks of each chart of the strata."""
+    charts = re.findall(r"<svg.*?</svg>", html.split("By size of the region")[1].split("<table")[0])
+    return [tuple(re.findall(r'class="tick"[^>]*>([^<]+)<', chart)) for chart in charts]
+
+
+def test_strata_share_one_axis():
+    html = threshold_free(Reading(invented()))
+    assert len(ranges(html)) == 3
+    assert len(set(ranges(html))) == 1
+
+
+@pytest.mark.parametrize(("cutoffs", "bars"), [([0.1, 0.3], 2), ([0.2, 0.4], 0)])
+def test_too_few_images_get_no_interval_and_this_is_said(cutoffs, bars):
+    html = threshold_free(Reading(invented(strata={"rule": "fixed", "cutoffs": cutoffs})))
+    strata = html.split("By size of the region")[1].split("<table")[0]
+    assert strata.count('class="span"') == bars  # of 2, 4 and 6 images, and of 4, 4 and 4, by two methods
+    assert "Fewer than 5 images are too few for an interval." in strata
+
+
+def test_enough_images_get_one_without_a_word():
+    html = threshold_free(Reading(invented(strata={"rule": "fixed", "cutoffs": [0.3]})))
+    assert html.count('class="span"') == 4
+    assert "too few for an interval" not in html
+
+
+def test_no_gain_is_zero_without_a_sign():
+    results = invented()
+    steady = (results.scores["metric"] == "auc_iou") & (results.scores["method"] == "steady")
+    results.scores.loc[steady, "value"] = 0.4
+    late = steady & results.scores["image"].isin(["10", "11"])
+    results.scores.loc[late, "value"] = 0.3999
+    row = re.search(r"steady</th>(.*?)</tr>", threshold_free(Reading(results)).split("By size of the region")[1])
+    assert row is not None
+    assert row[1].endswith(">0 %</td>")

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from heatproof.report import report
 from heatproof.report.reading import Reading
+from heatproof.report.sections.significance import matrix
 from heatproof.report.sections.verdict import against_controls, headline
 from heatproof.results import Results
+from heatproof.stats.significance import compare_pairs
 
 
 def results(images: int, missing: bool = False) -> Results:
@@ -71,3 +75,51 @@ def test_controls_that_fare_alike_are_named_together() -> None:
         "Controls random and edges, each: every method beats it.",
         "Control oracle: it beats every method.",
     ]
+
+
+def with_controls(images: int) -> Results:
+    """Three methods close together and many controls: as one family of tests the controls would drown them."""
+    dice = np.random.default_rng(1)
+    levels = {"a": 0.14, "b": 0.06, "c": 0.0} | {f"control{at}": 0.07 for at in range(8)}
+    rows = [
+        {"dataset": "d", "model": "m", "method": method, "metric": "srg", "image": f"{i}", "seconds": 0.1}
+        | {"value": level + wobble, "note": "", "status": "ok"}
+        for method, level in levels.items()
+        for i, wobble in enumerate(dice.normal(0, 0.14, images))
+    ]
+    methods = {name: {"control": name.startswith("control")} for name in levels}
+    info = {"metrics": {"srg": {"higher_is_better": True}}, "methods": methods}
+    return Results(pd.DataFrame(rows), pd.DataFrame(), None, info)
+
+
+def test_cards_headline_and_matrix_tell_of_the_same_tests() -> None:
+    reading = Reading(with_controls(24))
+    panel = reading.panels[0]
+    tests = reading.pairs(panel)
+    assert tests is not None
+    own = tests.frame[tests.frame["controls"] == 0]
+    won = {(row["winner"], row["method_a"], row["method_b"]) for row in own[own["significant"]].to_dict("records")}
+    alone = compare_pairs(reading.contenders(panel)).frame
+    assert won == {
+        (row["winner"], row["method_a"], row["method_b"]) for row in alone[alone["significant"]].to_dict("records")
+    }
+    assert won
+    together = compare_pairs(reading.table(panel)).frame  # one family of all 55 pairs finds less: the case is telling
+    named = together["method_a"].isin(list("abc")) & together["method_b"].isin(list("abc"))
+    assert together[named]["significant"].sum() < len(won)
+    said = " ".join(reading.verdict(panel))
+    drawn = matrix(reading, panel, tests)
+    for winner, a, b in won:
+        loser = b if winner == a else a
+        assert re.search(rf"\b{winner}\b[^.]* beats? [^.]*\b({loser}\b|everything else)", said)
+        assert re.search(rf'<g class="hp\d"><title>{winner} − {loser}:', drawn)
+    clear = {loser for winner, a, b in won for loser in (a, b) if winner == "a"} >= {"b", "c"}
+    assert ("and beats every other method" in headline(reading)) == clear
+
+
+@pytest.mark.parametrize("images", [6, 8])
+def test_too_few_images_are_said_to_be_too_few_for_controls(images: int) -> None:
+    reading = Reading(with_controls(images))
+    (told,) = against_controls(reading, reading.panels[0])
+    assert told.endswith(f"these {images} images are too few to tell any method from a control.")
+    assert not any("can be told from it" in one for one in against_controls(reading, reading.panels[0]))

@@ -8,7 +8,7 @@ from scipy import stats
 
 from heatproof.errors import BadInput
 from heatproof.stats import bootstrap
-from heatproof.stats.bootstrap import interval, mean, median, paired_difference, resampled_means
+from heatproof.stats.bootstrap import interval, is_share, mean, median, paired_difference, resampled_means
 
 numbers = st.lists(st.floats(-100, 100, allow_nan=False), min_size=2, max_size=30)
 
@@ -134,6 +134,8 @@ def test_blocks_do_not_change_the_result(monkeypatch):
         ([1.0, 2.0], {"clusters": [[1]]}),
         ([1.0, 2.0], {"clusters": [[1, np.nan]]}),
         ([1.0, 2.0], {"kind": "bca", "clusters": [[1, 2]]}),
+        ([0.0, 2.0], {"share": True}),
+        ([0.0, 1.0], {"share": True, "statistic": median}),
     ],
 )
 def test_refuses(values, options):
@@ -144,3 +146,38 @@ def test_refuses(values, options):
 def test_refuses_unpaired_scores():
     with pytest.raises(BadInput, match="same images"):
         paired_difference([1.0, 2.0], [1.0])
+
+
+@given(st.integers(2, 200), st.sampled_from([0.0, 1.0]), st.floats(0.5, 0.99))
+@settings(max_examples=40, deadline=None)
+def test_a_share_without_exception_has_wilsons_interval(n, hit, level):
+    found = interval(np.full(n, hit), level=level, share=True, resamples=20)
+    theirs = stats.binomtest(int(hit) * n, n).proportion_ci(level, method="wilson")
+    assert (found.low, found.high) == pytest.approx((theirs.low, theirs.high), abs=1e-12)
+    assert 0 <= found.low <= found.estimate == hit <= found.high <= 1
+    assert found.high - found.low > 0
+    plain = interval(np.full(n, hit), level=level, resamples=20)
+    assert (plain.low, plain.high) == (hit, hit)
+
+
+@given(st.lists(st.sampled_from([0.0, 1.0]), min_size=2, max_size=20).filter(lambda hits: len(set(hits)) == 2))
+@settings(max_examples=20, deadline=None)
+def test_a_share_with_hits_and_misses_keeps_its_bootstrap_interval(hits):
+    assert interval(hits, share=True, resamples=50) == interval(hits, resamples=50)
+
+
+def test_a_share_over_clusters_is_as_sure_as_the_fewest_of_them():
+    scene, thing = np.repeat(np.arange(4), 6), np.tile(np.arange(6), 4)
+    found = interval(np.ones(24), share=True, clusters=[scene, thing])
+    few = interval(np.ones(4), share=True)
+    assert (found.low, found.high) == (few.low, few.high)
+    assert np.isnan(interval(np.ones(24), share=True, clusters=[np.zeros(24)]).low)
+
+
+def test_hits_and_misses_are_known_by_their_values():
+    assert is_share([[0, 1], [np.nan, 1]])
+    assert is_share([0, 0.5, 1])  # a tie is half a hit
+    assert not is_share([1.0, 1.0])  # a constant could be anything
+    assert not is_share([0, 0.3, 1])
+    assert not is_share([0, -1, 1])
+    assert not is_share([np.nan])

@@ -182,3 +182,28 @@ def test_a_few_tied_differences_are_counted_as_scipy_would(n):
         if len(moved):
             known = stats.wilcoxon(moved)
             assert (found.statistic, found.p) == pytest.approx((known.statistic, known.pvalue))
+
+
+def test_pairs_of_methods_and_pairs_with_controls_are_families_of_their_own():
+    table = normal_table(a=1, b=0.7, c=-1, random=0, edges=0.1)
+    frame = compare_pairs(table, controls=["random", "edges"], resamples=1).frame
+    of = {row["method_a"] + "-" + row["method_b"]: row["controls"] for row in frame.to_dict("records")}
+    assert of["a-b"] == 0
+    assert of["c-edges"] == 1
+    assert of["random-edges"] == 2
+    for _, family in frame.groupby("controls"):
+        np.testing.assert_allclose(family["p_holm"], multipletests(family["p"], method="holm")[1])
+    assert len(frame[frame["controls"] == 2]) == 1
+    assert (frame["p_holm"] == frame["p"])[frame["controls"] == 2].all()
+
+
+@given(st.integers(0, 50), st.integers(0, 4))
+@settings(max_examples=20, deadline=None)
+def test_controls_beside_the_methods_cost_them_nothing(seed, controls):
+    alone = normal_table(n=12, seed=seed, a=1, b=0.4, c=0)
+    yardsticks = normal_table(n=12, seed=seed + 1, **{f"k{at}": 0.2 * at for at in range(controls)})
+    beside = pd.concat([yardsticks, alone], axis=1)
+    frame = compare_pairs(beside, controls=list(yardsticks.columns), resamples=1).frame
+    columns = ["method_a", "method_b", "p", "p_holm", "winner", "significant"]
+    own = frame.loc[frame["controls"] == 0, columns].reset_index(drop=True)
+    pd.testing.assert_frame_equal(own, compare_pairs(alone, resamples=1).frame[columns])

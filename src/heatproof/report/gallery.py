@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from heatproof.report.heat import PERCENTILE, data_uri, overlay, shown
-from heatproof.report.reading import Exhibit, Reading
+from heatproof.report.reading import Exhibit, Panel, Reading
 from heatproof.report.sections.blocks import fold, section
-from heatproof.report.typeset import breakable, counted, escape, number, shortened
+from heatproof.report.typeset import breakable, counted, escape, listed, number, shortened
 
 CELLS = 240  # pictures on a page
 BYTES = 1_500_000  # and their weight
@@ -20,7 +20,8 @@ def gallery(reading: Reading) -> str | None:
     """The kept images of every data set and model, each with the maps of all methods."""
     if not reading.gallery:
         return None
-    settings = list(dict.fromkeys((exhibit.dataset, exhibit.model) for exhibit in reading.gallery))
+    kept = dict.fromkeys((exhibit.dataset, exhibit.model) for exhibit in reading.gallery)
+    settings = sorted(kept, key=lambda one: reading.settings.index(one) if one in reading.settings else len(kept))
     methods = len({method for exhibit in reading.gallery for method in exhibit.maps})
     each = max(1, min(IMAGES, CELLS // max(1, (methods + 1) * len(settings))))
     side = 144 if (methods + 1) * each * len(settings) <= 90 else 112
@@ -35,6 +36,8 @@ def gallery(reading: Reading) -> str | None:
             rows += row
         left_out += len(here) - len(here[:each])
         name = f"{model} on {dataset}"
+        if rows:
+            rows = _counted_by(reading, dataset, model) + rows
         if len(settings) > 1 and rows:
             rows = f"<h3>{escape(name)}</h3>{rows}" if at < OPEN else fold(name, rows)
         body += rows
@@ -46,15 +49,32 @@ def gallery(reading: Reading) -> str | None:
         "magnitudes, so compare places, "
         "not depths of colour." + (" The outlined region is where the answer is." if known else "")
     )
-    if reading.metrics:
-        lead += f" Numbers are each map’s {escape(reading.metrics[0])}."
+    about = reading.info.get("methods", {})
+    unsigned = [method for method in reading.methods if not about.get(method, {}).get("signed", True)]
+    if unsigned:
+        some = unsigned if len(unsigned) <= 6 else [*unsigned[:5], f"{len(unsigned) - 5} others"]
+        verb, whose = ("knows", "its") if len(unsigned) == 1 else ("know", "their")
+        lead += f" {escape(listed(some))} {verb} no evidence against a class: {whose} warm colours are magnitudes."
     if left_out:
         body += f'<p class="note">{counted(left_out, "further image")} kept by the run, not shown here.</p>'
     return section("gallery", "The heatmaps", lead, body)
 
 
+def _judge(reading: Reading, dataset: str, model: str) -> Panel | None:
+    """The first metric of a data set and model: the one that its pictures are numbered by."""
+    return next((panel for panel in reading.panels if (panel.dataset, panel.model) == (dataset, model)), None)
+
+
+def _counted_by(reading: Reading, dataset: str, model: str) -> str:
+    panel = _judge(reading, dataset, model)
+    if panel is None:
+        return ""
+    better = "higher" if reading.higher_is_better(panel.metric) else "lower"
+    return f'<p class="note">Numbers are each map’s {escape(panel.metric)}; {better} is better.</p>'
+
+
 def _row(reading: Reading, exhibit: Exhibit, side: int) -> str:
-    name = escape(shortened(exhibit.image, 48))
+    name = escape(shortened(exhibit.image.rsplit("/", 1)[-1], 48))  # folders are as a rule classes
     original = data_uri(shown(exhibit.picture, exhibit.region, side))
     cells = [
         f'<figure class="original"><img src="{original}" alt="The image {escape(exhibit.image)}" '
@@ -67,7 +87,7 @@ def _row(reading: Reading, exhibit: Exhibit, side: int) -> str:
     ordered = [method for method in reading.methods if method in exhibit.maps]
     ordered += [method for method in exhibit.maps if method not in ordered]
     for method in ordered:
-        source = data_uri(overlay(exhibit.picture, exhibit.maps[method], exhibit.region, side), 96)
+        source = data_uri(overlay(exhibit.picture, exhibit.maps[method], exhibit.region, side))
         kind = ' class="control"' if reading.is_control(method) else ""
         value = scores.get(method, math.nan)
         score = f"<span>{number(value)}</span>" if math.isfinite(value) else ""
@@ -83,11 +103,9 @@ def _row(reading: Reading, exhibit: Exhibit, side: int) -> str:
 
 def _scores(reading: Reading, exhibit: Exhibit) -> dict[str, float]:
     """The image's own scores under the first metric of its data set and model."""
-    for panel in reading.panels:
-        if (panel.dataset, panel.model) == (exhibit.dataset, exhibit.model):
-            table = reading.table(panel)
-            if exhibit.image not in table.index:
-                return {}
-            row = table.index.get_loc(exhibit.image)
-            return {str(name): float(table[name].to_numpy()[row]) for name in table.columns}
-    return {}
+    panel = _judge(reading, exhibit.dataset, exhibit.model)
+    if panel is None or exhibit.image not in reading.table(panel).index:
+        return {}
+    table = reading.table(panel)
+    row = table.index.get_loc(exhibit.image)
+    return {str(name): float(table[name].to_numpy()[row]) for name in table.columns}

@@ -34,10 +34,7 @@ def overlay(
     # Lightened, so that the darkest heat is darker than the darkest picture.
     paper = 96 + grey * (255 - 96) / 255
     height, width = paper.shape
-    heat = np.asarray(
-        Image.fromarray(scaled(values).astype(np.float32)).resize((width, height), Image.Resampling.BILINEAR),
-        dtype=np.float64,
-    )
+    heat = scaled(_shrunk(np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0), width, height))
     strength = np.abs(heat)[..., None]
     colour = np.where(heat[..., None] >= 0, _ramp(WARM, strength), _ramp(COLD, strength))
     alpha = OPACITY * np.minimum(1.0, 1.35 * strength)
@@ -55,12 +52,32 @@ def shown(picture: NDArray[np.uint8], region: NDArray[np.bool_] | None, side: in
     return Image.fromarray(pixels.astype(np.uint8))
 
 
-def data_uri(image: Image.Image, colours: int = 128) -> str:
-    """The picture as an inline PNG of at most so many colours: a third of the size, alike to the eye."""
+def data_uri(image: Image.Image) -> str:
+    """The picture as an inline PNG of at most 256 colours: a third of the size, alike to the eye.
+
+    The octree divides the space of colours. Median cut divides the pixels: most of them are grey, and so would be
+    the colours that a few hot pixels are left with. JPEG smears single pixels.
+    """
     buffer = io.BytesIO()
-    reduced = image.quantize(colours, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+    reduced = image.quantize(256, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
     reduced.save(buffer, "PNG", optimize=True)
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
+
+
+def _shrunk(values: NDArray[Any], width: int, height: int) -> Floats:
+    """The map at another size, what speaks for the class and what speaks against it each by itself, then the stronger.
+
+    Averaged together, neighbours of opposite sign would cancel, and a fine-grained map would look empty.
+    """
+    parts = [
+        np.asarray(
+            Image.fromarray(part.astype(np.float32)).resize((width, height), Image.Resampling.BILINEAR),
+            dtype=np.float64,
+        )
+        for part in (np.maximum(values, 0), np.maximum(-values, 0))
+    ]
+    stronger: Floats = np.where(parts[0] >= parts[1], parts[0], -parts[1])
+    return stronger
 
 
 def _ramp(stops: Floats, strength: Floats) -> Floats:

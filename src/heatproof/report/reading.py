@@ -201,7 +201,10 @@ class Reading:
         return {}
 
     def pairs(self, panel: Panel) -> PairwiseTests | None:
-        """Every pair of methods, controls included, tested; None where nothing can be compared."""
+        """Every pair of methods, controls included, tested; None where nothing can be compared.
+
+        Pairs of contestants are adjusted by themselves, as in `verdict`: the whole page tells of the same tests.
+        """
         if panel not in self._pairs:
             table = self.table(panel)
             # The intervals of mean differences are only shown in tooltips, which large matrices do not have.
@@ -212,6 +215,7 @@ class Reading:
                     higher_is_better=self.higher_is_better(panel.metric),
                     alpha=ALPHA,
                     resamples=resamples,
+                    controls=[method for method in table.columns if self.is_control(method)],
                 )
             except HeatproofError:
                 self._pairs[panel] = None

@@ -2,7 +2,10 @@
 for (const table of document.querySelectorAll("table.sortable")) {
   const heads = [...table.tHead.rows[0].cells];
   heads.forEach((head, column) => head.querySelector("button")?.addEventListener("click", () => {
-    const down = head.getAttribute("aria-sort") !== "descending";
+    // Words from A first, numbers from their better end; a further click turns the order.
+    const numeric = head.classList.contains("num");
+    const sorted = head.getAttribute("aria-sort");
+    const down = sorted ? sorted === "ascending" : numeric && !("lower" in head.dataset);
     heads.forEach((other) => other.removeAttribute("aria-sort"));
     head.setAttribute("aria-sort", down ? "descending" : "ascending");
     const worth = (row) => row.cells[column].dataset.v ?? row.cells[column].textContent.trim();
@@ -11,11 +14,11 @@ for (const table of document.querySelectorAll("table.sortable")) {
     const compare = (a, b) => {
       const [x, y] = [worth(a), worth(b)];
       const [p, q] = [value(x), value(y)];
-      if (head.classList.contains("num")) {
+      if (numeric) {
         if (isNaN(p) || isNaN(q)) return isNaN(p) - isNaN(q);
         return down ? q - p : p - q;
       }
-      return (down ? 1 : -1) * x.localeCompare(y);
+      return (down ? -1 : 1) * x.localeCompare(y);
     };
     const body = table.tBodies[0];
     body.append(...[...body.rows].sort(compare));

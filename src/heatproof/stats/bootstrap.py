@@ -108,8 +108,13 @@ def interval(
     seed: int = 0,
     kind: Kind = "percentile",
     clusters: Sequence[ArrayLike] = (),
+    share: bool = False,
 ) -> Interval:
-    """The statistic of the scored images and its bootstrap interval over images or clusters of images."""
+    """The statistic of the scored images and its bootstrap interval over images or clusters of images.
+
+    `share` says that the values are hits and misses. Where all of them are alike no resample differs, which is no
+    certainty: then it is Wilson's interval, for as many trials as there are images, or the fewest clusters.
+    """
     if not 0 < level < 1:
         raise BadInput(f"level must lie between 0 and 1, got {level}.")
     if resamples < 1:
@@ -119,16 +124,36 @@ def interval(
     array = scored(values)
     if array.ndim != 1:
         raise BadInput(f"values must be one number per image, got shape {array.shape}.")
+    if share and (statistic is not mean or ((array < 0) | (array > 1)).any()):
+        raise BadInput("a share is the mean of numbers between 0 and 1: leave out share=True for anything else.")
     keep = ~np.isnan(array)
     found = array[keep]
     ids = [cluster_index(np.asarray(c)[keep], len(found)) for c in _checked(clusters, len(array))]
     units = tuple(int(i.max()) + 1 if len(i) else 0 for i in ids)
     estimate = float(statistic(found)) if len(found) else float("nan")
     low = high = float("nan")
-    if min((len(found), *units)) >= 2:
+    trials = min((len(found), *units))
+    if trials >= 2 and share and np.ptp(found) == 0:
+        low, high = wilson(estimate, trials, level)
+    elif trials >= 2:
         replicates = _replicates(found, statistic, ids, resamples, seed)
         low, high = _limits(replicates, found, statistic, estimate, level, kind)
     return Interval(estimate, low, high, len(found), int((~keep).sum()), level, resamples, kind, units)
+
+
+def is_share(table: ArrayLike) -> bool:
+    """Whether scores are hits and misses: only 0 and 1, both of them, and perhaps ties of ½; NaN aside."""
+    values = np.asarray(table, dtype=np.float64)
+    met = set(np.unique(values[~np.isnan(values)]).tolist())
+    return {0.0, 1.0} <= met <= {0.0, 0.5, 1.0}
+
+
+def wilson(share: float, trials: int, level: float = 0.95) -> tuple[float, float]:
+    """Wilson's interval of a share of so many trials: it has a width even where every trial came out alike."""
+    z = float(stats.norm.ppf((1 + level) / 2))
+    centre = (share + z**2 / (2 * trials)) / (1 + z**2 / trials)
+    half = z / (1 + z**2 / trials) * np.sqrt(share * (1 - share) / trials + z**2 / (4 * trials**2))
+    return float(min(share, max(0.0, centre - half))), float(max(share, min(1.0, centre + half)))
 
 
 def paired_difference(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -18,6 +19,7 @@ COUNTED = 13  # tied differences up to which scipy, too, goes through all signs
 PAIR_COLUMNS = (
     "method_a",
     "method_b",
+    "controls",
     "n",
     "n_missing",
     "n_zero",
@@ -54,9 +56,11 @@ class SignedRank:
 
 @dataclass(frozen=True, eq=False)
 class PairwiseTests:
-    """Every pair of methods, one row each: differences are method_a - method_b, p_holm covers all rows.
+    """Every pair of methods, one row each: differences are method_a - method_b.
 
-    `winner` is the method the signed ranks favour ("" if neither), whatever the size of p.
+    `controls` counts the controls in a pair, and p_holm covers the rows of one such count: who is better is one
+    question, who is better than a yardstick another. `winner` is the method the signed ranks favour ("" if neither),
+    whatever the size of p.
     """
 
     frame: pd.DataFrame
@@ -184,8 +188,13 @@ def compare_pairs(
     level: float = 0.95,
     resamples: int = 2000,
     seed: int = 0,
+    controls: Collection[str] = (),
 ) -> PairwiseTests:
-    """Test every pair of columns of an (images x methods) table, each pair on the images that have both."""
+    """Test every pair of columns of an (images x methods) table, each pair on the images that have both.
+
+    Holm's adjustment is made by itself for pairs of methods, pairs of a method and a control, and pairs of controls:
+    whether two methods differ must not depend on how many yardsticks stand beside them.
+    """
     scores = check_table(table)
     methods = [str(c) for c in scores.columns]
     pairs = list(combinations(methods, 2))
@@ -195,7 +204,10 @@ def compare_pairs(
     first, second = np.triu_indices(len(methods), 1)
     differences = values[:, first] - values[:, second]
     tests = signed_ranks(differences)
-    adjusted = holm([t.p for t in tests])
+    family = np.array([(a in controls) + (b in controls) for a, b in pairs])
+    adjusted, p = np.empty(len(pairs)), np.array([t.p for t in tests])
+    for one in np.unique(family):
+        adjusted[family == one] = holm(p[family == one])
     low, high = _mean_limits(differences, level, resamples, seed)
     rows = []
     for i, ((a, b), t) in enumerate(zip(pairs, tests, strict=True)):
@@ -206,6 +218,7 @@ def compare_pairs(
             (
                 a,
                 b,
+                int(family[i]),
                 t.n,
                 t.n_missing,
                 t.n_zero,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +24,8 @@ from heatproof.report.typeset import escape, number, shortened
 
 WIDTH, HEIGHT, TOP, BOTTOM, LEFT = 400.0, 276.0, 12.0, 40.0, 40.0
 GAP = 13.5  # the least distance between two labels
+DASHES = 4  # patterns that tell controls apart, all of them being grey
+SAMPLE = 16.0  # of a control's pattern before its name, where there are several
 
 
 @dataclass(frozen=True)
@@ -45,16 +47,23 @@ def curves(lines: Sequence[Line], *, title: str, x_label: str = "", y_label: str
     named = [each for each in lines if not each.quiet]
     most = int((HEIGHT - TOP - BOTTOM) / GAP) + 1
     named, rest = named[:most], named[most:]
-    right = WIDTH - label_width([each.label for each in named], 17) - 16
+    dashes = {each.label: at % DASHES for at, each in enumerate(each for each in lines if each.control)}
+    sample = SAMPLE if len(dashes) > 1 else 5.0
+    right = WIDTH - label_width([each.label for each in named], 17) - 11 - sample
     across = spanning([x for each in lines for x in each.x], LEFT, right, room=0.0)
     heights = [y for each in lines for y in [*each.y, *(each.low or []), *(each.high or [])]]
     up = spanning(heights, HEIGHT - BOTTOM, TOP)
     parts = [_axes(across, up, x_label, y_label)]
     # The named lie over the quiet, the coloured over the grey.
     for each in sorted([*lines], key=lambda one: (not one.quiet and one not in rest, one.colour is not None)):
-        parts.append(_curve(each, across, up))
-    parts.append(_names(named, across, up))
+        parts.append(_curve(each, across, up, _class(each, dashes)))
+    parts.append(_names(named, across, up, dashes, sample))
     return drawing(WIDTH, HEIGHT, title, "".join(parts))
+
+
+def _class(each: Line, dashes: Mapping[str, int]) -> str:
+    mood = " quiet" if each.quiet else f" control d{dashes[each.label]}" if each.control else ""
+    return colour_class(each.colour, each.quiet or each.control) + mood
 
 
 def _axes(across: Axis, up: Axis, x_label: str, y_label: str) -> str:
@@ -89,14 +98,13 @@ def _axes(across: Axis, up: Axis, x_label: str, y_label: str) -> str:
     return "".join(parts)
 
 
-def _curve(each: Line, across: Axis, up: Axis) -> str:
+def _curve(each: Line, across: Axis, up: Axis, class_: str) -> str:
     stroke = element("path", d=_path(each.x, each.y, across, up), class_="line")
     if each.low is not None and each.high is not None and not each.quiet:
         there = _path(each.x, each.high, across, up)
         back = _path(list(each.x)[::-1], list(each.low)[::-1], across, up)
         stroke = element("path", d=f"{there}L{back[1:]}Z", class_="band") + stroke
-    mood = " quiet" if each.quiet else " control" if each.control else ""
-    return group(stroke, colour_class(each.colour, each.quiet or each.control) + mood, _said(each))
+    return group(stroke, class_, _said(each))
 
 
 def _path(xs: Sequence[float], ys: Sequence[float], across: Axis, up: Axis) -> str:
@@ -109,7 +117,7 @@ def _path(xs: Sequence[float], ys: Sequence[float], across: Axis, up: Axis) -> s
     return "M" + "L".join(points)
 
 
-def _names(named: Sequence[Line], across: Axis, up: Axis) -> str:
+def _names(named: Sequence[Line], across: Axis, up: Axis, dashes: Mapping[str, int], sample: float) -> str:
     ends = [_end(each) for each in named]
     # Curves often end in one point (everything removed); then their names stand in the order of their means.
     middling = [float(np.nanmean(np.asarray(each.y, dtype=float))) for each in named]
@@ -121,13 +129,10 @@ def _names(named: Sequence[Line], across: Axis, up: Axis) -> str:
         lead = (
             f"M{coordinate(start + 2)} {coordinate(up.at(y))}L{coordinate(across.end + 5)} "
             f"{coordinate(place)}"
-            f"L{coordinate(across.end + 10)} {coordinate(place)}"
+            f"L{coordinate(across.end + 5 + sample)} {coordinate(place)}"
         )
-        name = text(across.end + 13, place + 4, shortened(each.label, 17), "name", tooltip=each.label)
-        mood = " control" if each.control else ""
-        parts.append(
-            group(element("path", d=lead, class_="lead") + name, colour_class(each.colour, each.control) + mood)
-        )
+        name = text(across.end + 8 + sample, place + 4, shortened(each.label, 17), "name", tooltip=each.label)
+        parts.append(group(element("path", d=lead, class_="lead") + name, _class(each, dashes)))
     return "".join(parts)
 
 

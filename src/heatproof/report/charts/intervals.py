@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from heatproof.report.charts.axis import spanning, tick_labels
@@ -41,10 +41,12 @@ def interval_ranking(
     title: str,
     higher_is_better: bool = True,
     reference: float | None = None,
+    within: Iterable[float] = (),
 ) -> str:
     """Dots with intervals, best at the top; scores that do not exist come last, and say so.
 
-    `reference` draws a vertical line (chance, zero). Controls are grey, hollow and in italics.
+    `reference` draws a vertical line (chance, zero). Controls are grey, hollow and in italics. `within` are numbers
+    the axis shows besides: charts meant to be compared are given each other's.
     """
     rows = sorted(
         estimates,
@@ -58,7 +60,7 @@ def interval_ranking(
     rank_width = max(28.0, 6.2 * widest + 10) if widest else 0.0
     left = rank_width + label_width([row.label for row in rows], 22) + 8
     right = WIDTH - 46
-    shown = [number for row in rows for number in (row.value, row.low, row.high)]
+    shown = [*within, *(number for row in rows for number in (row.value, row.low, row.high))]
     axis = spanning([*shown, reference] if reference is not None else shown, left, right)
     height = TOP + ROW * len(rows) + BOTTOM
     floor = height - BOTTOM

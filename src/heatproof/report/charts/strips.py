@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,11 +35,17 @@ class Spread:
     control: bool = False
 
 
-def strips(spreads: Sequence[Spread], *, title: str, reference: float | None = None) -> str:
-    """Violins on one axis in the order given; missing scores are left out and counted in the tooltip."""
+def strips(
+    spreads: Sequence[Spread], *, title: str, reference: float | None = None, within: Iterable[float] = ()
+) -> str:
+    """Violins on one axis in the order given; missing scores are left out and counted in the tooltip.
+
+    `within` are numbers the axis shows besides: charts meant to be compared are given each other's.
+    """
     finite = [_finite(each.values) for each in spreads]
     left = label_width([each.label for each in spreads], 22) + 8
-    shown = [float(value) for values in finite if values.size for value in (values.min(), values.max())]
+    shown = [*within]
+    shown += [float(value) for values in finite if values.size for value in (values.min(), values.max())]
     axis = spanning([*shown, reference] if reference is not None else shown, left, WIDTH - 10)
     height = TOP + ROW * len(spreads) + BOTTOM
     floor = height - BOTTOM

@@ -42,10 +42,12 @@ def table(
 ) -> str:
     """A table whose columns sort it; the first `words` columns are words, the others numbers, or set like them.
 
-    Rows whose first word is a `control` stand back. Everything is escaped; NaN is missing.
+    Rows whose first word is a `control` stand back; a head that ends in ↓ says that lower is better. Everything is
+    escaped; NaN is missing.
     """
     top = "".join(
-        f'<th scope="col"{_aligned(at >= words)}><button>{escape(name)}</button></th>' for at, name in enumerate(head)
+        f'<th scope="col"{_aligned(at >= words)}{lower(name.endswith("↓"))}><button>{escape(name)}</button></th>'
+        for at, name in enumerate(head)
     )
     body = "".join(
         ('<tr class="control">' if control(str(first)) else "<tr>")
@@ -57,6 +59,11 @@ def table(
     return (
         f'<div class="scroll"><table class="sortable"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
     )
+
+
+def lower(better: bool) -> str:
+    """The mark of a column whose lower end is the better one: sorting starts there."""
+    return " data-lower" if better else ""
 
 
 def _cell(value: str | float, right: bool) -> str:

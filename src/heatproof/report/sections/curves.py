@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from heatproof.report.charts import Line, small_multiples
 from heatproof.report.charts import curves as draw
 from heatproof.report.reading import Panel, Reading
-from heatproof.report.sections.blocks import metric_heading, section, unfolding
+from heatproof.report.sections.blocks import fold, metric_heading, section, unfolding
 from heatproof.report.typeset import counted
 from heatproof.stats.bootstrap import resampled_means
 
@@ -23,7 +23,10 @@ LOUD = 8  # contestants in colour; with many methods the others are thin and gre
 # What the axes are called where the metric's entry in the run's info does not say (`x_label`, `y_label`).
 REMOVED = "share of the picture removed"
 AXES = {
-    **dict.fromkeys(("mif", "lif", "mrg", "lrg", "srg", "deletion"), (REMOVED, "the model's answer")),
+    **dict.fromkeys(("mif", "lif", "deletion"), (REMOVED, "the model's answer")),
+    "srg": (REMOVED, "least first − most first"),
+    "mrg": (REMOVED, "random order − most first"),
+    "lrg": (REMOVED, "least first − random order"),
     "insertion": ("share of the picture shown", "the model's answer"),
     "auc_iou": ("threshold", "IoU"),
     "fud": ("share of the picture re-drawn", "confidence"),
@@ -38,7 +41,9 @@ def curves(reading: Reading) -> str | None:
         Panel(str(metric), str(dataset), str(model)): part
         for (metric, dataset, model), part in reading.curves.groupby(["metric", "dataset", "model"], observed=True)
     }
-    pieces = []
+    pieces: list[tuple[str, str]] = []
+    internal: list[str] = []
+    ranking = {panel.metric for panel, standing in reading.standings.items() if standing.ranks}
     met = dict.fromkeys([*reading.metrics, *sorted({panel.metric for panel in grouped})])
     for metric in met:
         charts = [
@@ -48,9 +53,15 @@ def curves(reading: Reading) -> str | None:
         ]
         if charts:
             body = f'<div class="metric">{metric_heading(reading, metric)}{small_multiples(charts)}</div>'
-            pieces.append((metric, body))
+            if metric in ranking:
+                pieces.append((metric, body))
+            else:
+                internal.append(body)
     lead = "Mean over images; bands are 95&nbsp;% bootstrap intervals over images. Controls are grey and dashed."
-    return section("curves", "Curves", lead, unfolding(pieces, SHOWN))
+    body = unfolding(pieces, SHOWN)
+    if internal:
+        body += fold(f"Curves that rank no method ({counted(len(internal), 'metric')})", "".join(internal))
+    return section("curves", "Curves", lead, body)
 
 
 def _chart(reading: Reading, panel: Panel, part: pd.DataFrame) -> tuple[str, str]:

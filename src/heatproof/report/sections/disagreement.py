@@ -35,8 +35,8 @@ def disagreement(reading: Reading) -> str | None:
     lead = (
         "Kendall’s tau between the rankings of the methods (controls left out): 1 is the same order, "
         "0 no relation, "
-        "−1 the reverse. Where two measures disagree, a winner under one of them is a winner only "
-        "under that one."
+        "−1 the reverse. Where two measures disagree solidly, a winner under one of them is a winner only "
+        "under that one; an order that neither of them is sure of may turn by chance."
     )
     return section("disagreement", "Where the measures disagree", lead, unfolding(pieces, SHOWN))
 
@@ -94,5 +94,21 @@ def _said(reading: Reading, panels: list[Panel], taus: NDArray[np.float64]) -> s
     return (
         f"Furthest apart are <strong>{escape(panels[i].metric)}</strong> and "
         f"<strong>{escape(panels[j].metric)}</strong> (tau {number(float(taus[i, j]), 2)}): "
-        f"{len(change.changed)} of {counted(most, 'pair')} of methods change order between them."
+        f"{len(change.changed)} of {counted(most, 'pair')} of methods change order between them, "
+        f"{_solid(reading, panels[i], panels[j])}."
     )
+
+
+def _solid(reading: Reading, first: Panel, second: Panel) -> str:
+    """How many pairs of methods the two measures put in opposite orders, both with significance."""
+    won = []
+    for panel in (first, second):
+        tests = reading.pairs(panel)
+        rows = [] if tests is None else tests.frame.loc[tests.frame["significant"]].to_dict("records")
+        won.append(
+            {frozenset((row["method_a"], row["method_b"])): row["winner"] for row in rows if not row["controls"]}
+        )
+    turned = sum(won[1].get(pair, winner) != winner for pair, winner in won[0].items())
+    if not turned:
+        return "none of them solidly under both"
+    return f"{turned} of them solidly under both"

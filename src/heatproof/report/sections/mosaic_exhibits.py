@@ -58,7 +58,7 @@ def _row(reading: Reading, exhibit: Exhibit, grid: int) -> str:
     for method in reading.methods:
         if method not in exhibit.maps or reading.is_control(method):
             continue
-        source = data_uri(overlay(exhibit.picture, exhibit.maps[method], exhibit.region, SIDE), 96)
+        source = data_uri(overlay(exhibit.picture, exhibit.maps[method], exhibit.region, SIDE))
         cells.append(
             f'<figure><img src="{source}" alt="Heatmap of {escape(method)}" width="{SIDE}">'
             f'<figcaption title="{escape(method)}"><b>{breakable(shortened(method, 40))}</b></figcaption>'

@@ -10,15 +10,16 @@ from heatproof.errors import HeatproofError
 from heatproof.report.charts import Estimate, heatmap, interval_ranking, small_multiples
 from heatproof.report.reading import Panel, Reading
 from heatproof.report.sections.blocks import fold
-from heatproof.report.typeset import MISSING, counted, escape, number
+from heatproof.report.typeset import MISSING, counted, escape, listed, number
 from heatproof.stats.reliability import agreement, alpha_interval, joint_failures, spearman_matrix
 
 SIGNED = "signed methods only"
+FEWEST = 3  # methods: the order of two is one bit, and its alpha jumps
 
 
 def alphas(reading: Reading, panels: list[Panel]) -> str:
     """Krippendorff's alpha with its interval, per ratio, for every data set and model."""
-    charts = []
+    charts, bare = [], []
     for dataset, model in dict.fromkeys((panel.dataset, panel.model) for panel in panels):
         rows = [
             _alpha(reading, f"{panel.metric}{suffix}", table)
@@ -28,12 +29,25 @@ def alphas(reading: Reading, panels: list[Panel]) -> str:
         ]
         title = f"Krippendorff's alpha, {model} on {dataset}"
         charts.append((f"{model} · {dataset}", interval_ranking(rows, title=title, reference=0.0)))
+        bare += [f"{row.label} ({row.note}; {model} on {dataset})" for row in rows if _bare(row)]
     return (
         "<h3>Do the mosaics agree on the ranking?</h3><p>Krippendorff’s alpha, ordinal, with every mosaic a "
         "judge who ranks the methods (controls left out): 1 if all rank alike, 0 as if ranks were dealt at "
         "random. Bars are 95&nbsp;% bootstrap intervals over mosaics. FNR and FPR would have the alphas of "
-        "recall and specificity.</p>" + small_multiples(charts)
+        "recall and specificity.</p>" + small_multiples(charts) + _without_interval(bare)
     )
+
+
+def _bare(row: Estimate) -> bool:
+    """A dot without a bar."""
+    return math.isfinite(row.value) and (math.isnan(row.low) or row.low == row.high)
+
+
+def _without_interval(bare: list[str]) -> str:
+    if not bare:
+        return ""
+    why = "two mosaics leave one pair to compare, and where all agree no resample differs"
+    return f'<p class="note">A dot without a bar is no certainty ({why}): {escape(listed(bare))}.</p>'
 
 
 def _tables(reading: Reading, panel: Panel) -> list[tuple[str, pd.DataFrame]]:
@@ -50,8 +64,10 @@ def _tables(reading: Reading, panel: Panel) -> list[tuple[str, pd.DataFrame]]:
 def _alpha(reading: Reading, label: str, table: pd.DataFrame) -> Estimate:
     try:
         found = alpha_interval(table.to_numpy(dtype=float))
-    except HeatproofError as error:
-        return Estimate(label, math.nan, math.nan, math.nan, note=str(error))
+    except HeatproofError:
+        return Estimate(label, math.nan, math.nan, math.nan, note="too few scores")
+    if found.n_methods < FEWEST:
+        return Estimate(label, math.nan, math.nan, math.nan, note=f"only {counted(found.n_methods, 'method')}")
     dropped = f", {found.dropped_mosaics} left out" if found.dropped_mosaics else ""
     note = f"{counted(found.n_methods, 'method')}, {counted(found.n_mosaics, 'mosaic')}{dropped}"
     return Estimate(label, found.alpha, found.low, found.high, colour=0, note=note)

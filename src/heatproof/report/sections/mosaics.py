@@ -55,9 +55,10 @@ def grid_of(reading: Reading) -> int:
 
 def _spreads(reading: Reading, metric: str, panels: list[Panel]) -> str:
     charts = []
-    for panel in panels:
-        table = reading.table(panel)
-        if panel.metric != metric or not len(table.columns):
+    tables = {panel: reading.table(panel) for panel in panels if panel.metric == metric}
+    within = [float(end) for table in tables.values() for end in (table.min().min(), table.max().max())]
+    for panel, table in tables.items():
+        if not len(table.columns):
             continue
         rows = [
             Spread(
@@ -69,7 +70,8 @@ def _spreads(reading: Reading, metric: str, panels: list[Panel]) -> str:
             for method in table.columns
         ]
         # Half is chance, or a map that does not care about classes at all.
-        chart = strips(rows, title=f"{metric} over mosaics, {reading.named(panel)}", reference=0.5)
+        title = f"{metric} over mosaics, {reading.named(panel)}"
+        chart = strips(rows, title=title, reference=0.5, within=within)
         charts.append((reading.named(panel) or counted(len(table), "mosaic"), chart))
     return f'<div class="metric">{metric_heading(reading, metric)}{small_multiples(charts)}</div>'
 

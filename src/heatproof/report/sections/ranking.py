@@ -6,8 +6,9 @@ import math
 
 from heatproof.report.charts import Estimate, interval_ranking, small_multiples
 from heatproof.report.reading import Panel, Reading
-from heatproof.report.sections.blocks import metric_heading, section, unfolding
+from heatproof.report.sections.blocks import lower, metric_heading, section, unfolding
 from heatproof.report.typeset import MISSING, breakable, counted, escape, number
+from heatproof.stats.bootstrap import is_share
 
 NARROW = 4  # so many columns let two scoreboards stand side by side
 SHOWN = 6  # metrics in full; further ones are behind a fold
@@ -24,6 +25,8 @@ def ranking(reading: Reading) -> str | None:
         "yardsticks: they are "
         "grey, in <em>italics</em>, and have no rank."
     )
+    if any(is_share(reading.table(panel)) for panel in reading.panels):
+        lead += " A share that is 0 or 1 on every image has Wilson’s interval: no resample could differ."
     several = len(reading.metrics) > 1
     boards = [(f"{model} on {dataset}", scoreboard(reading, dataset, model)) for dataset, model in reading.settings]
     body = unfolding(boards, 2) if several else ""
@@ -96,7 +99,7 @@ def _rank(place: tuple[float, float, float] | None) -> str:
 
 
 def scoreboard(reading: Reading, dataset: str, model: str) -> str:
-    """Methods × metrics: means, shaded by rank among the methods; the columns sort on click."""
+    """Methods that have a score here × metrics: means, shaded by rank among the methods; the columns sort on click."""
     panels = [panel for panel in reading.panels if (panel.dataset, panel.model) == (dataset, model)]
     means = {
         panel: dict(zip(standing.table["method"], standing.table["mean"], strict=True))
@@ -104,13 +107,14 @@ def scoreboard(reading: Reading, dataset: str, model: str) -> str:
         for standing in [reading.standings[panel]]
     }
     head = "".join(
-        f'<th scope="col" class="num" title="{escape(reading.about("metrics", panel.metric))}">'
+        f'<th scope="col" class="num"{lower(not reading.higher_is_better(panel.metric))} '
+        f'title="{escape(reading.about("metrics", panel.metric))}">'
         f"<button>{breakable(panel.metric)} "
         f"{'↑' if reading.higher_is_better(panel.metric) else '↓'}</button></th>"
         for panel in panels
     )
     rows = []
-    for method in reading.methods:
+    for method in (one for one in reading.methods if any(one in scores for scores in means.values())):
         cells = "".join(_cell(reading, panel, method, means[panel].get(method, math.nan)) for panel in panels)
         kind = ' class="control"' if reading.is_control(method) else ""
         rows.append(f'<tr{kind}><th scope="row">{escape(method)}</th>{cells}</tr>')

@@ -36,6 +36,15 @@ TITLES = {
     ),
 }
 
+# What a column beside the score asks about, by the region or the rule it differs in.
+COLUMNS = {
+    "moved": "“moved region” asks about the object’s shape at another place of the picture",
+    "permuted": "“permuted region” asks about the region of another picture",
+    "pixels": "“pixels region” asks about as many pixels strewn at random",
+    "rank": "“by rank” puts the rank of each pixel in place of its heat, so that no scale matters",
+    "mass": "“by mass” takes the region’s share of all the heat",
+}
+
 LEAD = (
     "Nobody knows how important a pixel is, but models and pictures can be built in which it is known that something "
     "matters more here than there. Only pictures named rightly on both sides of a comparison are judged. Intervals "
@@ -48,7 +57,7 @@ def relative_importance(reading: Reading) -> str | None:
     studies = [one for one in reading.info.get("studies", []) if one.get("protocol") == PROTOCOL]
     if not studies:
         return None
-    parts = [premises(studies), *(question(reading, studies, name) for name in TITLES)]
+    parts = [premises(studies), columns_explained(studies), *(question(reading, studies, name) for name in TITLES)]
     parts += [series(reading, studies), _robustness(reading, studies), paired_maps(reading, studies)]
     body = "".join(f'<div class="metric">{part}</div>' for part in parts if part)
     return section(PROTOCOL, "Relative importance", LEAD, body)
@@ -99,8 +108,9 @@ def question(reading: Reading, studies: list[Mapping[str, Any]], name: str) -> s
         scored = reading.table(panel)
         baseline = _means(reading, moved, panel)
         rows = []
+        share = bootstrap.is_share(scored)
         for method in scored.columns:
-            span = clustered(scored[method], ids)
+            span = clustered(scored[method], ids, share)
             rows.append(
                 Bar(
                     method,
@@ -126,7 +136,7 @@ def question(reading: Reading, studies: list[Mapping[str, Any]], name: str) -> s
 
 def variants_of(study: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """Metric labels of a study with their fields and registered name."""
-    stored = study["notes"].get("metrics", {})
+    stored = study.get("notes", {}).get("metrics", {})
     return {label: {**one.get("fields", {}), "metric": one.get("metric", "")} for label, one in stored.items()}
 
 
@@ -135,15 +145,15 @@ def _usual(fields: Mapping[str, Any]) -> bool:
     return fields.get("region") == "object" and fields.get("rule") == "paper" and not change
 
 
-def clustered(values: pd.Series[Any], ids: Mapping[str, list[int]]) -> bootstrap.Interval:
+def clustered(values: pd.Series[Any], ids: Mapping[str, list[int]], share: bool = False) -> bootstrap.Interval:
     """The mean with an interval over scenes and objects where these are known, else over pictures."""
     numbers = values.to_numpy(dtype=np.float64)
     if all(image in ids for image in values.index) and ids:
         columns = list(zip(*(ids[image] for image in values.index), strict=True))
         kept = np.isfinite(numbers)
         several = [np.asarray(column) for column in columns if len(set(np.asarray(column)[kept])) > 1]
-        return bootstrap.interval(numbers, clusters=several, resamples=1000)
-    return bootstrap.interval(numbers, resamples=1000)
+        return bootstrap.interval(numbers, clusters=several, resamples=1000, share=share)
+    return bootstrap.interval(numbers, resamples=1000, share=share)
 
 
 def _means(reading: Reading, label: str | None, panel: Panel) -> dict[str, float]:
@@ -166,17 +176,18 @@ def _table(
     here = (scores["metric"] == panel.metric) & (scores["dataset"] == panel.dataset) & (scores["model"] == panel.model)
     ties = scores[here & (scores["note"] == "tie")]["method"].value_counts()
     rows = []
+    share = bootstrap.is_share(scored)
     own = _means(reading, panel.metric, panel)
     tied = reading.info.get("metrics", {}).get(panel.metric, {}).get("name") == "idr"  # the others know no ties
     for method in sorted(scored.columns, key=lambda one: (reading.is_control(one), -own[one])):
-        span = clustered(scored[method], ids)
+        span = clustered(scored[method], ids, share)
         tie = int(ties.get(method, 0)) / max(1, span.n)
         cells: list[Any] = [_within(span)]
         cells += [means[label].get(method, math.nan) for label in labels if label != panel.metric]
         cells += [_percent(tie)] if tied else []
-        rows.append([method, *cells, str(span.n), "blind" if reading.is_control(method) else ""])
+        rows.append([method, *cells, str(span.n)])
     head = ["method", "score", *(_variant(variants[label]) for label in labels if label != panel.metric)]
-    head += [*(["ties"] if tied else []), "pictures", ""]
+    head += [*(["ties"] if tied else []), "pictures"]
     return table(head, rows, control=reading.is_control)
 
 
@@ -185,6 +196,14 @@ def _variant(fields: Mapping[str, Any]) -> str:
     words += [f"{fields['region']} region"] if fields.get("region") != "object" else []
     words += [f"by {fields['rule']}"] if fields.get("rule") != "paper" else []
     return ", ".join(words) or "score"
+
+
+def columns_explained(studies: list[Mapping[str, Any]]) -> str:
+    """What the columns beside a score mean, once for all tables: those that some table has."""
+    asked = [fields for study in studies for fields in variants_of(study).values()]
+    met = {fields.get(name) for fields in asked for name in ("region", "rule")}
+    said = [words for name, words in COLUMNS.items() if name in met]
+    return f"<p>In the tables below, {escape(', '.join(said))}.</p>" if said else ""
 
 
 def _remarked(reading: Reading, panel: Panel) -> str:
@@ -239,7 +258,7 @@ def _robustness(reading: Reading, studies: list[Mapping[str, Any]]) -> str:
                 rows += _beside(reading, panel, moved, study["notes"].get("clusters", {}))
     if not rows:
         return ""
-    head = ("metric", "method", "as above", "changed", "random region, changed")
+    head = ("metric", "method", "as above", "changed", "random region, changed", "pictures")
     return (
         "<h3>With objects of another size and place</h3><p>The same questions about smaller objects in other places: "
         f"what hangs on the size or the place of objects will move.</p>{table(head, rows, words=2)}"
@@ -253,11 +272,12 @@ def _beside(reading: Reading, panel: Panel, moved: str | None, ids: Mapping[str,
     before = _means(reading, panel.metric, usual) if usual else {}
     baseline = _means(reading, moved, panel)
     scored, own = reading.table(panel), _means(reading, panel.metric, panel)
-    rows = []
+    rows, share = [], bootstrap.is_share(scored)
     for method in sorted(scored.columns, key=lambda one: (reading.is_control(one), -own[one])):
         named = f"{method} (blind)" if reading.is_control(method) else method
-        changed = _within(clustered(scored[method], ids))
-        rows.append([panel.metric, named, before.get(method, math.nan), changed, baseline.get(method, math.nan)])
+        span = clustered(scored[method], ids, share)
+        beside = [before.get(method, math.nan), _within(span), baseline.get(method, math.nan)]
+        rows.append([panel.metric, named, *beside, str(span.n)])
     return rows
 
 

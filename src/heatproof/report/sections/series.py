@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from heatproof.report.charts import Line, curves
+from heatproof.report.charts import Line, curves, small_multiples
 from heatproof.report.reading import Panel, Reading
 from heatproof.report.sections.blocks import table
 from heatproof.report.typeset import MISSING, escape, listed, number
@@ -58,8 +59,26 @@ def series(reading: Reading, studies: list[Mapping[str, Any]]) -> str:
         "<h3>The k-series</h3><p>One object is in every training picture of k of the ten scenes. The more scenes carry "
         "it, the less it tells, and the less accuracy should drop where it is removed. A faithful map of the object "
         "should cool down likewise; the last model is the contrast, so its score is 0 by construction. "
-        f"{len(ks)} points: most differences between correlations are within their intervals.</p>{chart}"
-        f"{followed}{_holes(scores, ks)}{table(('k', 'accuracy with the object', 'without', 'drop'), accuracies)}"
+        f"{len(ks)} points: most differences between correlations are within their intervals.</p>{_uneven(drops)}"
+        f"{small_multiples([('', chart)])}{followed}{_holes(scores, ks)}"
+        f"{table(('k', 'accuracy with the object', 'without', 'drop'), accuracies)}"
+    )
+
+
+def _uneven(drops: dict[int, float]) -> str:
+    """A warning where one step makes up most of the fall: then a correlation says little more than a comparison."""
+    ks = sorted(drops)
+    falls = {(a, b): drops[a] - drops[b] for a, b in pairwise(ks)}
+    span = max(drops.values()) - min(drops.values())
+    if not falls or span <= 0:
+        return ""
+    (a, b), fall = max(falls.items(), key=lambda item: item[1])
+    if fall < 0.5 * span:
+        return ""
+    return (
+        f'<p class="warning"><strong>The fall is not gradual here.</strong> From k = {a} to {b} the drop goes from '
+        f"{number(drops[a])} to {number(drops[b])}, {fall / span:.0%} of its whole range: the correlations below rest "
+        "on that one step, and their intervals, which take the points as spread out, are too narrow.</p>"
     )
 
 

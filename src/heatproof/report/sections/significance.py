@@ -40,7 +40,8 @@ def significance(reading: Reading) -> str | None:
         "<span class='swatch hn4'></span> it loses to it, <span class='swatch hz'></span> these "
         "images cannot tell. "
         "Shades are the strength of the effect (rank-biserial correlation of the paired scores, "
-        f"Wilcoxon signed-rank test, Holm-adjusted p&nbsp;&lt;&nbsp;{ALPHA:g})."
+        f"Wilcoxon signed-rank test, Holm-adjusted p&nbsp;&lt;&nbsp;{ALPHA:g}; pairs with a control are adjusted by "
+        "themselves, so that yardsticks cost the methods nothing)."
     )
     note = f'<p class="note">{counted(more, "further matrix", "further matrices")} not drawn.</p>' if more > 0 else ""
     return section("significance", "What is solid, what is noise", lead, unfolding(pieces, SHOWN) + note)
@@ -52,8 +53,14 @@ def _figures(reading: Reading, panel: Panel) -> list[tuple[str, str]]:
         return []
     where = reading.named(panel)
     prefix = f"{where} · " if where else ""
-    solid = int(tests.frame["significant"].sum())
-    caption = f"{prefix}{solid} of {counted(len(tests.frame), 'pair')} differ solidly"
+    caption = prefix + "; ".join(
+        f"{int(rows['significant'].sum())} of {counted(len(rows), 'pair')} {which}differ solidly"
+        for which, rows in (
+            ("", tests.frame.loc[tests.frame["controls"] == 0]),
+            ("with a control ", tests.frame.loc[tests.frame["controls"] == 1]),
+        )
+        if len(rows)
+    )
     figures = [(caption, matrix(reading, panel, tests))]
     found = _critical(reading, panel)
     if found is not None and len(found.methods) <= 20:
@@ -66,7 +73,10 @@ def _figures(reading: Reading, panel: Panel) -> list[tuple[str, str]]:
             colours=reading.colours,
             groups=found.groups,
         )
-        words = f"{prefix}mean rank per image; bars join what Nemenyi's test cannot separate{told}"
+        words = (
+            f"{prefix}mean rank per image; bars join what Nemenyi's test cannot separate{told}. It looks at ranks "
+            "alone, so on few images it may find other pairs than the matrix"
+        )
         figures.append((words, drawing))
     return figures
 

@@ -12,8 +12,11 @@ import pandas as pd
 from heatproof.errors import HeatproofError
 from heatproof.report.charts import Estimate, interval_ranking, small_multiples
 from heatproof.report.reading import Panel, Reading
+from heatproof.report.sections.blocks import lower
 from heatproof.report.typeset import MINUS, MISSING, counted, escape, number
 from heatproof.stats.strata import Strata, by_cutoffs, by_percentile, by_stratum, gain
+
+FEWEST = 5  # images: an interval drawn from fewer says more about luck than about the method
 
 
 def size_strata(reading: Reading, panel: Panel, wanted: Mapping[str, Any]) -> str | None:
@@ -26,13 +29,15 @@ def size_strata(reading: Reading, panel: Panel, wanted: Mapping[str, Any]) -> st
         means = by_stratum(table, strata, resamples=1000)
     except HeatproofError as error:
         return f'<p class="hole">No strata by size: {escape(error)}</p>' if len(sizes) else None
+    means.loc[means["n"] < FEWEST, ["low", "high"]] = math.nan
     charts = [(_caption(strata, at), _chart(reading, panel, means, name)) for at, name in enumerate(strata.names)]
     cuts = ", ".join(f"{100 * cut:.1f} %" for cut in strata.cutoffs)
     pool = f" of {counted(strata.pool_size, 'picture')}" if strata.pool_size else ""
     said = f"By the region’s share of the picture, cut at {cuts} ({strata.rule}{pool})."
-    return (
-        f"<h4>By size of the region</h4><p>{escape(said)}</p>{small_multiples(charts)}{_gains(reading, means, strata)}"
-    )
+    if min(strata.n) < FEWEST:
+        said += f" Fewer than {FEWEST} images are too few for an interval."
+    gains = _gains(reading, panel, means, strata)
+    return f"<h4>By size of the region</h4><p>{escape(said)}</p>{small_multiples(charts)}{gains}"
 
 
 def region_shares(reading: Reading, panel: Panel) -> pd.Series[float]:
@@ -87,10 +92,12 @@ def _chart(reading: Reading, panel: Panel, means: pd.DataFrame, stratum: str) ->
         for row in means.loc[means["stratum"] == stratum].to_dict("records")
     ]
     title = f"{panel.metric} on {stratum} regions"
-    return interval_ranking(estimates, title=title, higher_is_better=reading.higher_is_better(panel.metric))
+    higher = reading.higher_is_better(panel.metric)
+    within = means[["mean", "low", "high"]].to_numpy(dtype=float).ravel().tolist()  # one axis for all strata
+    return interval_ranking(estimates, title=title, higher_is_better=higher, within=within)
 
 
-def _gains(reading: Reading, means: pd.DataFrame, strata: Strata) -> str:
+def _gains(reading: Reading, panel: Panel, means: pd.DataFrame, strata: Strata) -> str:
     first, last = strata.names[0], strata.names[-1]
     relative = gain(means, first, last)
     told = {
@@ -102,14 +109,16 @@ def _gains(reading: Reading, means: pd.DataFrame, strata: Strata) -> str:
         pairs = [told[method, name] for name in strata.names]
         cells = "".join(f'<td class="num" data-v="{mean:.6g}">{number(mean)} ± {number(sd)}</td>' for mean, sd in pairs)
         change = float(relative[method])
-        words = f"{100 * change:+.0f} %".replace("-", MINUS) if math.isfinite(change) else MISSING
+        percent = round(100 * change) if math.isfinite(change) else 0
+        words = (f"{percent:+d} %" if percent else "0 %").replace("-", MINUS) if math.isfinite(change) else MISSING
         kind = ' class="control"' if reading.is_control(method) else ""
         rows.append(
             f'<tr{kind}><th scope="row">{escape(method)}</th>{cells}'
             f'<td class="num" data-v="{change:.6g}">{words}</td></tr>'
         )
     heads = [*strata.names, f"{first} to {last}"]
-    head = "".join(f'<th scope="col" class="num"><button>{escape(name)}</button></th>' for name in heads)
+    mark = lower(not reading.higher_is_better(panel.metric))
+    head = "".join(f'<th scope="col" class="num"{mark}><button>{escape(name)}</button></th>' for name in heads)
     return (
         '<figure class="wide"><figcaption>Mean ± standard deviation by size of the region.</figcaption>'
         '<div class="scroll"><table class="board sortable"><thead><tr><th scope="col"><button>method</button>'

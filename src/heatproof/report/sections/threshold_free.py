@@ -79,7 +79,7 @@ def _temperature(told: Any) -> str:
             f"accuracy of {number(float(told['accuracy']))}."
         )
     elif told:
-        words = f"Temperature of probability-reading methods: {told}."
+        words = f"No temperature was fitted for methods that read probabilities: {told}."
     else:
         return ""
     return f'<p class="note">{escape(words)}</p>'

@@ -62,7 +62,7 @@ def headline(reading: Reading) -> str:
 
 
 def _beats_all(reading: Reading, panel: Panel, method: str, others: set[str]) -> bool:
-    """By the same paired tests as the cards: a rank that never moves on four images is no proof."""
+    """By the same paired tests as the cards and the matrices: a rank that never moves on four images is no proof."""
     tests = reading.pairs(panel)
     if tests is None:
         return False
@@ -126,11 +126,15 @@ def against_controls(reading: Reading, panel: Panel) -> list[str]:
     if tests is None:
         return []
     controls = [method for method in tests.methods if reading.is_control(method)]
+    rows = tests.frame.loc[tests.frame["controls"] == 1]
     winners = {
         frozenset((row["method_a"], row["method_b"])): row["winner"]
-        for row in tests.frame.to_dict("records")
+        for row in rows.to_dict("records")
         if row["significant"]
     }
+    if len(rows) and not winners and rows["smallest_p"].min() * len(rows) >= tests.alpha:
+        who = f"Control {controls[0]}" if len(controls) == 1 else f"Controls {listed(controls)}"
+        return [f"{who}: these {counted(tests.n_images, 'image')} are too few to tell any method from a control."]
     contenders = [method for method in tests.methods if method not in controls]
     said: dict[str, list[str]] = {}
     for control in controls:

@@ -1,0 +1,48 @@
+"""The k-series: a fall that comes in one step is said to, a gradual one is not."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from heatproof.report.reading import Reading
+from heatproof.report.sections.series import series
+from heatproof.results import Results
+
+LABELS = {"mcs": "object", "mcs(region=moved)": "moved"}
+
+
+def page_of(drops: list[float]) -> str:
+    specs = [f"embedded:k{k}" for k in range(1, len(drops) + 1)]
+    rows = [
+        {"dataset": "d", "model": spec, "method": method, "metric": label, "image": f"{i}"}
+        | {"value": drop * share + 0.01 * i, "status": "ok", "note": "", "seconds": 0.1}
+        for spec, drop in zip(specs[:-1], drops, strict=False)
+        for method, share in (("lrp", 0.5), ("saliency", 0.2))
+        for label in LABELS
+        for i in range(3)
+    ]
+    told = {
+        spec: {"with_object": 0.9, "without_object": 0.9 - drop} for spec, drop in zip(specs, drops, strict=True)
+    }
+    metrics = {label: {"fields": {"region": region}, "metric": "mcs"} for label, region in LABELS.items()}
+    study = {"notes": {"part": "series", "series": told, "metrics": metrics}}
+    run = Results(pd.DataFrame(rows), pd.DataFrame(), None, {"metrics": dict.fromkeys(LABELS, {})})
+    return series(Reading(run), [study])
+
+
+def test_one_step_that_makes_up_the_fall_is_warned_of() -> None:
+    page = page_of([0.6, 0.6, 0.58, 0.02, 0.0])
+    assert "The fall is not gradual here." in page
+    assert "From k = 3 to 4 the drop goes from 0.580 to 0.020, 93% of its whole range" in page
+
+
+@pytest.mark.parametrize("drops", [[0.8, 0.6, 0.4, 0.2, 0.0], [0.3] * 5])
+def test_a_gradual_fall_and_none_at_all_are_not(drops: list[float]) -> None:
+    page = page_of(drops)
+    assert "The k-series" in page
+    assert "not gradual" not in page
+
+
+def test_the_chart_stands_in_a_figure_that_can_scroll() -> None:
+    assert '<div class="multiples"><figure><svg class="chart"' in page_of([0.4, 0.2, 0.0])

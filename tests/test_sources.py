@@ -1,0 +1,150 @@
+"""Whose code it is, and whether it was edited: what keys of one's own methods rest on."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from heatproof import recipe, sources
+from heatproof.methods.gradients import Saliency
+
+FILE = """
+from __future__ import annotations
+import dataclasses
+import beside
+
+SCALE = 2.0
+
+def helper(maps):
+    return SCALE * maps
+
+def unrelated(maps):
+    return -maps
+
+class Base:
+    def turned(self, maps):
+        return maps
+
+@dataclasses.dataclass(frozen=True)
+class Mine(Base):
+    width: int = 3
+
+    def __call__(self, model, batch):
+        return helper(self.turned(beside.far(batch.images.mean(1))))
+
+def mine(model, batch):
+    return helper(batch.images.mean(1))
+
+def made(sign):
+    def inner(model, batch):
+        return sign * batch.images.mean(1)
+    return inner
+"""
+BESIDE = "def far(maps):\n    return maps\n"
+
+
+@pytest.fixture
+def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Write somebody's two files and import them anew."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def write(text: str = FILE, other: str = BESIDE) -> Any:
+        for name, content in (("somebodys", text), ("beside", other)):
+            (tmp_path / f"{name}.py").write_text(content)
+            sys.modules.pop(name, None)
+        for cached in tmp_path.glob("__pycache__/*"):
+            cached.unlink()
+        sources._text.cache_clear()
+        importlib.invalidate_caches()
+        return importlib.import_module("somebodys")
+
+    yield write
+    for name in ("somebodys", "beside"):
+        sys.modules.pop(name, None)
+
+
+EDITS = {
+    "the call": ("return helper(self", "return -helper(self"),
+    "a helper": ("SCALE * maps", "SCALE + maps"),
+    "a constant": ("SCALE = 2.0", "SCALE = 3.0"),
+    "the base class": ("        return maps\n\n@", "        return -maps\n\n@"),
+}
+
+
+@pytest.mark.parametrize("what", EDITS)
+def test_any_edit_that_could_matter_is_another_key(written: Any, what: str) -> None:
+    before = recipe.key(written().Mine())
+    assert recipe.key(written().Mine()) == before
+    assert recipe.key(written(FILE.replace(*EDITS[what])).Mine()) != before
+
+
+def test_a_file_beside_it_counts_and_what_it_never_reaches_does_not(written: Any) -> None:
+    before = recipe.key(written().Mine())
+    assert recipe.key(written(other=BESIDE.replace("return maps", "return -maps")).Mine()) != before
+    assert recipe.key(written(FILE.replace("return -maps", "return 5 * maps")).Mine()) == before  # `unrelated` only
+
+
+def test_functions_closures_and_partials_are_what_they_hold(written: Any) -> None:
+    module = written()
+    things = [
+        module.mine,
+        module.made(1),
+        module.made(-1),
+        functools.partial(module.mine, batch=1),
+        functools.partial(module.mine, batch=2),
+        functools.partial(module.unrelated, batch=1),
+    ]
+    assert len({recipe.key(thing) for thing in things}) == len(things)
+    assert recipe.key(module.made(1)) == recipe.key(module.made(1))
+    before = recipe.key(module.mine)
+    assert recipe.key(written(FILE.replace("SCALE * maps", "SCALE + maps")).mine) != before
+
+
+def test_a_network_a_function_holds_counts_by_its_weights() -> None:
+    def holding(network: nn.Module) -> Any:
+        return lambda model, batch: network(batch.images)
+
+    torch.manual_seed(0)
+    one, other = nn.Linear(2, 2), nn.Linear(2, 2)
+    assert sources.digest(holding(one)) == sources.digest(holding(one))
+    assert sources.digest(holding(one)) != sources.digest(holding(other))
+
+
+def test_a_log_that_fills_up_is_no_edit_and_a_changed_setting_is(written: Any) -> None:
+    log: list[int] = []
+
+    def logging(model: Any, batch: Any) -> int:
+        log.append(1)
+        return len(log)
+
+    before = sources.digest(logging)
+    logging(None, None)
+    assert sources.digest(logging) == before
+    module = written()
+    first = recipe.key(module.mine)
+    module.SCALE = 5.0
+    assert recipe.key(module.mine) != first
+
+
+def test_heatproof_and_installed_packages_are_nobodys_own(written: Any) -> None:
+    assert not sources.is_own(Saliency)
+    assert not sources.is_own(nn.Conv2d)
+    assert not sources.is_own(Path)
+    assert sources.is_own(written().Mine)
+    assert "source" not in recipe.plain(Saliency())
+    assert "source" in recipe.plain(written().Mine())
+
+
+def test_an_edited_class_is_not_replayed_as_if_it_were_the_same(written: Any) -> None:
+    stored = recipe.plain(written().Mine(5))
+    assert recipe.build(stored).width == 5
+    written(FILE.replace("SCALE = 2.0", "SCALE = 3.0"))
+    with pytest.raises(recipe.BadInput, match="was edited since"):
+        recipe.build(stored)
