@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import xml.etree.ElementTree as ET
+from importlib.resources import files
 
 import numpy as np
 import pytest
@@ -30,6 +31,7 @@ from heatproof.report.charts import (
 )
 from heatproof.report.charts.axis import Axis, spanning, tick_labels
 from heatproof.report.charts.critical_difference import cliques
+from heatproof.report.charts.curves import DASHES
 from heatproof.report.charts.heatmap import shade, short
 from heatproof.report.charts.spacing import spread
 
@@ -221,3 +223,39 @@ def test_ranks_over_setups_stand_in_the_order_of_their_number():
     assert places[1] - places[0] == pytest.approx(places[2] - places[1], abs=0.2)
     assert places[1] - places[0] > 20
     assert "gone: rank" not in chart
+
+
+def ticks_of(svg: str) -> list[tuple[str | None, str]]:
+    return [
+        (node.get("x"), "".join(node.itertext()))
+        for node in parsed(svg).iter(f"{SVG}text")
+        if node.get("class") == "tick"
+    ]
+
+
+def test_charts_given_each_others_numbers_have_one_axis() -> None:
+    low, high = [0.1, 0.2, 0.3], [5.0, 6.0, 9.0]
+    violins = [strips([Spread("m", values)], title="t", within=[*low, *high]) for values in (low, high)]
+    assert ticks_of(violins[0]) == ticks_of(violins[1])
+    dots = [interval_ranking([Estimate("m", *values)], title="t", within=[*low, *high]) for values in (low, high)]
+    assert ticks_of(dots[0]) == ticks_of(dots[1])
+    assert ticks_of(strips([Spread("m", low)], title="t")) != ticks_of(violins[0])
+    assert ticks_of(interval_ranking([Estimate("m", *low)], title="t")) != ticks_of(dots[0])
+
+
+def test_several_controls_differ_by_their_dashes_also_at_their_names() -> None:
+    lines = [Line(name, [0, 1], [0, 1], control=True) for name in ("random", "edges", "oracle")]
+    groups = list(parsed(curves([*lines, Line("m", [0, 1], [1, 0], colour=0)], title="t")).iter(f"{SVG}g"))
+    drawn, named = (
+        [
+            node.get("class")
+            for node in groups
+            if any(path.get("class") == part for path in node.iter(f"{SVG}path")) and "cq" in str(node.get("class"))
+        ]
+        for part in ("line", "lead")
+    )
+    assert sorted(map(str, drawn)) == ["cq control d0", "cq control d1", "cq control d2"]
+    assert sorted(map(str, named)) == sorted(map(str, drawn))
+    style = (files("heatproof.report") / "style.css").read_text(encoding="utf-8")
+    dashes = [re.search(rf"\.d{at} {{ --dash: ([^;]+);", style) for at in range(DASHES)]
+    assert len({found[1] for found in dashes if found}) == DASHES

@@ -8,7 +8,7 @@ import io
 import numpy as np
 from PIL import Image
 
-from heatproof.report.heat import _shrunk, data_uri, overlay, scaled, shown
+from heatproof.report.heat import _shrunk, heat_uri, overlay, photo_uri, scaled, shown
 
 GREY = np.full((32, 32, 3), 128, dtype=np.uint8)
 
@@ -53,11 +53,25 @@ def test_the_region_is_outlined_and_the_aspect_kept() -> None:
     assert (np.asarray(shown(picture, None, 80)) == 128).all()
 
 
-def test_inline_pictures_are_png() -> None:
-    uri = data_uri(shown(GREY, None, 16))
-    head, content = uri.split(",")
-    assert head == "data:image/png;base64"
-    assert Image.open(io.BytesIO(base64.b64decode(content))).size == (16, 16)
+def decoded(uri: str) -> np.ndarray:
+    return np.asarray(Image.open(io.BytesIO(base64.b64decode(uri.split(",")[1]))).convert("RGB")).astype(int)
+
+
+def test_inline_pictures_say_what_they_are() -> None:
+    for uri, kind in ((heat_uri(shown(GREY, None, 16)), "png"), (photo_uri(shown(GREY, None, 16)), "jpeg")):
+        assert uri.startswith(f"data:image/{kind};base64,")
+        assert decoded(uri).shape == (16, 16, 3)
+
+
+def test_a_photograph_keeps_colours_that_no_palette_holds() -> None:
+    dice, steps = np.random.default_rng(0), np.fft.fftfreq(112)
+    distance = np.maximum(np.hypot(steps, steps[:, None]), steps[1])
+    waves = np.fft.fft2(dice.normal(size=(3, 112, 112))) / distance**1.5  # as smooth as photographs are
+    colours = np.moveaxis(np.fft.ifft2(waves).real, 0, -1)
+    colours = 255 * (colours - colours.min((0, 1))) / np.ptp(colours, axis=(0, 1))
+    picture = shown(colours.astype(np.uint8), None, 112)
+    assert np.abs(decoded(photo_uri(picture)) - np.asarray(picture)).mean() < 5
+    assert np.abs(decoded(heat_uri(picture)) - np.asarray(picture)).mean() > 6  # a palette, for comparison
 
 
 def hot(picture: Image.Image) -> np.ndarray:
@@ -92,10 +106,9 @@ def test_a_few_hot_pixels_keep_their_colour_in_the_page() -> None:
     grey = (255 * (texture - texture.min()) / np.ptp(texture)).astype(np.uint8)
     values = np.where(rng.random((112, 112)) < 0.02, rng.normal(size=(112, 112)), 0.0)
     drawn = overlay(np.stack([grey] * 3, -1), values, None, 112)
-    content = data_uri(drawn).split(",")[1]
-    kept = np.asarray(Image.open(io.BytesIO(base64.b64decode(content))).convert("RGB")).astype(int)
+    uri = heat_uri(drawn)
     strong = hot(drawn) > 60
     assert strong.sum() > 50
-    away = np.abs(kept - np.asarray(drawn).astype(int)).max(-1)
+    away = np.abs(decoded(uri) - np.asarray(drawn).astype(int)).max(-1)
     assert away[strong].mean() < 5
-    assert len(content) < 112 * 112 * 3 / 2  # less than half of the bare pixels
+    assert len(uri) < 112 * 112 * 3 / 2  # less than half of the bare pixels

@@ -21,9 +21,10 @@ from heatproof.errors import BadInput
 from heatproof.report import report
 from heatproof.report.reading import Reading
 from heatproof.report.sections import SECTIONS
-from heatproof.report.sections.blocks import table
-from heatproof.report.sections.curves import mean_curve
+from heatproof.report.sections.blocks import fold, table
+from heatproof.report.sections.curves import curves, mean_curve
 from heatproof.report.sections.disagreement import tau_matrix
+from heatproof.report.sections.ranking import ranking, scoreboard
 from heatproof.report.sections.verdict import against_controls, brief
 from heatproof.report.typeset import number
 from heatproof.results import Picture, Results
@@ -116,10 +117,57 @@ def test_dark_is_dark_and_light_is_light(browser: Browser, written: Path) -> Non
 def test_a_click_sorts_the_scoreboard(browser: Browser, written: Path) -> None:
     visit = Visit(browser, written)
     board = visit.page.locator("table.board").first
-    board.locator("th.num button").first.click()
-    column = board.locator("tbody tr td:nth-child(2)").all_inner_texts()
-    values = [float(text.replace("−", "-")) for text in column]
-    assert values == sorted(values, reverse=True)
+
+    def sorted_by(column: int) -> tuple[str | None, list[str]]:
+        head = board.locator("th[scope=col]").nth(column)
+        head.locator("button").click()
+        return head.get_attribute("aria-sort"), board.locator(f"tbody tr > :nth-child({column + 1})").all_inner_texts()
+
+    def numbers(texts: list[str]) -> list[float]:
+        return [float(text.replace("−", "-")) for text in texts if text != "–"]
+
+    heads = board.locator("th[scope=col]").all_inner_texts()
+    higher, lower = (next(at for at, head in enumerate(heads) if head.endswith(arrow)) for arrow in "↑↓")
+    said, shown = sorted_by(higher)
+    assert (said, numbers(shown)) == ("descending", sorted(numbers(shown), reverse=True))
+    said, shown = sorted_by(higher)
+    assert (said, numbers(shown)) == ("ascending", sorted(numbers(shown)))
+    said, shown = sorted_by(lower)
+    assert (said, numbers(shown)) == ("ascending", sorted(numbers(shown)))  # the better end first
+    said, shown = sorted_by(lower)
+    assert (said, numbers(shown)) == ("descending", sorted(numbers(shown), reverse=True))
+    said, shown = sorted_by(0)
+    assert (said, shown) == ("ascending", sorted(shown))
+    said, shown = sorted_by(0)
+    assert (said, shown) == ("descending", sorted(shown, reverse=True))
+    assert board.locator("[aria-sort]").count() == 1
+    visit.page.close()
+
+
+def test_at_the_width_of_a_telephone_charts_are_drawn_at_their_size(browser: Browser, written: Path) -> None:
+    visit = Visit(browser, written, 390)
+    visit.page.evaluate("document.querySelectorAll('details').forEach(fold => fold.open = true)")
+    scales = visit.page.evaluate(
+        "[...document.querySelectorAll('svg.chart')]"
+        ".map(s => s.getBoundingClientRect().width / s.viewBox.baseVal.width)"
+    )
+    assert min(scales) > 0.99
+    assert visit.page.evaluate("document.documentElement.scrollWidth") <= 390
+    visit.page.close()
+
+
+def test_print_loses_nothing_of_a_card_and_names_what_is_folded(browser: Browser, tmp_path: Path) -> None:
+    style = (files("heatproof.report") / "style.css").read_text(encoding="utf-8")
+    page = tmp_path / "page.html"
+    held_back = f'<article class="card">{fold("2 more", "<p id=card>a beats b</p>")}</article>'
+    folded = fold("some metric", "<p id=far>far away</p>")
+    page.write_text(f"<!doctype html><meta charset=utf-8><style>{style}</style>{held_back}{folded}", encoding="utf-8")
+    visit = Visit(browser, page)
+    assert not visit.page.locator("#card").is_visible()
+    visit.page.emulate_media(media="print")
+    assert visit.page.locator("#card").is_visible()
+    assert visit.page.locator("summary", has_text="some metric").is_visible()
+    assert not visit.page.locator("#far").is_visible()
     visit.page.close()
 
 
@@ -247,6 +295,55 @@ def test_tau_is_one_between_a_metric_and_its_reverse(invented_run: Results) -> N
     reading = Reading(Results(pd.concat([part, turned]), pd.DataFrame(), None, info))
     panels = [panel for panel in reading.panels if panel.model == "embedded:object"]
     assert tau_matrix(reading, panels)[0, 1] == pytest.approx(1)
+
+
+def test_curves_that_rank_no_method_share_one_fold(small_run: Results) -> None:
+    plain = small_run.curves
+    internal = [plain.assign(metric=f"audit{at}") for at in range(3)]
+    told = curves(Reading(Results(small_run.scores, pd.concat([plain, *internal]), None, small_run.info)))
+    assert told is not None
+    shown, folded = told.split("<details")  # one fold only
+    assert folded.startswith("><summary>Curves that rank no method (3 metrics)</summary>")
+    assert "audit" not in shown
+    assert all(f"Curves of audit{at}" in folded for at in range(3))
+    assert "Curves of mif" in shown
+
+
+@pytest.mark.parametrize(
+    ("metric", "height"),
+    [("srg", "least first − most first"), ("mrg", "random order − most first"), ("lrg", "least first − random order")],
+)
+def test_curves_of_gains_say_what_is_taken_from_what(small_run: Results, metric: str, height: str) -> None:
+    gains = small_run.curves.assign(metric=metric)
+    info = {**small_run.info, "metrics": {**small_run.info["metrics"], metric: {"name": metric}}}
+    told = curves(Reading(Results(small_run.scores, gains, None, info)))
+    assert told is not None
+    assert f">{height}</text>" in told
+    assert ">share of the picture removed</text>" in told
+
+
+def test_a_ranking_of_shares_names_its_interval(small_run: Results) -> None:
+    scores = small_run.scores.copy()
+    pointing = scores["metric"] == "pointing_game"
+    scores.loc[pointing, "value"] = (
+        (scores.loc[pointing, "value"] > 0.5).astype(float).where(scores.loc[pointing, "status"] == "ok")
+    )
+    shares = ranking(Reading(Results(scores, pd.DataFrame(), None, small_run.info)))
+    means = ranking(Reading(small_run))
+    assert shares is not None
+    assert means is not None
+    assert "Wilson’s interval" in shares
+    assert "Wilson" not in means
+
+
+def test_a_scoreboard_leaves_out_methods_without_a_score(small_run: Results) -> None:
+    scores = small_run.scores.copy()
+    scores.loc[scores["method"] == "saliency", ["value", "status"]] = [np.nan, "failed"]
+    lost = (scores["method"] == "smoothgrad") & (scores["metric"] == "srg")
+    scores.loc[lost, ["value", "status"]] = [np.nan, "failed"]
+    board = scoreboard(Reading(Results(scores, pd.DataFrame(), None, small_run.info)), "two_factor", "embedded:object")
+    assert '<th scope="row">saliency</th>' not in board
+    assert '<th scope="row">smoothgrad</th>' in board  # it has one elsewhere
 
 
 def test_mean_curves_are_read_off_one_grid() -> None:

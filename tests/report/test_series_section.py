@@ -22,12 +22,10 @@ def page_of(drops: list[float]) -> str:
         for label in LABELS
         for i in range(3)
     ]
-    told = {
-        spec: {"with_object": 0.9, "without_object": 0.9 - drop} for spec, drop in zip(specs, drops, strict=True)
-    }
+    told = {spec: {"with_object": 0.9, "without_object": 0.9 - drop} for spec, drop in zip(specs, drops, strict=True)}
     metrics = {label: {"fields": {"region": region}, "metric": "mcs"} for label, region in LABELS.items()}
     study = {"notes": {"part": "series", "series": told, "metrics": metrics}}
-    run = Results(pd.DataFrame(rows), pd.DataFrame(), None, {"metrics": dict.fromkeys(LABELS, {})})
+    run = Results(pd.DataFrame(rows), pd.DataFrame(), None, {"metrics": {label: {} for label in LABELS}})
     return series(Reading(run), [study])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from heatproof.report.heat import PERCENTILE, data_uri, overlay, shown
+from heatproof.report.heat import PERCENTILE, heat_uri, overlay, photo_uri, shown
 from heatproof.report.reading import Exhibit, Panel, Reading
 from heatproof.report.sections.blocks import fold, section
 from heatproof.report.typeset import breakable, counted, escape, listed, number, shortened
@@ -75,7 +75,7 @@ def _counted_by(reading: Reading, dataset: str, model: str) -> str:
 
 def _row(reading: Reading, exhibit: Exhibit, side: int) -> str:
     name = escape(shortened(exhibit.image.rsplit("/", 1)[-1], 48))  # folders are as a rule classes
-    original = data_uri(shown(exhibit.picture, exhibit.region, side))
+    original = photo_uri(shown(exhibit.picture, exhibit.region, side))
     cells = [
         f'<figure class="original"><img src="{original}" alt="The image {escape(exhibit.image)}" '
         f'width="{side}">'
@@ -87,7 +87,7 @@ def _row(reading: Reading, exhibit: Exhibit, side: int) -> str:
     ordered = [method for method in reading.methods if method in exhibit.maps]
     ordered += [method for method in exhibit.maps if method not in ordered]
     for method in ordered:
-        source = data_uri(overlay(exhibit.picture, exhibit.maps[method], exhibit.region, side))
+        source = heat_uri(overlay(exhibit.picture, exhibit.maps[method], exhibit.region, side))
         kind = ' class="control"' if reading.is_control(method) else ""
         value = scores.get(method, math.nan)
         score = f"<span>{number(value)}</span>" if math.isfinite(value) else ""

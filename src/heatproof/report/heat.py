@@ -52,8 +52,8 @@ def shown(picture: NDArray[np.uint8], region: NDArray[np.bool_] | None, side: in
     return Image.fromarray(pixels.astype(np.uint8))
 
 
-def data_uri(image: Image.Image) -> str:
-    """The picture as an inline PNG of at most 256 colours: a third of the size, alike to the eye.
+def heat_uri(image: Image.Image) -> str:
+    """A heatmap as an inline PNG of at most 256 colours: a third of the size, alike to the eye.
 
     The octree divides the space of colours. Median cut divides the pixels: most of them are grey, and so would be
     the colours that a few hot pixels are left with. JPEG smears single pixels.
@@ -62,6 +62,13 @@ def data_uri(image: Image.Image) -> str:
     reduced = image.quantize(256, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
     reduced.save(buffer, "PNG", optimize=True)
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
+
+
+def photo_uri(image: Image.Image) -> str:
+    """A picture itself as an inline JPEG: a photograph has more colours than any palette."""
+    buffer = io.BytesIO()
+    image.save(buffer, "JPEG", quality=88, subsampling=0, optimize=True)
+    return "data:image/jpeg;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
 
 
 def _shrunk(values: NDArray[Any], width: int, height: int) -> Floats:

@@ -57,7 +57,10 @@ def curves(reading: Reading) -> str | None:
                 pieces.append((metric, body))
             else:
                 internal.append(body)
-    lead = "Mean over images; bands are 95&nbsp;% bootstrap intervals over images. Controls are grey and dashed."
+    lead = (
+        "Mean over images; bands are 95&nbsp;% bootstrap intervals over images. Controls are grey, each dashed in its "
+        "own way."
+    )
     body = unfolding(pieces, SHOWN)
     if internal:
         body += fold(f"Curves that rank no method ({counted(len(internal), 'metric')})", "".join(internal))

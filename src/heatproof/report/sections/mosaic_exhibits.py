@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heatproof.report.heat import data_uri, overlay, shown
+from heatproof.report.heat import heat_uri, overlay, photo_uri, shown
 from heatproof.report.reading import Exhibit, Panel, Reading
 from heatproof.report.sections.blocks import fold
 from heatproof.report.typeset import MINUS, breakable, escape, shortened
@@ -47,7 +47,7 @@ def exhibits(reading: Reading, panels: list[Panel], grid: int) -> str:
 
 def _row(reading: Reading, exhibit: Exhibit, grid: int) -> str:
     assert exhibit.region is not None
-    original = data_uri(shown(exhibit.picture, exhibit.region, SIDE))
+    original = photo_uri(shown(exhibit.picture, exhibit.region, SIDE))
     cells = [
         f'<figure class="original"><img src="{original}" alt="The mosaic {escape(exhibit.image)}" '
         f'width="{SIDE}">'
@@ -58,7 +58,7 @@ def _row(reading: Reading, exhibit: Exhibit, grid: int) -> str:
     for method in reading.methods:
         if method not in exhibit.maps or reading.is_control(method):
             continue
-        source = data_uri(overlay(exhibit.picture, exhibit.maps[method], exhibit.region, SIDE))
+        source = heat_uri(overlay(exhibit.picture, exhibit.maps[method], exhibit.region, SIDE))
         cells.append(
             f'<figure><img src="{source}" alt="Heatmap of {escape(method)}" width="{SIDE}">'
             f'<figcaption title="{escape(method)}"><b>{breakable(shortened(method, 40))}</b></figcaption>'

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from heatproof.report.heat import data_uri, overlay, shown
+from heatproof.report.heat import heat_uri, overlay, photo_uri, shown
 from heatproof.report.reading import Exhibit, Reading
 from heatproof.report.typeset import breakable, escape, shortened
 
@@ -36,7 +36,7 @@ def paired_maps(reading: Reading, studies: list[Mapping[str, Any]]) -> str:
 
 
 def _row(reading: Reading, exhibit: Exhibit, methods: list[str]) -> str:
-    original = data_uri(shown(exhibit.picture, exhibit.region, SIDE))
+    original = photo_uri(shown(exhibit.picture, exhibit.region, SIDE))
     cells = [
         f'<figure class="original"><img src="{original}" alt="The image {escape(exhibit.image)}" width="{SIDE}">'
         f"<figcaption><b>{breakable(shortened(exhibit.target, 40))}</b><span>{escape(exhibit.model)}</span>"
@@ -45,7 +45,7 @@ def _row(reading: Reading, exhibit: Exhibit, methods: list[str]) -> str:
     for method in methods:
         if reading.is_control(method):
             continue
-        source = data_uri(overlay(exhibit.picture, exhibit.maps[method], exhibit.region, SIDE))
+        source = heat_uri(overlay(exhibit.picture, exhibit.maps[method], exhibit.region, SIDE))
         cells.append(
             f'<figure><img src="{source}" alt="Heatmap of {escape(method)}" width="{SIDE}">'
             f'<figcaption title="{escape(method)}"><b>{breakable(shortened(method, 40))}</b></figcaption></figure>'

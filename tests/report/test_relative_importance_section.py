@@ -1,0 +1,81 @@
+"""The section on relative importance: columns that are explained, counts, and shares that are not certain."""
+
+from __future__ import annotations
+
+import re
+
+import pandas as pd
+import pytest
+
+from heatproof.report.reading import Reading
+from heatproof.report.sections.relative_importance import relative_importance
+from heatproof.results import Results
+from heatproof.stats.bootstrap import wilson
+
+HITS = {"lrp": [1.0] * 8, "saliency": [1.0, 0.0, 0.5, 1.0, 0.0, 1.0, 1.0, 0.0], "random": [0.0] * 8}
+LABELS = {
+    "idr": {"region": "object", "rule": "paper"},
+    "idr(region=moved)": {"region": "moved", "rule": "paper"},
+    "idr(rule=rank)": {"region": "object", "rule": "rank"},
+}
+
+
+def invented() -> Results:
+    rows = [
+        {"dataset": dataset, "model": "scene", "method": method, "metric": label, "image": f"{i}"}
+        | {"value": hit, "status": "ok", "note": "tie" if hit == 0.5 else "", "seconds": 0.1}
+        for dataset, images in (("usual", 8), ("small", 5))
+        for method, hits in HITS.items()
+        for label in LABELS
+        for i, hit in enumerate(hits[:images])
+    ]
+    stored = {label: {"metric": "idr", "fields": fields} for label, fields in LABELS.items()}
+    clusters = {f"{i}": [i % 4, i] for i in range(8)}
+    studies = [
+        {"protocol": "relative_importance", "models": [{"spec": "scene"}]}
+        | {"notes": {"part": part, "metrics": stored, "datasets": [dataset], "clusters": clusters}}
+        for part, dataset in (("idr", "usual"), ("robustness", "small"))
+    ]
+    measured = {label: "chance" if "moved" in label else "other" for label in LABELS}
+    info = {
+        "studies": studies,
+        "protocols": ["relative_importance"],
+        "methods": {method: {"control": method == "random"} for method in HITS},
+        "metrics": {label: {"name": "idr", "higher_is_better": True, "measures": measured[label]} for label in LABELS},
+    }
+    return Results(pd.DataFrame(rows), pd.DataFrame(columns=["metric", "dataset", "model"]), None, info)
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    told = relative_importance(Reading(invented()))
+    assert told is not None
+    return told
+
+
+def test_the_columns_that_are_there_are_explained_once(page: str) -> None:
+    assert page.count("“moved region” asks about the object’s shape at another place") == 1
+    assert page.count("“by rank” puts the rank of each pixel in place of its heat") == 1
+    assert "permuted" not in page
+    assert page.index("“moved region”") < page.index("Input dependence (IDR)")
+
+
+def test_other_sizes_and_places_say_how_many_pictures_there_were(page: str) -> None:
+    changed = page.split("With objects of another size and place")[1]
+    head = re.findall(r"<button>([^<]+)</button>", changed.split("</thead>")[0])
+    assert head[-1] == "pictures"
+    (row,) = re.findall(r"<tr>(?:(?!</tr>).)*lrp(?:(?!</tr>).)*</tr>", changed)
+    assert row.endswith('<td class="num">5</td></tr>')
+
+
+def test_a_share_of_all_pictures_is_as_sure_as_the_scenes_are_many(page: str) -> None:
+    low, _ = wilson(1.0, 4)
+    assert f"1.00 [{low:.3f}, 1.00]" in page
+    assert "1.00 [1.00, 1.00]" not in page
+    assert "0 [0, 0]" not in page
+
+
+def test_the_ranking_does_not_claim_certainty_either() -> None:
+    table = invented().ranking("idr", model="scene", dataset="usual").table.set_index("method")
+    assert (table.loc["lrp", "low"], table.loc["lrp", "high"]) == pytest.approx(wilson(1.0, 8))
+    assert (table.loc["random", "low"], table.loc["random", "high"]) == pytest.approx(wilson(0.0, 8))
