@@ -315,22 +315,48 @@ class Attribution:
 AnyMethod: TypeAlias = Method | Callable[[Model, Batch], Maps]
 
 
+def _called(method: AnyMethod) -> str:
+    """Its registered name, which the registry leaves on the class, or its own."""
+    registered = vars(type(method)).get("_heatproof_name")  # not an heir's, who was not registered
+    return str(registered or getattr(method, "__name__", type(method).__name__))
+
+
+def _breaks_on(model: Model, batch: Batch) -> str:
+    """Which images the network has no finite answer to as they are, in words; empty if there are none."""
+    training = [part for part in model.network.modules() if part.training]
+    try:
+        model.network.eval()
+        with torch.inference_mode():
+            fine = [bool((model(image.to(model.device)) < float("inf")).all()) for image in batch.images.split(1)]
+    except Exception:  # it takes no pictures at all, which whoever asks knows by now
+        return ""
+    finally:
+        for part in training:
+            part.training = True
+    broken = [identity for identity, well in zip(batch.ids, fine, strict=True) if not well]
+    if not broken:
+        return ""
+    return f"; it does so on {len(broken)} of these {len(batch)} images as they are, first on {broken[0]!r}"
+
+
 def attribute(model: Model, batch: Batch, method: AnyMethod) -> Attribution:
     """Explain a batch; shape, type and finiteness are checked here, once."""
-    maps = method(model, batch)
-    name = getattr(method, "__name__", type(method).__name__)
+    try:
+        maps = method(model, batch)
+    except BadModel as error:
+        raise BadModel(f"{_called(method)}: {error}{_breaks_on(model, batch)}") from error
     if not isinstance(maps, Tensor):
-        raise BadShape(f"method {name} must return a tensor of maps, got {type(maps).__name__}")
+        raise BadShape(f"method {_called(method)} must return a tensor of maps, got {type(maps).__name__}")
     wanted = (len(batch), *batch.images.shape[2:])
     if maps.shape != wanted:
         hint = ": sum or pool the channels" if maps.ndim == 4 else ""
-        raise BadShape(f"maps of {name} must have shape {wanted}, got {tuple(maps.shape)}{hint}")
+        raise BadShape(f"maps of {_called(method)} must have shape {wanted}, got {tuple(maps.shape)}{hint}")
     maps = maps.detach().to(batch.images.device, torch.float32)
     finite = torch.ones(()) if bool(maps.sum().isfinite()) else maps.flatten(1).isfinite().all(1)  # a quick look first
     if not bool(finite.all()):
         first = batch.ids[int((~finite).nonzero()[0])]
         raise BadShape(
-            f"maps of {name} must be finite, got NaN or infinity on {int((~finite).sum())} of {len(batch)} images, "
-            f"first on {first!r}"
+            f"maps of {_called(method)} must be finite, got NaN or infinity on {int((~finite).sum())} of {len(batch)} "
+            f"images, first on {first!r}"
         )
     return Attribution(model, batch, method, maps)  # type: ignore[arg-type]

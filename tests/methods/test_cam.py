@@ -152,3 +152,28 @@ def test_efficientnet_lite_is_read_behind_its_last_rectifier() -> None:
     assert float(caught.activations.max()) <= 6
     maps = attribute(model, pictures, GradCamPP()).maps
     assert all(float(one.max()) > 0 for one in maps)
+
+
+class FixedSize(nn.Module):
+    """A network that takes pictures of one shape only; its last convolution may be laid out channels last."""
+
+    def __init__(self, shape: tuple[int, int], last: bool) -> None:
+        super().__init__()
+        self.conv1, self.conv2 = nn.Conv2d(3, 8, 3, stride=2, padding=1), nn.Conv2d(8, 6, 3, stride=2)
+        self.mixed = nn.Linear(6, 12) if last else nn.Conv2d(6, 12, 1)
+        places = ((shape[0] + 1) // 2 - 1) // 2 * (((shape[1] + 1) // 2 - 1) // 2)
+        self.head, self.last = nn.Linear(12 * places, 10), last
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.conv2(self.conv1(x).relu())
+        return self.head(self.mixed(x.movedim(1, -1) if self.last else x).flatten(1))
+
+
+@pytest.mark.parametrize("shape", [(33, 47), (64, 24), (12, 96), (40, 40)])
+@pytest.mark.parametrize(("last", "layer"), [(False, "mixed"), (True, "conv2")])
+def test_pictures_of_any_shape_are_looked_at_in_their_own(shape: tuple[int, int], last: bool, layer: str) -> None:
+    torch.manual_seed(0)
+    model = Model("fixed", FixedSize(shape, last), fixed_size=True)
+    pictures = Batch(torch.rand(2, 3, *shape), torch.arange(2), ("a", "b"))
+    assert cam_layer(model, pictures) == layer
+    assert float(attribute(model, pictures, GradCam(relu=False)).maps.std()) > 0

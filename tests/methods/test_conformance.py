@@ -8,8 +8,9 @@ from dataclasses import replace
 import cheaper
 import networks
 import pytest
+import torch
 
-from heatproof import registry, testing
+from heatproof import recipe, registry, testing
 from heatproof.errors import NotApplicable
 from heatproof.models import engine
 from heatproof.types import Model, View, attribute
@@ -50,3 +51,24 @@ def test_every_method_on_every_kind_of_network(name: str, network: str) -> None:
     else:
         with pytest.raises(NotApplicable, match=told):
             attribute(model, batch, method)
+
+
+EXPLAINED = [case for case in CASES if case not in REFUSALS]
+VARIANTS = [
+    ("lrp(composite=epsilon_gamma_box)", "cnn"),
+    ("lrp(composite=epsilon_plus_box)", "resnet"),
+    ("deep_lift(baseline=blur)", "cnn"),
+]
+
+
+@pytest.mark.parametrize(("name", "network"), EXPLAINED + VARIANTS, ids=["-".join(c) for c in EXPLAINED + VARIANTS])
+def test_inference_mode_changes_nothing(name: str, network: str) -> None:
+    fields = cheaper.METHODS.get(name, {})
+    method = registry.find("method", name, **fields) if fields else recipe.parse("method", name)
+    fresh, model = (replace(NETWORKS[network](), view=View(networks.SIZE)) for _ in range(2))
+    wanted = attribute(fresh, networks.batch(2), method).maps
+    with torch.inference_mode():
+        maps = attribute(model, networks.batch(2), method).maps
+    after = attribute(model, networks.batch(2), method).maps  # nothing made inside is kept
+    assert torch.equal(maps, wanted)
+    assert torch.equal(after, wanted)

@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from networks import MEAN, STD, batch, linear, small_cnn, small_resnet
+from networks import MEAN, STD, ResidualBlock, batch, linear, small_cnn, small_resnet
 from torch import Tensor, nn
 
 from heatproof.errors import NotApplicable
 from heatproof.methods.canonizing import merges, merging
+from heatproof.methods.coverage import uncovered
 from heatproof.methods.lrp import LRP
+from heatproof.models import embedded
 from heatproof.models.torchvision_repair import import_torchvision
 from heatproof.types import Model
 
@@ -202,3 +204,179 @@ def test_a_merge_is_exact_whatever_the_norms_epsilon() -> None:
         assert torch.equal(model(pictures.images), before)
     assert torch.allclose(merged, before, rtol=1e-4, atol=1e-5)
     assert all(norm.eps == 0.1 for norm in norms)
+
+
+class TwoLayers(nn.Module):
+    """Two convolutions with whatever is wanted between them and the head."""
+
+    def __init__(self, between: Any) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.conv1, self.conv2, self.fc = nn.Conv2d(3, 8, 3), nn.Conv2d(8, 8, 3, padding=1), nn.Linear(8, 10)
+        with torch.no_grad():
+            self.conv1.weight.mul_(20)  # where activations bend and saturate
+        self.between = between
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.fc(self.between(self.conv2(self.between(self.conv1(x)))).mean((2, 3)))
+
+
+ACTIVATIONS: list[tuple[Any, nn.Module]] = [
+    (F.relu, nn.ReLU()),
+    (F.relu6, nn.ReLU6()),
+    (lambda x: x.clamp(0, 6), nn.ReLU6()),
+    (F.gelu, nn.GELU()),
+    (lambda x: F.silu(x, inplace=True), nn.SiLU()),
+    (F.hardswish, nn.Hardswish()),
+    (lambda x: F.leaky_relu_(x, 0.2), nn.LeakyReLU(0.2)),
+    (torch.tanh, nn.Tanh()),
+    (Tensor.sigmoid, nn.Sigmoid()),
+    (F.elu, nn.ELU()),
+]
+
+
+@pytest.mark.parametrize("canonizer", ["auto", "none"])
+@pytest.mark.parametrize(("function", "layer"), ACTIVATIONS, ids=lambda part: type(part).__name__)
+def test_an_activation_is_passed_whether_it_is_a_function_or_a_layer(
+    function: Any, layer: nn.Module, canonizer: Any
+) -> None:
+    method = LRP(canonizer=canonizer)
+    maps, wanted = (method(Model("two", TwoLayers(one), MEAN, STD), batch(2)) for one in (function, layer))
+    assert float(wanted.abs().max()) > 0
+    assert torch.allclose(maps, wanted, rtol=1e-4, atol=1e-6 * float(wanted.abs().max()))
+
+
+class Own(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.rand(8, 8))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.conv2d(x, self.weight[:, :, None, None])
+
+
+class Standardised(nn.Conv2d):
+    def forward(self, x: Tensor) -> Tensor:
+        return F.conv2d(x, self.weight - self.weight.mean((1, 2, 3), keepdim=True))
+
+
+class Gate(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Conv2d(8, 8, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * torch.sigmoid(self.fc(F.adaptive_avg_pool2d(x, 1)))
+
+
+REFUSED: list[tuple[Any, str]] = [
+    (Own(), "conv2d in 'between' with weights that are no layer's own"),
+    (lambda x: F.linear(x.movedim(1, -1), torch.eye(8)).movedim(-1, 1), "linear in its forward"),
+    (lambda x: torch.einsum("bchw,cd->bdhw", x, torch.eye(8)), "einsum in its forward"),
+    (Standardised(8, 8, 1), "conv2d in 'between'"),
+    (Gate(), "multiplies or divides two branches in 'between'"),
+    (lambda x: x / x.amax((1, 2, 3), keepdim=True), "multiplies or divides two branches"),
+    (lambda x: x * x.sigmoid(), "multiplies or divides two branches"),
+    (nn.GroupNorm(2, 8), "group_norm in 'between'"),
+    (nn.LayerNorm([8, 30, 30]), "layer_norm in 'between'"),
+    (nn.LocalResponseNorm(2), "local_response_norm in 'between'"),
+    (nn.InstanceNorm2d(8), "instance_norm in 'between'"),
+    (lambda x: F.batch_norm(x, torch.zeros(8), torch.ones(8)), "batch_norm in its forward"),
+    (lambda x: x.flatten(1).softmax(1).view_as(x), "softmax in its forward"),
+    (lambda x: F.scaled_dot_product_attention(x, x, x, is_causal=True), "attention in its forward"),
+    (lambda x: x**2, "pow in its forward"),
+    (nn.Conv2d(8, 8, 1), "runs its layer 'between' 2 times"),
+    (nn.AvgPool2d(3, 1, 1), "runs its layer 'between' 2 times"),
+]
+
+
+@pytest.mark.parametrize(("between", "told"), REFUSED, ids=lambda part: part if isinstance(part, str) else "")
+@pytest.mark.parametrize("canonizer", ["auto", "none"])
+def test_what_no_rule_covers_is_refused(between: Any, told: str, canonizer: Any) -> None:
+    model = Model("two", TwoLayers(between), MEAN, STD)
+    wanted = [(parameter.requires_grad, parameter.grad) for parameter in model.network.parameters()]
+    for _ in range(2):  # and is still refused when asked again
+        with pytest.raises(NotApplicable, match="take integrated_gradients") as refusal:
+            LRP(canonizer=canonizer)(model, batch(1))
+        assert told in str(refusal.value)
+    assert [(parameter.requires_grad, parameter.grad) for parameter in model.network.parameters()] == wanted
+    assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.network.modules())
+
+
+def test_a_network_no_hook_reaches_is_refused() -> None:
+    network = torch.jit.trace(small_cnn().network, torch.rand(1, 3, 32, 32))
+    with pytest.raises(NotApplicable, match="compiled code"):
+        LRP()(Model("traced", network), batch(1))
+    with pytest.raises(NotApplicable, match="no convolution or linear layer"):
+        LRP()(Model("colours", nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten())), batch(1))
+
+
+def test_the_watching_is_done_once() -> None:
+    model, pictures = small_resnet(), batch(2)
+    passes: list[int] = []
+    model.network.register_forward_hook(lambda module, inputs, output: passes.append(len(output)))
+    LRP()(model, pictures)
+    passes.clear()
+    LRP("epsilon", canonizer="none")(model, pictures)
+    LRP()(model, pictures.aimed(pictures.targets + 1))
+    assert len(passes) == 2
+
+
+class SeparateReLUs(nn.Module):
+    def __init__(self, block: ResidualBlock) -> None:
+        super().__init__()
+        self.block, self.first, self.last = block, nn.ReLU(), nn.ReLU()
+
+    def forward(self, x: Tensor) -> Tensor:
+        out = self.first(self.block.bn1(self.block.conv1(x)))
+        return self.last(self.block.bn2(self.block.conv2(out)) + self.block.shortcut(x))
+
+
+@pytest.mark.parametrize("canonizer", ["auto", "none"])
+def test_a_relu_used_twice_is_as_good_as_two(canonizer: Any) -> None:
+    shared, separate = small_resnet(), small_resnet()
+    separate.network.layers = nn.Sequential(*map(SeparateReLUs, separate.network.layers))
+    maps, wanted = (LRP(canonizer=canonizer)(model, batch(2)) for model in (shared, separate))
+    assert torch.allclose(maps, wanted, rtol=1e-4, atol=1e-6 * float(wanted.abs().max()))
+
+
+class Branches(nn.Module):
+    """One GELU in two branches side by side, between whose passes back it must not mix anything up."""
+
+    def __init__(self, shared: bool) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.left, self.right = nn.Conv2d(3, 8, 3), nn.Conv2d(3, 8, 3)
+        self.first, self.fc = nn.GELU(), nn.Linear(8, 10)
+        self.second = self.first if shared else nn.GELU()
+
+    def forward(self, x: Tensor) -> Tensor:
+        left, right = self.left(x), self.right(x)
+        return self.fc((self.first(left) + self.second(right)).mean((2, 3)))
+
+
+def test_an_activation_shared_by_branches_is_as_good_as_two() -> None:
+    maps, wanted = (LRP()(Model("branches", Branches(shared)), batch(2)) for shared in (True, False))
+    assert torch.allclose(maps, wanted, rtol=1e-4, atol=1e-6 * float(wanted.abs().max()))
+
+
+@pytest.mark.parametrize("name", ["resnet18", "vgg11", "mobilenet_v2", "densenet121", "squeezenet1_1"])
+def test_the_usual_networks_are_covered(name: str) -> None:
+    with torch.device("meta"):
+        network = torchvision.models.get_model(name, weights=None)
+    network = network.to_empty(device="cpu")
+    for tensor in network.state_dict().values():
+        tensor.fill_(0.01)
+    assert uncovered(Model(name, network), torch.rand(1, 3, 64, 64)) == ""
+
+
+def test_the_embedded_networks_are_covered() -> None:
+    for name in ("scene", "object", "scene_plain"):
+        model = embedded.load(name)
+        side = model.view.size if model.view else 64
+        assert uncovered(model, torch.rand(1, 3, side, side)) == ""
+
+
+def test_squeeze_and_excitation_is_refused() -> None:
+    model = Model("b0", torchvision.models.mobilenet_v3_small(weights=None))
+    assert "a gate" in uncovered(model, torch.rand(1, 3, 64, 64))

@@ -12,7 +12,7 @@ from networks import batch, small_cnn
 
 from heatproof.errors import BadInput, BadShape, NotApplicable
 from heatproof.methods.precomputed import Precomputed
-from heatproof.recipe import build, key, plain
+from heatproof.recipe import build, key, label, parse, plain
 from heatproof.types import attribute
 
 MAPS = np.random.default_rng(0).normal(size=(3, 32, 32)).astype(np.float64)
@@ -85,3 +85,19 @@ def test_the_file_that_explain_writes_can_be_judged(tmp_path: Path) -> None:
     for unknown in ("picture9.jpg", "icture1.jpg"):
         with pytest.raises(BadInput, match="no map for image"):
             Precomputed(path, name="lrp")(small_cnn(), replace(batch(1), ids=(unknown,)))
+
+
+def test_the_label_says_that_the_maps_are_precomputed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    method = Precomputed("maps.npz", name="saliency")
+    assert label(method) == f"precomputed(path={tmp_path / 'maps.npz'}, name=saliency)"
+    assert parse("method", label(method)) == method
+
+
+def test_a_map_that_may_be_either_is_refused(tmp_path: Path) -> None:
+    np.savez(tmp_path / "maps.npz", ids=np.array(["/a/1.png", "/b/1.png", "/c/2.png"]), lrp=MAPS)
+    pictures = replace(batch(1), ids=("1.png",))
+    with pytest.raises(BadInput, match=r"'1.png' may be '/a/1.png' or '/b/1.png'"):
+        Precomputed(str(tmp_path / "maps.npz"))(small_cnn(), pictures)
+    found = Precomputed(str(tmp_path / "maps.npz"))(small_cnn(), replace(pictures, ids=("2.png",)))
+    assert torch.equal(found[0], torch.from_numpy(MAPS[2]).float())

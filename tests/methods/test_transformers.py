@@ -6,7 +6,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from networks import MEAN, STD, SmallViT, batch, small_cnn, small_vit
+from networks import MEAN, STD, Attention, SmallViT, batch, small_cnn, small_vit
 from torch import Tensor, nn
 
 from heatproof.errors import NotApplicable
@@ -126,21 +126,65 @@ def test_networks_without_attention_are_told_apart() -> None:
 
 
 class Windowed(nn.Module):
-    """Attention within the quarters of a picture's tokens."""
+    """Attention within the quarters of a picture's tokens, two layers of it, then perhaps one over all of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, attention: str, last: bool) -> None:
         super().__init__()
-        self.embed, self.norm = nn.Conv2d(3, 8, 8, 8), nn.LayerNorm(8)
-        self.attn, self.head = nn.MultiheadAttention(8, 2, batch_first=True), nn.Linear(8, 10)
+        self.embed, self.norm = nn.Conv2d(3, 8, 4, 4), nn.LayerNorm(8)
+        fused = [Attention(8, 2) for _ in range(3)]
+        wrapped = {"fused": fused, "written_out": map(WrittenOut, fused), "torch": [Torch(a, False) for a in fused]}
+        self.attentions, self.head, self.last = nn.ModuleList(wrapped[attention]), nn.Linear(8, 10), last
 
     def forward(self, x: Tensor) -> Tensor:
         tokens = self.embed(x).flatten(2).transpose(1, 2)
-        windows = self.norm(tokens).reshape(-1, 4, 8)
-        mixed = self.attn(windows, windows, windows)[0].reshape(tokens.shape)
-        tokens = mixed + self.attn(tokens, tokens, tokens)[0]
+        for layer, attention in enumerate(self.attentions):
+            size = 64 if layer == 2 and self.last else 16
+            tokens = tokens + attention(self.norm(tokens).reshape(-1, size, 8)).reshape(tokens.shape)
         return self.head(tokens.mean(1))
 
 
-def test_windowed_attention_is_refused() -> None:
-    with pytest.raises(NotApplicable, match="same tokens in every layer"):
-        AttentionRollout()(Model("windowed", Windowed()), batch(2))
+@pytest.mark.parametrize("attention", ["fused", "written_out", "torch"])
+@pytest.mark.parametrize("last", [False, True])
+def test_windowed_attention_is_refused(attention: str, last: bool) -> None:
+    """Sixteen tokens of a window would lay out as a 4 × 4 grid, as if they were the whole picture."""
+    with pytest.raises(NotApplicable, match="this network's is windowed"):
+        AttentionRollout()(Model("windowed", Windowed(attention, last)), batch(2))
+
+
+class ByChannel(nn.Module):
+    """Attention of sixteen channels to each other, as in XCiT: its rows and columns are no places."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.norm, self.head = nn.Conv2d(3, 16, 4, 4), nn.LayerNorm(16), nn.Linear(16, 10)
+
+    def forward(self, x: Tensor) -> Tensor:
+        tokens = self.norm(self.embed(x).flatten(2).transpose(1, 2))
+        mixed = tokens @ (tokens.transpose(1, 2) @ tokens).softmax(-1)
+        return self.head(mixed.mean(1))
+
+
+def test_attention_between_channels_is_refused() -> None:
+    with pytest.raises(NotApplicable, match="attention over all tokens"):
+        AttentionRollout()(Model("by_channel", ByChannel()), batch(2))
+
+
+class Registers(nn.Module):
+    """A ViT whose patches follow some other tokens: none, a class token, a distillation token, registers."""
+
+    def __init__(self, first: int) -> None:
+        super().__init__()
+        self.inner = SmallViT()
+        self.inner.cls_token = nn.Parameter(torch.randn(1, first, 24))
+
+    def forward(self, x: Tensor) -> Tensor:
+        tokens = self.inner.patch_embed(x).flatten(2).transpose(1, 2)
+        tokens = torch.cat([self.inner.cls_token.expand(len(x), -1, -1), tokens], 1)
+        return self.inner.head(self.inner.blocks(tokens)[:, 0])
+
+
+@pytest.mark.parametrize("first", [0, 1, 2, 5])
+def test_tokens_before_the_patches_do_no_harm(first: int) -> None:
+    maps = AttentionRollout()(Model("registers", Registers(first)), batch(2))
+    assert maps.shape == (2, 32, 32)
+    assert float(maps.std()) > 0

@@ -146,8 +146,8 @@ class AttEXplore:
         moved = (luck[:, 0] < self.diversity).nonzero().squeeze(1)
         aims, shown = batch.targets[owner], copies
         if len(moved):
-            with torch.enable_grad():
-                leaves = copies[moved].requires_grad_()
+            with torch.inference_mode(False), torch.enable_grad():
+                leaves = copies[moved].requires_grad_()  # chosen rows are copies
                 seen = diversified(leaves, luck[moved, 1:])
             shown = copies.index_copy(0, moved, seen.detach())
         if self.variant == "lmb":
@@ -155,7 +155,8 @@ class AttEXplore:
         else:
             slope, _ = engine.gradient(model, shown, aims, "log_probability", way)
         if len(moved):
-            (back,) = torch.autograd.grad(seen, leaves, slope[moved])
+            with torch.inference_mode(False):
+                (back,) = torch.autograd.grad(seen, leaves, slope[moved])
             slope = slope.index_copy(0, moved, back)
         return -slope
 

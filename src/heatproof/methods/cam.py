@@ -31,7 +31,7 @@ def cam_layer(model: Model, batch: Batch) -> str:
     known = _layers.setdefault(model.network, {})
     shape = tuple(batch.images.shape[1:])
     if shape not in known:
-        found = find_cam_layer(model.network, min(shape[1:]), shape[0]) or token_layer(model, batch.images)
+        found = find_cam_layer(model.network, (shape[1], shape[2]), shape[0]) or token_layer(model, batch.images)
         if not found:
             raise NotApplicable(
                 f"an activation map needs a convolution or tokens, model {model.name!r} has neither: name "

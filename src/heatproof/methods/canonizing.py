@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -24,6 +24,11 @@ _ADD: tuple[Any, ...] = (torch.add, Tensor.add)  # and what `+` calls
 _ADD_INPLACE: tuple[Any, ...] = (Tensor.add_,)  # and what `+=` calls
 _MEAN: tuple[Any, ...] = (torch.mean, Tensor.mean)
 _POOL: tuple[Any, ...] = (F.adaptive_avg_pool2d, F.avg_pool2d)
+_ACTIVATIONS = (
+    *("relu", "relu6", "leaky_relu", "elu", "selu", "celu", "gelu", "silu", "mish", "hardswish", "hardsigmoid"),
+    *("hardtanh", "softplus", "sigmoid", "tanh", "logsigmoid", "softsign", "hardshrink", "softshrink", "tanhshrink"),
+    *("threshold", "prelu", "rrelu", "clamp", "clip"),
+)
 
 
 def _stable(total: Tensor) -> Tensor:
@@ -64,7 +69,38 @@ class ProportionalMean(torch.autograd.Function):
         return values * spread, None
 
 
-def proportional() -> Mapping[Any, Callable[..., Any]]:
+class Passed(torch.autograd.Function):
+    """An activation, whose relevance is passed on as it is: zennit's rule for activations that are layers."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, activation: Callable[[Tensor], Tensor]) -> Tensor:
+        result = activation(values)
+        if result is values:
+            ctx.mark_dirty(values)
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, *relevances: Tensor) -> tuple[Tensor, None]:
+        return relevances[0], None
+
+
+def passed() -> dict[Any, Callable[..., Any]]:
+    """Replacements for activations that are not modules, where no hook sits."""
+
+    def replaced(plain: Callable[..., Any]) -> Callable[..., Any]:
+        def activation(values: Any, *rest: Any, **named: Any) -> Any:
+            if not _branch(values):
+                return plain(values, *rest, **named)
+            return Passed.apply(values, lambda inner: plain(inner, *rest, **named))  # type: ignore[no-untyped-call]
+
+        return activation
+
+    homes = (F, torch, Tensor)
+    spelt = [name + end for name in _ACTIVATIONS for end in ("", "_")]
+    return {plain: replaced(plain) for home in homes for name in spelt if (plain := getattr(home, name, None))}
+
+
+def proportional() -> dict[Any, Callable[..., Any]]:
     """Replacements for sums of branches and for spatial means that are not modules, where no hook sits."""
 
     def added(plain: Callable[..., Any], inplace: bool) -> Callable[..., Any]:

@@ -17,6 +17,7 @@ from heatproof.methods.pooling import Pooling, keeps_sign, pool
 from heatproof.methods.transformers import attends
 from heatproof.models import engine
 from heatproof.models.engine.running import answered
+from heatproof.models.engine.vetting import check_finite
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Images, Maps, Model, Readout, read
 
@@ -162,19 +163,20 @@ def multipliers(
     met: list[Met] = []
     below = torch.empty(0)
     for rows, count in engine.micro_batches(way, images):
-        aims = targets[rows].to(model.device)
         if not met or len(origins) > 1:
             met.clear()
             with torch.inference_mode(False), torch.no_grad(), Intercept(remembering(met)):
                 below = answered(model, (origins[rows] if len(origins) > 1 else origins).to(model.device), way.run)
         with torch.inference_mode(False), torch.enable_grad():
-            inputs = images[rows].to(model.device).requires_grad_()
+            inputs = images[rows].to(model.device).requires_grad_()  # chosen rows are copies
+            aims = targets[rows].to(model.device)
             with Intercept(rescaling(met)):
                 values = read(answered(model, inputs, way.run), aims, readout)
             (slope,) = torch.autograd.grad(values.sum(), inputs)
         rise = values.detach() - read(below.expand(len(rows), -1), aims, readout)
         slopes.append(slope[:count].to(images.device))
         rises.append(rise[:count].to(images.device))
+    check_finite(model, torch.cat(rises), images)
     return torch.cat(slopes), torch.cat(rises)
 
 

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from heatproof.errors import NotApplicable
-from heatproof.methods.canonizing import merges, merging, proportional
+from heatproof.methods.canonizing import merges, merging, passed, proportional
+from heatproof.methods.coverage import uncovered
 from heatproof.methods.intercept import forward_only
 from heatproof.methods.pooling import Pooling, keeps_sign, pool
 from heatproof.methods.transformers import attends
@@ -67,7 +68,8 @@ def propagating(model: Model, images: Images, composite: Composite, canonizer: C
     engine.batch_size(model, images, "gradient")  # settled on the network as it is, before it is changed
     if canonizer == "auto":
         composite.canonizers = [merging(merges(model, images))]
-    with forward_only(model.network, proportional() if canonizer == "auto" else {}):
+    replaced = passed() | (proportional() if canonizer == "auto" else {})
+    with torch.inference_mode(False), forward_only(model.network, replaced):
         try:
             composite.register(model.network)
             yield
@@ -104,6 +106,10 @@ class LRP:
     by the logit, so a start of one turns it; other rules do not, so a start from the logit turns it. `upright`
     turns such maps back, so that positive relevance always speaks for the target.
 
+    The rules sit on layers. Activations are passed over whether they are layers or functions; a network that
+    computes something else outside of layers, gates its branches (the squeeze-and-excitation of EfficientNets),
+    normalises other than by batch norms, or uses one convolution twice is refused.
+
     Paper: Bach et al. 2015, "On Pixel-Wise Explanations for Non-Linear Classifier Decisions by Layer-Wise
     Relevance Propagation"
     """
@@ -128,7 +134,13 @@ class LRP:
             )
         if hasattr(model.network, "explanation_mode"):
             raise NotApplicable("lrp's rules do not cover B-cos layers, whose weights depend on their input: take bcos")
-        composite = build(self.composite, model, batch.images, self.epsilon, self.gamma, self.biases)
+        if reason := uncovered(model, batch.images):
+            raise NotApplicable(
+                f"lrp's rules do not cover everything that model {model.name!r} does, it {reason}: "
+                "take integrated_gradients or grad_cam"
+            )
+        with torch.inference_mode(False), torch.no_grad():  # what rules and merges make takes part in gradients
+            composite = build(self.composite, model, batch.images, self.epsilon, self.gamma, self.biases)
         with propagating(model, batch.images, composite, self.canonizer):
             slopes, logits = engine.gradient(model, batch.images, batch.targets, "logit")
         # Relevance belongs to the network's own input; the engine's chain rule divided it by the model's std.

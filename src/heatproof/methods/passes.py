@@ -16,6 +16,7 @@ from torch import Tensor
 from heatproof.errors import NotApplicable
 from heatproof.models import engine
 from heatproof.models.engine.running import answered
+from heatproof.models.engine.vetting import check_finite
 from heatproof.types import Images, Logits, Model, Readout, read
 
 Questions = Callable[[Logits, Tensor], Sequence[Tensor]]  # logits, aims (rows, k) -> numbers per row to differentiate
@@ -42,6 +43,7 @@ def slopes(
             parts = [torch.autograd.grad(q.sum(), inputs, retain_graph=i < last)[0] for i, q in enumerate(asked)]
         found.append([slope[:count].to(images.device).contiguous() for slope in parts])
         logits.append(answer[:count].detach().to(images.device))
+    check_finite(model, torch.cat(logits), images)
     return [torch.cat(column) for column in zip(*found, strict=True)], torch.cat(logits)
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heatproof.errors import BadInput, BadShape, NotApplicable
+from heatproof.recipe import spelt
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Maps, Model
 
@@ -35,6 +36,15 @@ class Precomputed:
     path: str = ""
     name: str = ""
 
+    def __post_init__(self) -> None:
+        if self.path:  # a stored study must find the same maps from any directory
+            object.__setattr__(self, "path", str(Path(self.path).expanduser().absolute()))
+
+    @property
+    def label(self) -> str:
+        """What was precomputed, not whose maps they are: those may be judged beside them."""
+        return spelt(self)
+
     def __call__(self, model: Model, batch: Batch, /) -> Maps:
         if not self.path:
             raise NotApplicable("precomputed needs to know where the maps are: precomputed(path='maps.npz')")
@@ -51,22 +61,16 @@ class Precomputed:
 
     def _read(self, identity: str) -> NDArray[np.generic]:
         where = Path(self.path)
-        names = (identity, str(Path(identity).with_suffix("")))
         try:
             if where.is_dir():
-                files = [where / f"{name}.npy" for name in names]
-                found = next((file for file in files if file.is_file()), None)
-                if found is not None and found.resolve().is_relative_to(where.resolve()):
-                    return np.asarray(np.load(found, allow_pickle=False))
-            elif where.is_file():
-                stored = _archive(str(where.resolve()), where.stat().st_mtime_ns)
+                return np.asarray(np.load(_file(where, identity), allow_pickle=False))
+            if where.is_file():
+                stored = _archive(str(where), where.stat().st_mtime_ns)
                 if "ids" in stored.files and stored["ids"].ndim == 1:
-                    return np.asarray(stored[self._named(stored)][_row(stored["ids"].tolist(), names)])
-                name = next((name for name in names if name in stored.files), None)
-                if name is not None:
-                    return np.asarray(stored[name])
-            else:
-                raise BadInput(f"there is no file or folder {self.path} with precomputed maps")
+                    ids = stored["ids"].tolist()
+                    return np.asarray(stored[self._named(stored)][ids.index(_place(ids, identity))])
+                return np.asarray(stored[_place(stored.files, identity)])
+            raise BadInput(f"there is no file or folder {self.path} with precomputed maps")
         except LookupError:
             pass
         except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
@@ -94,12 +98,27 @@ class Precomputed:
         return Cost(0, 0)
 
 
-def _row(ids: Sequence[str], names: Sequence[str]) -> int:
-    """Where an image's map is: under its id, or under the one longer path that ends in it."""
-    found = [row for row, known in enumerate(ids) if known in names or known.endswith(f"/{names[0]}")]
-    if len(found) != 1:
-        raise LookupError(names[0])
-    return found[0]
+def _names(identity: str) -> tuple[str, str]:
+    return identity, str(Path(identity).with_suffix(""))
+
+
+def _file(where: Path, identity: str) -> Path:
+    """The file of an image's map in a folder of them; none outside it."""
+    for name in _names(identity):
+        file = where / f"{name}.npy"
+        if file.is_file() and file.resolve().is_relative_to(where.resolve()):
+            return file
+    there = {file.relative_to(where).with_suffix("").as_posix(): file for file in where.rglob("*.npy")}
+    return there[_place(list(there), identity)]
+
+
+def _place(there: Sequence[str], identity: str) -> str:
+    """What an image's map goes by: its id, or the one longer path that ends in it; the id's ending may be left out."""
+    exact = [name for name in _names(identity) if name in there]
+    longer = [name for name in there if name.endswith(tuple(f"/{own}" for own in _names(identity)))]
+    if not exact and len(longer) > 1:
+        raise BadInput(f"{identity!r} may be {longer[0]!r} or {longer[1]!r}: name the maps as the pictures are named")
+    return (exact + longer)[0]
 
 
 def content(where: Path) -> str:

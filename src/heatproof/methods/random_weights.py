@@ -23,8 +23,8 @@ def shuffled(model: Model, seed: int = 0) -> Model:
     kept = _shuffled.setdefault(model.network, {})
     key = (model.revision, seed)
     if key not in kept:
-        network = copy.deepcopy(model.network)
-        with torch.no_grad():
+        with torch.inference_mode(False), torch.no_grad():
+            network = copy.deepcopy(model.network)
             for name, weights in network.named_parameters():
                 dice = torch.Generator().manual_seed(keyed_seed(seed, name))
                 order = torch.randperm(weights.numel(), generator=dice).to(weights.device)

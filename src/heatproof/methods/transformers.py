@@ -61,6 +61,26 @@ def watching(seen: Seen) -> Intercept:
     )
 
 
+def counting(places: set[int]) -> Intercept:
+    """A context that collects at how many places, counted over the whole batch, layers work.
+
+    Attention within windows leaves that number as it is: there are fewer tokens in a row, and more rows.
+    """
+
+    def counted(plain: Callable[..., Any], channels: int) -> Callable[..., Any]:
+        def layer(values: Tensor, *rest: Any, **named: Any) -> Any:
+            result = plain(values, *rest, **named)
+            # Of a multi-head attention only the queries are a tensor for sure.
+            shape = (values if isinstance(result, tuple) else result).shape
+            places.add(shape.numel() // max(shape[channels], 1))
+            return result
+
+        return layer
+
+    last: tuple[Any, ...] = (F.linear, F.layer_norm, F.multi_head_attention_forward)
+    return Intercept({plain: counted(plain, -1) for plain in last} | {F.conv2d: counted(F.conv2d, 1)})
+
+
 def _tell(seen: Seen, attention: Tensor) -> None:
     if attention.ndim >= 3 and attention.shape[-1] == attention.shape[-2] > 1:
         seen(attention)
@@ -181,14 +201,19 @@ class AttentionRollout:
 
     def _maps(self, model: Model, images: Images, size: int) -> Maps:
         layers: list[Tensor] = []
+        places: set[int] = set()  # since the attention before
         rows = torch.arange(size, device=images.device).clamp(max=len(images) - 1)
 
         def seen(attention: Tensor) -> None:
-            if len(attention.flatten(0, -3)) % size:
+            tokens = attention.shape[-1]
+            _, height, width = grid(tokens, images)
+            whole = {size * tokens} if layers else {size * tokens, size * height * width}  # the patches come first
+            if len(attention.flatten(0, -3)) % size or not whole <= places:
                 raise NotApplicable("attention_rollout needs attention over all tokens, and this network's is windowed")
+            places.clear()
             layers.append(fuse(attention.reshape(size, -1, *attention.shape[-2:]), self.heads))
 
-        with torch.no_grad(), evaluating(model.network), watching(seen):
+        with torch.no_grad(), evaluating(model.network), watching(seen), counting(places):
             model(images[rows].to(model.device))
         tokens = {layer.shape[-1] for layer in layers}
         if len(tokens) != 1:

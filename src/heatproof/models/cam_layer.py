@@ -14,7 +14,10 @@ RECTIFIERS = (nn.ReLU, nn.ReLU6, nn.GELU, nn.SiLU, nn.Hardswish, nn.LeakyReLU, n
 POOLINGS = (nn.AdaptiveAvgPool2d, nn.AvgPool2d, nn.AdaptiveMaxPool2d, nn.MaxPool2d)
 
 
-def find_cam_layer(network: nn.Module, size: int, channels: int = 3) -> str | None:
+Size = int | tuple[int, int]  # of a square, or height and width
+
+
+def find_cam_layer(network: nn.Module, size: Size, channels: int = 3) -> str | None:
     """The dotted name of the last layer with learnt weights whose output is still a picture, or None.
 
     Layers are taken in the order in which they finish, so a block comes after the convolutions inside it and
@@ -35,30 +38,32 @@ def find_cam_layer(network: nn.Module, size: int, channels: int = 3) -> str | No
         answer_once(network, size, channels)
     if not any(_looks_around(module) for module in modules.values()):
         return None
+    shown = _sides(size)
     once = [(name, given, gave) for name, given, gave in finished if calls[name] == 1]
-    places = [at for at, (name, _, gave) in enumerate(once) if _is_picture(gave) and _learns(modules[name])]
+    places = [at for at, (name, _, gave) in enumerate(once) if _is_picture(gave, shown) and _learns(modules[name])]
     if not places:
         return None
     last, _, answer = once[places[-1]]
     for name, given, _ in once[places[-1] + 1 :]:
         if isinstance(modules[name], RECTIFIERS) and given is answer:
             return name
-        if isinstance(modules[name], POOLINGS) and _is_rectified(given, answer):
+        if isinstance(modules[name], POOLINGS) and _is_rectified(given, answer, shown):
             return f"{name}:input"
     return last
 
 
-def answer_once(network: nn.Module, size: int, channels: int = 3) -> Any:
+def answer_once(network: nn.Module, size: Size, channels: int = 3) -> Any:
     """The network's answer to one grey picture, or `BadModel` with the reason."""
     like = next(network.parameters(), torch.empty(0))
-    grey = torch.zeros(1, channels, size, size, device=like.device, dtype=like.dtype)
+    height, width = _sides(size)
+    grey = torch.zeros(1, channels, height, width, device=like.device, dtype=like.dtype)
     training = network.training
     try:
         with torch.no_grad():
             return network.eval()(grey)
     except Exception as error:
         raise BadModel(
-            f"the network must take images of shape (batch, {channels}, {size}, {size}), got "
+            f"the network must take images of shape (batch, {channels}, {height}, {width}), got "
             f"{type(error).__name__}: "
             f"{error}; check its input size and number of channels"
         ) from error
@@ -91,14 +96,25 @@ class _observed:
             handle.remove()
 
 
-def _is_picture(output: Any) -> bool:
-    # The probe is square, so unequal sides are another layout (Swin keeps channels last).
-    return isinstance(output, Tensor) and output.ndim == 4 and output.shape[2] == output.shape[3] > 1
+def _sides(size: Size) -> tuple[int, int]:
+    return (size, size) if isinstance(size, int) else size
 
 
-def _is_rectified(given: Any, answer: Tensor) -> bool:
+def _is_picture(output: Any, shown: tuple[int, int]) -> bool:
+    """Whether the sides could be those of the picture shown: other sides are another layout (channels last)."""
+    if not isinstance(output, Tensor) or output.ndim != 4:
+        return False
+    (rows, columns), (height, width) = output.shape[2:], shown
+    if height > width:
+        rows, columns, height, width = columns, rows, width, height
+    # Strides shrink both sides, so their difference too; edges cut off make a wide picture wider for its height.
+    near = 0 <= columns - rows <= width - height and (columns + 1) * height >= (rows - 1) * width
+    return near and rows * columns > 1
+
+
+def _is_rectified(given: Any, answer: Tensor, shown: tuple[int, int]) -> bool:
     """Whether this is the layer's answer with its negative part gone or shrunk, place by place."""
-    if given is answer or not _is_picture(given) or given.shape != answer.shape:
+    if given is answer or not _is_picture(given, shown) or given.shape != answer.shape:
         return False
     return bool((given.flatten()[answer.flatten() < 0].abs() <= answer[answer < 0].abs()).all())
 

@@ -82,5 +82,5 @@ def check_finite(model: Model, logits: Logits, images: Images) -> None:
         raise BadShape("images must lie in [0, 1], got NaN or infinity: mend the step that made them")
     raise BadModel(
         f"model {model.name!r} must answer with finite logits, got NaN or infinity on {rows} of "
-        f"{len(images)} images: check its weights, its mean and std, and its precision"
+        f"{len(images)} pictures it was shown: check its weights, its mean and std, and its precision"
     )
