@@ -108,6 +108,8 @@ def test_a_run_can_be_replayed_and_its_report_drawn_again(shell: CliRunner, tmp_
         (["run", "nothing.json"], "no study file"),
         (["run", "study.json", "--methods", "saliency"], "leave out --methods"),
         (["run", "--methods", "saliency(step=3)"], "saliency"),
+        (["run", "--methods", "integrated_gradients(steps=abc)"], "steps of method 'integrated_gradients'"),
+        (["run", "--metrics", "srg(points=-1)"], "points must be at least 2"),
         (["report", "nowhere"], "scores.parquet"),
         (["check", "nobody"], "No component is called"),
         (["consistency", "nowhere.csv"], "no file"),
@@ -119,6 +121,59 @@ def test_bad_usage_is_a_sentence_and_status_two(shell: CliRunner, words: list[st
     assert answer.exit_code == 2, answer.output
     assert says in answer.output
     assert "Traceback" not in answer.output
+
+
+def test_a_place_that_cannot_be_written_is_a_sentence_and_status_two(shell: CliRunner, tmp_path: Path) -> None:
+    words = ["run", "--methods", "edges", "--metrics", "pointing_game", "--limit", "1", "--quiet", "--out"]
+    run, taken = tmp_path / "run", tmp_path / "taken"
+    taken.write_text("a file")
+    assert shell.invoke(app, [*words, str(run)]).exit_code == 0
+    for asked in (
+        [*words, str(taken)],
+        [*words, str(taken / "x")],
+        ["report", str(run), "--out", str(taken / "x.html")],
+    ):
+        answer = shell.invoke(app, asked)
+        assert answer.exit_code == 2, (asked, answer.output)
+        assert "cannot be written" in answer.output
+        assert str(taken) in answer.output
+
+
+def test_a_metric_without_a_single_score_is_said_and_status_one(shell: CliRunner, tmp_path: Path) -> None:
+    words = ["run", "--limit", "1", "--quiet", "--metrics", "srg(points=3),pointing_game"]
+    answer = shell.invoke(app, [*words, "--methods", "attention_rollout", "--out", str(tmp_path / "none")])
+    assert answer.exit_code == 1, answer.output
+    assert "Not a single score under pointing_game, srg(points=3); first reason: attention_rollout" in answer.output
+    some = shell.invoke(app, [*words, "--methods", "attention_rollout,edges", "--out", str(tmp_path / "some")])
+    assert some.exit_code == 0, some.output  # not applicable to a network is an answer, as long as there is another
+    assert "Not a single score" not in some.output
+
+
+def test_embedded_data_need_no_model_and_ones_own_do(shell: CliRunner, photos: Path, tmp_path: Path) -> None:
+    words = ["run", "--methods", "random", "--metrics", "auroc", "--quiet", "--out", str(tmp_path / "run"), "--images"]
+    answer = shell.invoke(app, [*words, "two_factor(count=2)"])
+    assert answer.exit_code == 0, answer.output
+    assert set(pd.read_parquet(tmp_path / "run" / "scores.parquet")["model"]) == {"embedded:object"}
+    for own in (str(photos), f"mosaic(of=folder(path={photos}))"):
+        refused = shell.invoke(app, [*words, own])
+        assert refused.exit_code == 2
+        assert "need a model" in refused.output
+
+
+def test_a_model_of_one_channel_is_judged_on_grey_pictures(shell: CliRunner, photos: Path, tmp_path: Path) -> None:
+    (tmp_path / "grey.py").write_text(FACTORY.replace("Conv2d(3,", "Conv2d(1,"))
+    (photos / "1_dog" / "broken.jpg").unlink()
+    words = ["run", "--model", f"{tmp_path / 'grey.py'}:factory", "--images", str(photos), "--quiet"]
+    answer = shell.invoke(
+        app, [*words, "--methods", "saliency,lrp", "--metrics", "srg(points=3)", "--out", str(tmp_path / "run")]
+    )
+    assert answer.exit_code == 0, answer.output
+    scores = pd.read_parquet(tmp_path / "run" / "scores.parquet")
+    assert (scores["status"] == "ok").all()
+    again = shell.invoke(
+        app, ["run", str(tmp_path / "run" / "study.json"), "--quiet", "--out", str(tmp_path / "again")]
+    )
+    assert again.exit_code == 0, again.output
 
 
 def test_check_says_what_holds(shell: CliRunner) -> None:

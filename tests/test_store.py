@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heatproof.store import Store, StoreFull, Unit, write_atomically
+from heatproof.store import NotWritable, Store, StoreFull, Unit, write_atomically
 
 UNIT = Unit(["a", "b"], [0.1, None], ["ok", "failed"], ["", "why"], 0.5, [[0.0, 1.0], []], [[1.0, 0.0], []])
 PLACE = {"dataset": "d", "model": "m", "method": "x", "metric": "y"}
@@ -112,3 +112,11 @@ def test_compaction_keeps_every_row_and_every_curve(tmp_path: Path) -> None:
     assert scores["value"].isna().tolist() == [False, True]
     assert len(curves) == 1
     pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "scores.parquet"), scores, check_dtype=False)
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("a file")
+    for place in (tmp_path / "taken" / "x", tmp_path / "taken" / "deep" / "x"):
+        with pytest.raises(NotWritable, match=r"taken.*x cannot be written"):
+            write_atomically(place, b"new")
+    assert Store(tmp_path / "taken").get_json("anything") is None

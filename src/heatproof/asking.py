@@ -9,7 +9,7 @@ from typing import Any
 import heatproof.models
 from heatproof import data
 from heatproof.errors import BadInput
-from heatproof.study import Study, components
+from heatproof.study import Study, components, on_disk
 
 METHODS = "saliency,input_x_gradient,smoothgrad,integrated_gradients,grad_cam,lrp,random"
 METRICS = "mif,lif,srg"
@@ -39,7 +39,7 @@ def studies(
     for protocol in components("protocol", protocols) if protocols else []:
         asked += protocol.studies(models=chosen or None, datasets=pictures or None, methods=contestants)
     if metrics or not protocols:
-        if not chosen and images:
+        if not chosen and any(on_disk(one) for one in pictures):
             raise BadInput("pictures of one's own need a model: add --model, e.g. --model efficientnet-lite0")
         asked.append(
             Study(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,15 +16,16 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from heatproof import recipe
-from heatproof.data.files import pictures_under
-from heatproof.data.pictures import apply_view, read_picture
+from heatproof.data.files import identity, pictures_under
+from heatproof.data.pictures import SUFFIXES, apply_view, read_picture, takes_grey
 from heatproof.errors import BadInput, HeatproofError
 from heatproof.models import engine
 from heatproof.report.heat import overlay, shown
 from heatproof.store import write_atomically
+from heatproof.study import distinct
 from heatproof.types import AnyMethod, Batch, Model, attribute
 
-SIDE, GAP, HEAD = 180, 6, 22
+SIDE, GAP, HEAD, LINE = 180, 6, 22, 16
 Watch = Callable[[int, int, str], None]
 
 
@@ -43,8 +46,9 @@ def explain(
     """Maps of these pictures for the class the model names; a method that does not apply is left out and said."""
     if not methods:
         raise BadInput("name at least one method, e.g. --methods saliency,lrp")
+    distinct("methods", [recipe.label(method) for method in methods])
     missing: dict[str, str] = {}
-    batch = _read(model, images, seed, missing)
+    batch, files = _read(model, images, seed, missing)
     batch = batch.aimed(engine.forward(model, batch.images).argmax(1))
     maps: dict[str, NDArray[np.float32]] = {}
     for done, method in enumerate(methods):
@@ -56,17 +60,30 @@ def explain(
         except HeatproofError as error:
             missing[title] = str(error)
     classes = [model.classes[t] if t < len(model.classes) else str(t) for t in batch.targets.tolist()]
-    pixels = (batch.images.cpu() * 255).round().byte().permute(0, 2, 3, 1).numpy()
-    return Sheet(batch.ids, pixels, tuple(classes), maps, missing)
+    shown_as = batch.images.cpu().expand(-1, 3, -1, -1)  # grey pictures are drawn in three equal channels
+    pixels = (shown_as * 255).round().byte().permute(0, 2, 3, 1).numpy()
+    return Sheet(files, pixels, tuple(classes), maps, missing)
 
 
-def _read(model: Model, images: Sequence[Path], seed: int, missing: dict[str, str]) -> Batch:
-    files = [file for path in images for file in (pictures_under(path) if path.is_dir() else [path])]
-    tensors, ids = [], []
-    for file in files:
+def told_apart(images: Sequence[Path]) -> dict[Path, str]:
+    """The pictures with the ids a data set would give them; longer where two of one name must be told apart."""
+    names: dict[Path, str] = {}
+    for path in images:
+        names |= {file: identity(file, path) for file in pictures_under(path)} if path.is_dir() else {path: path.name}
+    for depth in range(2, 1 + max((len(file.parts) for file in names), default=0)):
+        times = Counter(names.values())
+        names |= {file: "/".join(file.parts[-depth:]) for file, name in names.items() if times[name] > 1}
+    return names
+
+
+def _read(model: Model, images: Sequence[Path], seed: int, missing: dict[str, str]) -> tuple[Batch, tuple[str, ...]]:
+    """The pictures that can be read, and where they lie."""
+    tensors, ids, files = [], [], []
+    for file, name in told_apart(images).items():
         try:
-            tensors.append(apply_view(read_picture(file), model.view))
-            ids.append(str(file))
+            tensors.append(apply_view(read_picture(file, takes_grey(model)), model.view))
+            ids.append(name)
+            files.append(str(file))
         except (HeatproofError, OSError) as error:
             missing[str(file)] = str(error)
     if not tensors:
@@ -75,32 +92,35 @@ def _read(model: Model, images: Sequence[Path], seed: int, missing: dict[str, st
     if len({tensor.shape for tensor in tensors}) > 1:
         raise BadInput(f"model {model.name!r} declares no input size, so the pictures must all be of one size")
     targets = torch.zeros(len(tensors), dtype=torch.int64)
-    return Batch(torch.stack(tensors), targets, tuple(ids), seed=seed).to(model.device)
+    return Batch(torch.stack(tensors), targets, tuple(ids), seed=seed).to(model.device), tuple(files)
 
 
-def write(sheet: Sheet, out: Path) -> Path:
-    """The grid at `out`, the raw maps beside it; gives the second path."""
+def write(sheet: Sheet, out: Path) -> tuple[Path, Path]:
+    """The grid as .png and the raw maps as .npz beside it, whatever `out` ends in; gives both paths."""
+    known = out.suffix.lower() in {".npz", *SUFFIXES}
+    grid, beside = (out.with_suffix(end) if known else out.with_name(out.name + end) for end in (".png", ".npz"))
     picture = io.BytesIO()
     draw(sheet).save(picture, "PNG")
-    write_atomically(out, picture.getvalue())
+    write_atomically(grid, picture.getvalue())
     arrays: dict[str, Any] = dict(sheet.maps)
     raw = io.BytesIO()
     np.savez_compressed(raw, ids=np.array(sheet.ids), targets=np.array(sheet.targets), **arrays)
-    beside = out.with_suffix(".npz")
     write_atomically(beside, raw.getvalue())
-    return beside
+    return grid, beside
 
 
 def draw(sheet: Sheet) -> Image.Image:
     """A row per picture, a column per method; warm speaks for the class, cold against it, zero shows the picture."""
     font = ImageFont.load_default(size=13)
     step = SIDE + GAP
-    canvas = Image.new("RGB", (GAP + step * (1 + len(sheet.maps)), HEAD + (step + HEAD) * len(sheet.ids)), "white")
+    titles = [wrapped(title, font.getlength) for title in ["picture", *sheet.maps]]
+    head = HEAD + LINE * (max(len(lines) for lines in titles) - 1)
+    canvas = Image.new("RGB", (GAP + step * (1 + len(sheet.maps)), head + (step + HEAD) * len(sheet.ids)), "white")
     pen = ImageDraw.Draw(canvas)
-    for column, title in enumerate(["picture", *sheet.maps]):
-        pen.text((GAP + step * column, 4), _fitted(title, font), "black", font)
+    for column, lines in enumerate(titles):
+        pen.text((GAP + step * column, 4), "\n".join(lines), "black", font, spacing=LINE - 13)
     for row, name in enumerate(sheet.ids):
-        top = HEAD + (step + HEAD) * row
+        top = head + (step + HEAD) * row
         canvas.paste(shown(sheet.pictures[row], None, SIDE), (GAP, top))
         for column, values in enumerate(sheet.maps.values(), start=1):
             canvas.paste(overlay(sheet.pictures[row], values[row], None, SIDE), (GAP + step * column, top))
@@ -109,7 +129,12 @@ def draw(sheet: Sheet) -> Image.Image:
     return canvas
 
 
-def _fitted(text: str, font: Any) -> str:
-    while font.getlength(text) > SIDE and len(text) > 4:
-        text = text[:-2] + "…"
-    return text
+def wrapped(title: str, length: Callable[[str], float]) -> list[str]:
+    """A title in lines that fit a column, broken after a comma, a bracket or a slash where there is one."""
+    lines = [""]
+    for piece in re.findall(r"[^,(/]*[,(/]? ?", title):
+        for part in [piece] if length(piece) <= SIDE else piece:
+            if length(lines[-1] + part) > SIDE:
+                lines.append("")
+            lines[-1] += part
+    return lines

@@ -17,6 +17,7 @@ import re
 import sys
 import traceback
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -158,7 +159,7 @@ def _import(where: str) -> Any:
     """`package.module:Name` or `path/to/file.py:Name`."""
     place, _, name = where.rpartition(":")
     try:
-        module = own_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
+        module = _once(place, _changed(place)) if place.endswith(".py") else importlib.import_module(place)
         found: Any = module
         for part in name.split("."):
             found = getattr(found, part)
@@ -197,6 +198,15 @@ def from_file(path: Path) -> Any:
     return module
 
 
+@lru_cache(16)  # several components of a study may come from one file
+def _once(place: str, changed: int) -> Any:
+    return own_file(Path(place))
+
+
+def _changed(place: str) -> int:
+    return Path(place).stat().st_mtime_ns if Path(place).is_file() else 0
+
+
 def own_file(path: Path) -> Any:
     """A Python file as a module; what goes wrong in it is said with its line."""
     try:
@@ -204,10 +214,17 @@ def own_file(path: Path) -> Any:
     except HeatproofError:
         raise
     except (Exception, SystemExit) as error:
-        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename) == path]
-        line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None
-        where = f"{path}, line {line}" if line else str(path)
-        raise BadInput(f"{where}: {type(error).__name__}: {error}") from error
+        told = error.msg if isinstance(error, SyntaxError) else error
+        raise BadInput(f"{path}, line {_line(error, path)}: {type(error).__name__}: {told}") from error
+
+
+def _line(error: BaseException, path: Path) -> int | str:
+    """The line of the file that led to the error, or that cannot be read."""
+    file = str(path.absolute())
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    if isinstance(error, SyntaxError) and error.filename == file:
+        lines.append(error.lineno)
+    return next((line for line in reversed(lines) if line), "?")
 
 
 _BARE = r"[^\s,()\[\]{}'\"=]+"

@@ -18,11 +18,13 @@ import inspect
 import pkgutil
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import entry_points
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints, overload
+from numbers import Integral, Number, Real
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints, overload
 
 from heatproof.errors import BadInput, UnknownName
 
@@ -83,6 +85,8 @@ def register(kind: Kind, make: Callable[..., Any], name: str | None = None) -> N
             f"two {kind}s are called {name!r}: {_origin(known.make)} and {_origin(make)}; rename one of them"
         )
     _entries[kind, name] = Entry(kind, name, make)
+    if isinstance(make, type):
+        make._heatproof_name = name  # type: ignore[attr-defined]  # for messages of those who cannot look it up here
 
 
 def _origin(make: Callable[..., Any]) -> str:
@@ -143,25 +147,66 @@ def entry(kind: Kind, name: str) -> Entry:
 def find(kind: Kind, name: str, /, **fields: Any) -> Any:
     """A component by name, its fields set: `find("method", "integrated_gradients", steps=32)`."""
     found = entry(kind, name)
-    unknown = set(fields) - set(found.fields())
-    if unknown:
-        first = sorted(unknown)[0]
-        raise UnknownName.among(f"field of {kind} {name!r}", first, found.fields())
-    _check_choices(found, fields)
+    check_fields(f"{kind} {name!r}", found.make, found.fields(), fields)
     return found.make(**fields)
 
 
-def _check_choices(found: Entry, fields: dict[str, Any]) -> None:
-    """A closed choice is a `Literal`; a word that is none of its values would otherwise be found out late or never."""
-    try:
-        hints = get_type_hints(found.make) if fields else {}  # of a class: each field's where its own class was written
-    except NameError:  # imported for the type checker only, in somebody's module
-        return
+def check_fields(whose: str, make: Callable[..., Any], known: Mapping[str, Any], fields: Mapping[str, Any]) -> None:
+    """A field nobody has, or a value that does not fit it, would otherwise be found out late or never."""
+    unknown = sorted(set(fields) - set(known))
+    if unknown:
+        raise UnknownName.among(f"field of {whose}", unknown[0], known)
+    hints = hints_of(make) if fields else {}
     for name, value in fields.items():
-        hint = hints.get(name)
-        if get_origin(hint) is Literal and value not in get_args(hint):
-            choices = ", ".join(repr(choice) for choice in get_args(hint))
-            raise BadInput(f"{name} of {found.kind} {found.name!r} must be one of {choices}, got {value!r}")
+        if name in hints and value is not known[name] and not fits(value, hints[name]):
+            raise BadInput(f"{name} of {whose} must be {_wanted(hints[name])}, got {value!r}")
+
+
+def hints_of(make: Callable[..., Any]) -> dict[str, Any]:
+    """What each field is declared as; of a class, as read where its own class was written."""
+    try:
+        return get_type_hints(make)
+    except NameError:  # imported for the type checker only, in somebody's module
+        return {}
+
+
+_WORDS: dict[Any, str] = {
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    str: "a word",
+    NoneType: "none",
+}
+
+
+def fits(value: Any, hint: Any) -> bool:
+    """Whether a value is of a declared plain type; components are checked where they are used, and one is a list."""
+    if get_origin(hint) in (Union, UnionType):
+        return any(fits(value, one) for one in get_args(hint))
+    if get_origin(hint) is Literal:
+        return value in get_args(hint)
+    if get_origin(hint) is tuple:
+        item, *more = get_args(hint) or (Any, ...)
+        return more != [...] or all(fits(one, item) for one in (value if isinstance(value, tuple | list) else [value]))
+    if hint in (int, float):  # True is no number here, and a whole number is one
+        return isinstance(value, Integral if hint is int else Real) and not isinstance(value, bool)
+    if hint in (bool, str, NoneType):
+        return isinstance(value, hint)
+    if hint in (Any, object) or not isinstance(hint, type) or issubclass(hint, Number):
+        return True
+    return not isinstance(value, bool | int | float | None)
+
+
+def _wanted(hint: Any) -> str:
+    parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    choices = [choice for part in parts if get_origin(part) is Literal for choice in get_args(part)]
+    named = [f"one of {', '.join(map(repr, choices))}"] if choices else []
+    for part in parts:
+        if get_origin(part) is tuple:
+            named.append(f"a list, each {_wanted(get_args(part)[0])}")
+        elif get_origin(part) is not Literal:
+            named.append(_WORDS.get(part) or f"a {snake(getattr(part, '__name__', str(part)))}")
+    return " or ".join(named)
 
 
 def names(kind: Kind) -> list[str]:

@@ -13,6 +13,7 @@ import json
 import os
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,10 @@ CURVES = ("dataset", "model", "method", "metric", "image", "x", "y")
 
 class StoreFull(HeatproofError):
     """Nothing more can be written; everything finished so far is safe."""
+
+
+class NotWritable(HeatproofError, OSError):
+    """A place where no file can be put."""
 
 
 @dataclass(frozen=True)
@@ -51,21 +56,22 @@ class Unit:
 
 def write_atomically(path: Path, payload: bytes) -> None:
     """The whole file or none of it, also across a power cut."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.parent / f".{path.name}.{uuid.uuid4().hex}"
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         with beside.open("xb") as file:
             file.write(payload)
             file.flush()
             os.fsync(file.fileno())
         beside.replace(path)
     except OSError as error:
-        beside.unlink(missing_ok=True)
+        with suppress(OSError):
+            beside.unlink()
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise StoreFull(
                 f"no space left for {path}: everything finished is safe; free some space and run the same command again"
             ) from error
-        raise
+        raise NotWritable(f"{path} cannot be written ({error.strerror}): choose another place for it") from error
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
@@ -105,7 +111,7 @@ class Store:
         """The value, or None if it is not there or is not JSON."""
         try:
             return json.loads((self.root / name).read_bytes())
-        except (FileNotFoundError, ValueError):
+        except (FileNotFoundError, NotADirectoryError, ValueError):
             return None
 
     def put_arrays(self, name: str, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import chdir, nullcontext
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 from heatproof import recipe
-from heatproof.errors import BadInput
+from heatproof.data.pictures import takes_grey
+from heatproof.errors import BadInput, UnknownName
 from heatproof.registry import Kind
 from heatproof.types import AnyMethod, Dataset, Metric, Model
 
@@ -35,6 +38,8 @@ class Study:
     shard: int = 16  # pictures per unit of work; the unit of storage, so not to be changed within a run directory
     target: Target = "predicted"  # the class explained: what the model says, or the true one
     notes: dict[str, Any] = field(default_factory=dict)  # settings of the protocol, for its section of the report
+    file: str = ""  # the Python file it was written in: a replay may need what only that file knows,
+    folder: str = ""  # and paths in that file begin here
 
     def __post_init__(self) -> None:
         from heatproof import data, models
@@ -52,8 +57,10 @@ class Study:
             parts = tuple(find(item) if isinstance(item, str) else item for item in given)
             if not parts:
                 raise BadInput(f"a study needs at least one of {name}, got none")
-            _distinct(name, [recipe.label(part) for part in parts])
+            distinct(name, [recipe.label(part) for part in parts])
             object.__setattr__(self, name, parts)
+        if all(takes_grey(model) for model in self.models):  # type: ignore[arg-type]
+            object.__setattr__(self, "datasets", tuple(data.in_grey(one) for one in self.datasets))  # type: ignore[arg-type]
         if self.limit is not None and self.limit < 1:
             raise BadInput(f"limit must be at least 1 picture, got {self.limit}")
         if self.shard < 1:
@@ -64,33 +71,90 @@ class Study:
     def plain(self) -> dict[str, Any]:
         """JSON-ready; `Study.from_plain` is its inverse."""
         components = {name: recipe.plain(tuple(getattr(self, name))) for name in ("datasets", "methods", "metrics")}
-        chosen = ("protocol", "seed", "limit", "shard", "target", "notes")
+        chosen = ("protocol", "seed", "limit", "shard", "target", "notes", "file", "folder")
         return {
-            "models": [{"spec": model.name, "revision": model.revision} for model in self.models],  # type: ignore[union-attr]
+            "models": [
+                {"spec": model.name, "from": _whole(model.name), "revision": model.revision}  # type: ignore[union-attr]
+                for model in self.models
+            ],
             **components,
+            "pictures": self.pictures,
             **{name: recipe.plain(getattr(self, name)) for name in chosen},
         }
 
     @classmethod
-    def from_plain(cls, stored: dict[str, Any]) -> Study:
-        from heatproof import models
-
-        loaded = []
-        for wanted in stored["models"]:
-            model = models.load(wanted["spec"])
-            if wanted.get("revision", model.revision) != model.revision:
-                raise BadInput(
-                    f"model {wanted['spec']!r} has other weights now ({model.revision}) than in the stored study "
-                    f"({wanted['revision']}): its numbers would not be comparable"
-                )
-            loaded.append(model)
-        components = {name: recipe.build(stored[name]) for name in ("datasets", "methods", "metrics")}
+    def from_plain(cls, stored: dict[str, Any], trust_pickle: bool = False) -> Study:
+        loaded = [_same_model(wanted, trust_pickle) for wanted in stored["models"]]
+        components = _components(stored)
         chosen = {f.name for f in dataclasses.fields(cls)} - {"models", *components}
         rest = {name: value for name, value in stored.items() if name in chosen}
-        return cls(models=loaded, **components, **rest)
+        study = cls(models=loaded, **components, **rest)
+        for dataset, before, now in zip(study.datasets, stored.get("pictures", ()), study.pictures, strict=False):
+            if before != now:
+                raise BadInput(
+                    f"data set {recipe.label(dataset)!r} holds other pictures now than in the stored study: "
+                    "its numbers would not be comparable"
+                )
+        return study
+
+    @cached_property
+    def pictures(self) -> list[str | None]:
+        """A digest of each data set's pictures, of those on disk: other people's files may change."""
+        digests: list[str | None] = []
+        for dataset in self.datasets:
+            files = on_disk(dataset)
+            limit = self.limit if files is dataset else None
+            digests.append(files.digest(range(len(files))[:limit]) if files else None)
+        return digests
 
 
-def _distinct(kind: str, labels: list[str]) -> None:
+def _components(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """The stored data sets, methods and metrics; those of one's own come from the file the study was written in."""
+    kinds = ("datasets", "methods", "metrics")
+    folder = stored.get("folder", "")
+    with chdir(folder) if folder and Path(folder).is_dir() else nullcontext():
+        try:
+            return {name: recipe.build(stored[name]) for name in kinds}
+        except UnknownName:
+            if not stored.get("file"):
+                raise
+            recipe.own_file(Path(stored["file"]))  # it registers what is not known yet, and shows the files beside it
+            return {name: recipe.build(stored[name]) for name in kinds}
+
+
+def on_disk(dataset: Any) -> Any:
+    """The data set whose pictures are files: this one, or the one it is made of; None if there is none."""
+    if getattr(dataset, "path", ""):
+        return dataset
+    return on_disk(dataset.of) if hasattr(dataset, "of") else None
+
+
+def _whole(spec: str) -> str:
+    """A model's spec with the whole path of its file or weights, if it has one: it must be found from anywhere."""
+    place, _, factory = spec.rpartition(":")
+    if place.endswith(".py"):
+        return f"{Path(place).expanduser().absolute()}:{factory}"
+    name, mark, file = spec.partition("@" if "@" in spec or not spec.startswith("hf:") else ":")
+    there = Path(file).expanduser()
+    return f"{name}{mark}{there.absolute()}" if file and there.exists() else spec
+
+
+def _same_model(wanted: Mapping[str, Any], trust_pickle: bool) -> Model:
+    """A stored study's model by the name it had or, from another directory, by its whole path."""
+    from heatproof import models
+
+    whole = wanted.get("from", wanted["spec"])
+    spec = wanted["spec"] if _whole(wanted["spec"]) == whole else whole
+    model = models.load(spec, trust_pickle=trust_pickle)
+    if wanted.get("revision", model.revision) != model.revision:
+        raise BadInput(
+            f"model {spec!r} has other weights now ({model.revision}) than in the stored study "
+            f"({wanted['revision']}): its numbers would not be comparable"
+        )
+    return model
+
+
+def distinct(kind: str, labels: list[str]) -> None:
     repeated = sorted({label for label in labels if labels.count(label) > 1})
     if repeated:
         raise BadInput(f"{kind} must have different labels, got twice: {', '.join(repeated)}; leave one out or name it")
@@ -100,24 +164,27 @@ def dump(studies: Sequence[Study]) -> dict[str, Any]:
     return {"heatproof_study": 1, "studies": [study.plain() for study in studies]}
 
 
-def load(path: str | Path) -> list[Study]:
+def load(path: str | Path, trust_pickle: bool = False) -> list[Study]:
     """Studies from a `study.json` that a run wrote, or from a Python file that defines `study` or `studies`."""
     path = Path(path)
     if path.suffix == ".py":
-        module = recipe.from_file(path)
+        module = recipe.own_file(path)
         found = getattr(module, "studies", None) or getattr(module, "study", None)
-        if found is None:
+        listed = found if isinstance(found, Sequence) else (found,)
+        studies = [study for study in listed if isinstance(study, Study)]
+        if not studies or len(studies) < len(listed):
             raise BadInput(f"{path} must define `study` (a heatproof.Study) or `studies` (a list of them)")
-        return [found] if isinstance(found, Study) else list(found)
+        where = {"file": str(path.absolute()), "folder": str(Path.cwd())}
+        return [dataclasses.replace(study, **where) for study in studies]  # type: ignore[arg-type]
     try:
         stored = json.loads(path.read_text())
-    except FileNotFoundError:
-        raise BadInput(f"there is no study file {path}") from None
+    except OSError as error:
+        raise BadInput(f"there is no study file {path} that can be read: {error.strerror}") from None
     except ValueError as error:
         raise BadInput(f"{path} must be a study.json that a run wrote; it is not JSON: {error}") from error
     if not isinstance(stored, dict) or "studies" not in stored:
         raise BadInput(f"{path} must be a study.json that a run wrote, with a list 'studies'")
-    return [Study.from_plain(item) for item in stored["studies"]]
+    return [Study.from_plain(item, trust_pickle) for item in stored["studies"]]
 
 
 def components(kind: Kind, text: str) -> list[Any]:

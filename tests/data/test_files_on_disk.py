@@ -19,7 +19,8 @@ from heatproof.data.ham10000 import DIAGNOSES, HAM10000
 from heatproof.data.masked_folder import MaskedFolder
 from heatproof.data.table import Table
 from heatproof.errors import BadInput, HeatproofError, UnknownName
-from heatproof.types import Dataset, View
+from heatproof.study import Study
+from heatproof.types import Dataset, Model, View
 
 VIEW = View(16, 20)
 
@@ -380,3 +381,37 @@ def test_specs_that_name_nothing(spec):
 def test_masks_without_a_folder(tmp_path):
     with pytest.raises(BadInput, match="masks belong to a folder"):
         data.load(a_table(tmp_path).path, masks=str(tmp_path))
+
+
+@pytest.mark.parametrize("make", [a_folder, a_table, a_masked_folder])
+def test_grey_pictures_have_one_channel_of_their_brightness(tmp_path, make):
+    colour = make(tmp_path)
+    grey = dataclasses.replace(colour, grey=True)
+    shown, brightness = grey.batch([0, 1]).images, torch.tensor([0.299, 0.587, 0.114])
+    assert shown.shape == (2, 1, 16, 16)
+    assert torch.allclose(shown[:, 0], torch.einsum("bchw,c->bhw", colour.batch([0, 1]).images, brightness), atol=0.02)
+    assert grey.digest([0]) != colour.digest([0])
+    assert recipe.build(recipe.plain(grey)) == grey
+
+
+def test_only_a_model_of_one_channel_takes_grey(tmp_path):
+    def asked(*models):
+        return Study(models=list(models), datasets=[Folder(str(tmp_path))], methods=["edges"], metrics=["srg"])
+
+    one, three = (Model("m", torch.nn.Sequential(torch.nn.Conv2d(c, 4, 3)), view=VIEW) for c in (1, 3))
+    named = Model("n", one.network, mean=(0.5, 0.5, 0.5), std=(1.0, 1.0, 1.0), view=VIEW)
+    assert asked(one).datasets[0].grey
+    assert not asked(three).datasets[0].grey
+    assert not asked(named).datasets[0].grey
+
+
+@pytest.mark.parametrize("make", [a_folder, a_table, a_masked_folder, a_ham10000])
+def test_paths_are_whole_so_that_another_directory_does_not_matter(tmp_path, monkeypatch, make):
+    (tmp_path / "here").mkdir()
+    known = make(tmp_path / "here")
+    monkeypatch.chdir(tmp_path)
+    typed = dataclasses.replace(known, path=os.path.relpath(known.path, tmp_path))
+    (tmp_path / "there").mkdir()
+    monkeypatch.chdir(tmp_path / "there")
+    assert typed == known
+    assert recipe.build(recipe.plain(typed)).digest([0]) == known.digest([0])

@@ -15,7 +15,7 @@ def explain(
     model: Annotated[str, typer.Option(help="Who is explained.")],
     methods: Annotated[str, typer.Option(help="a,b,c(field=value)")],
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="The grid of overlays; raw maps go beside it as .npz.")
+        Path, typer.Option("--out", "-o", help="The grid of overlays, a .png; raw maps go beside it as .npz.")
     ] = Path("maps.png"),
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
     device: Device = "auto",
@@ -30,9 +30,9 @@ def explain(
     with readable_errors(), progress_bar(quiet) as watch:
         loaded = models.load(model, trust_pickle=trust_pickle).to(engine.pick(device))
         sheet = contact_sheet.explain(loaded, images, components("method", methods), seed=seed, watch=watch)
-        raw = contact_sheet.write(sheet, out)
+        written = contact_sheet.write(sheet, out)
     for name, reason in sheet.missing.items():
         typer.echo(f"{name}: {reason}", err=True)
-    typer.echo(out)
-    typer.echo(raw)
+    for path in written:
+        typer.echo(path)
     raise typer.Exit(FAILED_ROWS if sheet.missing else COMPLETE)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 from heatproof.cli.terminal import (
     COMPLETE,
@@ -55,17 +58,21 @@ def run(
         given = {
             "--model": model,
             "--images": images,
+            "--masks": masks or None,
             "--methods": methods,
             "--metrics": metrics,
             "--protocols": protocols,
+            "--limit": limit,
+            "--seed": seed,
+            "--target": target,
         }
-        clash = [name for name, value in given.items() if value]
+        clash = [name for name, value in given.items() if value is not None and value != []]
         if clash:
             usage(f"a study file says everything itself: leave out {', '.join(clash)}")
         from heatproof.study import load
 
         with readable_errors():
-            studies = load(study)
+            studies = load(study, trust_pickle=trust_pickle)
     else:
         with readable_errors():
             studies = asking.studies(
@@ -89,9 +96,14 @@ def report(
     from heatproof.report import report as draw
     from heatproof.results import Results
 
+    page = out or directory / "report.html"
     with readable_errors():
-        path = draw(Results.load(directory), out or directory / "report.html")
-    typer.echo(path)
+        results = Results.load(directory)
+        try:
+            page = draw(results, page)
+        except OSError as error:
+            usage(f"{page} cannot be written ({error.strerror}): choose another place for it")
+    typer.echo(page)
 
 
 def run_and_report(studies: list[Any], out: Path, device: str, quiet: bool) -> None:
@@ -110,5 +122,15 @@ def run_and_report(studies: list[Any], out: Path, device: str, quiet: bool) -> N
     if not results.complete:
         bad = results.scores[results.scores["status"].isin(["failed", "unreadable"])]
         typer.echo(f"{len(bad)} of {len(results.scores)} rows have no score; first: {bad.iloc[0]['note']}", err=True)
+    unscored = _unscored(results.scores)
+    if unscored:
+        names = ", ".join(unscored)
+        typer.echo(f"Not a single score under {names}; first reason: {next(iter(unscored.values()))}", err=True)
     typer.echo(page)
-    raise typer.Exit(COMPLETE if results.complete else FAILED_ROWS)
+    raise typer.Exit(COMPLETE if results.complete and not unscored else FAILED_ROWS)
+
+
+def _unscored(scores: pd.DataFrame) -> dict[str, str]:
+    """Metrics that judged nothing, with the first reason: a method may not apply, but then another one should."""
+    empty = scores.groupby("metric", sort=False)["value"].count() == 0
+    return {str(name): scores[scores["metric"] == name].iloc[0]["note"] for name in empty.index[empty]}

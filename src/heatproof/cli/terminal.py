@@ -46,13 +46,17 @@ def progress_bar(quiet: bool) -> Iterator[Callable[[int, int, str], None] | None
 
 @contextmanager
 def readable_errors() -> Iterator[None]:
-    """Our own errors are sentences for a person: print them and leave with status 2."""
+    """Our own errors are sentences for a person, and so is a file that is in the way: print, leave with status 2."""
     from heatproof.errors import HeatproofError
 
     try:
         yield
     except HeatproofError as error:
         usage(str(error))
+    except OSError as error:
+        if error.filename is None:
+            raise
+        usage(f"{error.filename} cannot be read or written: {error.strerror}")
 
 
 def usage(sentence: str) -> NoReturn:

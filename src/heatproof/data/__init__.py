@@ -8,6 +8,7 @@ path/to/table.csv                   path,label[,mask]
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -66,6 +67,14 @@ def _registered(spec: str) -> Dataset:
     if not isinstance(found, Dataset):
         raise BadInput(f"{spec!r} must make a data set, got {type(found).__name__}")
     return found
+
+
+def in_grey(dataset: Dataset) -> Dataset:
+    """The data set with its pictures in one channel, if they are files, its own or of what it is made of."""
+    if getattr(dataset, "grey", None) is False:
+        return dataclasses.replace(dataset, grey=True)  # type: ignore[type-var]
+    inner = getattr(dataset, "of", None)
+    return dataset if inner is None else dataclasses.replace(dataset, of=in_grey(inner))  # type: ignore[type-var]
 
 
 def check_labels(labels: Tensor, classes: int, ids: Sequence[str]) -> None:

@@ -14,7 +14,7 @@ from PIL import Image
 
 from heatproof.data.bam.build import paste
 from heatproof.data.bam.coco import Cutout
-from heatproof.data.files import pictures_under, root
+from heatproof.data.files import absolute, pictures_under, root
 from heatproof.data.pictures import open_picture, read_picture
 from heatproof.errors import BadInput
 from heatproof.registry import dataset
@@ -79,6 +79,8 @@ class Cutouts:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "objects", absolute(self.objects))
+        object.__setattr__(self, "scenes", absolute(self.scenes))
         if not (0 < abs(self.share) <= 1) or self.count < 1:
             raise BadInput(
                 f"share must be in (0, 1] or [-1, 0) and count at least 1, got {self.share} and {self.count}"

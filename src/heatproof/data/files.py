@@ -33,6 +33,11 @@ def as_view(view: Any) -> View | None:
     return view if view is None or isinstance(view, View) else View(*view)
 
 
+def absolute(path: str) -> str:
+    """The whole path, so that a stored study finds the same pictures from any directory."""
+    return str(Path(path).expanduser().absolute()) if path else ""
+
+
 def root(path: str, kind: str) -> Path:
     """The folder a data set was given, or `BadInput`."""
     if not path:
@@ -71,7 +76,7 @@ def identity(path: Path, folder: Path) -> str:
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
-def read_batch(files: Sequence[PictureFile], view: View | None, masked: bool = False) -> Batch:
+def read_batch(files: Sequence[PictureFile], view: View | None, masked: bool = False, grey: bool = False) -> Batch:
     """The readable pictures as a batch; the others are named in `missing` with the reason."""
     images: list[Tensor] = []
     regions: list[Tensor] = []
@@ -80,7 +85,7 @@ def read_batch(files: Sequence[PictureFile], view: View | None, masked: bool = F
     missing: dict[str, str] = {}
     for file in files:
         try:
-            picture = read_picture(file.path)
+            picture = read_picture(file.path, grey)
             image = apply_view(picture, view)
             if masked:
                 region, covered = _region(file, picture.size, view)
@@ -100,7 +105,7 @@ def read_batch(files: Sequence[PictureFile], view: View | None, masked: bool = F
     if any(file.cluster != UNKNOWN for file in files):
         known["cluster"] = torch.tensor([file.cluster for file in kept], dtype=torch.int64)
     return Batch(
-        images=torch.stack(images) if images else torch.zeros(0, 3, side, side),
+        images=torch.stack(images) if images else torch.zeros(0, 1 if grey else 3, side, side),
         targets=labels.clamp(min=0),
         ids=tuple(file.id for file in kept),
         regions=_stacked(regions, side) if masked else None,
@@ -136,9 +141,9 @@ def _check_sizes(images: list[Tensor], files: list[PictureFile]) -> None:
             )
 
 
-def digest(files: Sequence[PictureFile]) -> str:
-    """A hash of names, labels and the bytes of pictures and masks."""
-    total = hashlib.sha256()
+def digest(files: Sequence[PictureFile], grey: bool = False) -> str:
+    """A hash of names, labels and the bytes of pictures and masks, and of how they are read."""
+    total = hashlib.sha256(b"grey" if grey else b"")
     for file in files:
         total.update(f"{file.id}\x1f{file.label}\x1f{file.cluster}\x1f".encode())
         for path in (file.path, file.mask):

@@ -11,6 +11,7 @@ from heatproof.data.class_names import class_indices
 from heatproof.data.files import (
     UNKNOWN,
     PictureFile,
+    absolute,
     as_view,
     digest,
     identity,
@@ -60,9 +61,11 @@ class Folder:
     path: str = ""
     view: View | None = None
     classes: tuple[str, ...] = ()
+    grey: bool = False  # in one channel, for models that look at no more
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "view", as_view(self.view))
+        object.__setattr__(self, "path", absolute(self.path))
 
     @property
     def name(self) -> str:
@@ -79,7 +82,7 @@ class Folder:
         return tuple(file.id for file in self.files)
 
     def batch(self, indices: Sequence[int], /) -> Batch:
-        return read_batch(pick(self.files, indices), self.view)
+        return read_batch(pick(self.files, indices), self.view, grey=self.grey)
 
     def digest(self, indices: Sequence[int], /) -> str:
-        return digest(pick(self.files, indices))
+        return digest(pick(self.files, indices), self.grey)

@@ -10,6 +10,7 @@ from pathlib import Path
 from heatproof.data.files import (
     UNKNOWN,
     PictureFile,
+    absolute,
     as_view,
     digest,
     identity,
@@ -81,6 +82,7 @@ class HAM10000:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "view", as_view(self.view))
+        object.__setattr__(self, "path", absolute(self.path))
 
     @property
     def name(self) -> str:

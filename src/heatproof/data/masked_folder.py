@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from heatproof.data.files import PictureFile, as_view, digest, pick, pictures_under, read_batch, root
+from heatproof.data.files import PictureFile, absolute, as_view, digest, pick, pictures_under, read_batch, root
 from heatproof.data.folder import list_folder
 from heatproof.errors import BadInput
 from heatproof.registry import dataset
@@ -57,9 +57,12 @@ class MaskedFolder:
     masks: str = ""
     view: View | None = None
     classes: tuple[str, ...] = ()
+    grey: bool = False  # in one channel, for models that look at no more
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "view", as_view(self.view))
+        object.__setattr__(self, "path", absolute(self.path))
+        object.__setattr__(self, "masks", absolute(self.masks))
 
     @property
     def name(self) -> str:
@@ -81,7 +84,7 @@ class MaskedFolder:
         return tuple(file.id for file in self.files)
 
     def batch(self, indices: Sequence[int], /) -> Batch:
-        return read_batch(pick(self.files, indices), self.view, masked=True)
+        return read_batch(pick(self.files, indices), self.view, masked=True, grey=self.grey)
 
     def digest(self, indices: Sequence[int], /) -> str:
-        return digest(pick(self.files, indices))
+        return digest(pick(self.files, indices), self.grey)

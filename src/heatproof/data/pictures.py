@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import torch
 from PIL import Image, ImageOps
-from torch import Tensor
+from torch import Tensor, nn
 
 from heatproof.errors import BadInput
-from heatproof.types import View
+from heatproof.types import Model, View
 
 SUFFIXES = frozenset((".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm"))
 SMALLEST_SIDE = 8  # pixels; below it a picture is an icon or an accident
@@ -45,9 +45,17 @@ def open_picture(path: Path) -> Image.Image:
         raise BadInput(f"not a readable picture ({type(error).__name__}: {str(error)[:120]})") from error
 
 
-def read_picture(path: Path) -> Image.Image:
-    """The picture as 8-bit RGB, upright, or `BadInput` with the reason."""
+def takes_grey(model: Model) -> bool:
+    """Whether the model looks at one channel: its first convolution says so."""
+    first = next((module for module in model.network.modules() if isinstance(module, nn.Conv2d)), None)
+    return len(model.mean) == 1 and first is not None and first.in_channels == 1
+
+
+def read_picture(path: Path, grey: bool = False) -> Image.Image:
+    """The picture as 8-bit RGB, or one channel of its brightness, upright, or `BadInput` with the reason."""
     picture = to_rgb(open_picture(path))
+    if grey:
+        picture = picture.convert("L")
     if min(picture.size) < SMALLEST_SIDE:
         raise BadInput(f"{picture.width}x{picture.height} pixels, fewer than {SMALLEST_SIDE} on a side")
     return picture
@@ -100,11 +108,11 @@ def cut(width: int, height: int, view: View) -> Box:
 
 
 def apply_view(picture: Image.Image, view: View | None) -> Tensor:
-    """An RGB picture as (3, H, W) float32 in [0, 1]; without a view at its own size."""
+    """An RGB picture as (3, H, W), a grey one as (1, H, W), float32 in [0, 1]; without a view at its own size."""
     if view is not None:
         # Only the visible part is resized: a long, thin picture would otherwise need a gigabyte for its
         # margins.
         box = cut(picture.width, picture.height, view)
         picture = picture.resize((view.size, view.size), _FILTERS[view.interpolation], box=box)
     values = np.array(picture, dtype=np.float32)
-    return torch.from_numpy(values).permute(2, 0, 1).contiguous() / 255.0
+    return torch.from_numpy(values.reshape(*values.shape[:2], -1)).permute(2, 0, 1).contiguous() / 255.0

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from heatproof.data.class_names import class_indices
-from heatproof.data.files import UNKNOWN, PictureFile, as_view, digest, pick, read_batch
+from heatproof.data.files import UNKNOWN, PictureFile, absolute, as_view, digest, pick, read_batch
 from heatproof.errors import BadInput
 from heatproof.registry import dataset
 from heatproof.types import Batch, View
@@ -90,9 +90,11 @@ class Table:
     path: str = ""
     view: View | None = None
     classes: tuple[str, ...] = ()
+    grey: bool = False  # in one channel, for models that look at no more
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "view", as_view(self.view))
+        object.__setattr__(self, "path", absolute(self.path))
 
     @property
     def name(self) -> str:
@@ -111,7 +113,7 @@ class Table:
         return tuple(file.id for file in self.files)
 
     def batch(self, indices: Sequence[int], /) -> Batch:
-        return read_batch(pick(self.files, indices), self.view, masked=self.files[0].mask is not None)
+        return read_batch(pick(self.files, indices), self.view, masked=self.files[0].mask is not None, grey=self.grey)
 
     def digest(self, indices: Sequence[int], /) -> str:
-        return digest(pick(self.files, indices))
+        return digest(pick(self.files, indices), self.grey)

@@ -42,7 +42,7 @@ class Precomputed:
 
     @property
     def label(self) -> str:
-        """What was precomputed, not whose maps they are: those may be judged beside them."""
+        """The file and whose maps in it: the method they came from may be judged beside them."""
         return spelt(self)
 
     def __call__(self, model: Model, batch: Batch, /) -> Maps:

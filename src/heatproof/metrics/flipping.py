@@ -13,7 +13,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from heatproof.errors import NotApplicable
+from heatproof.errors import BadInput, NotApplicable
 from heatproof.occlusion.game import Game, Occlusion, game_of
 from heatproof.occlusion.orders import (
     Steps,
@@ -62,6 +62,11 @@ class Flipping:
     points: int = 21  # of the linear grid; fewer where an image has fewer segments
 
     measures: ClassVar[Literal["faithfulness"]] = "faithfulness"
+
+    def __post_init__(self) -> None:
+        for name, least in (("points", 2), ("orders", 1)):
+            if getattr(self, name, least) < least:
+                raise BadInput(f"{name} must be at least {least}, got {getattr(self, name)}")
 
     def game(self, attribution: Attribution) -> Game:
         batch = aimed(attribution.model, attribution.batch, self.target)

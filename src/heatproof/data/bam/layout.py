@@ -17,7 +17,7 @@ from torch import Tensor
 from heatproof.data.bam.classes import FIRST_VALIDATION, OBJECTS
 from heatproof.data.bam.masks import Mask, read_masks
 from heatproof.data.bam.names import Box, Entry, Set, enlarged, find_sets, flat_entries, placed, read_boxes, read_labels
-from heatproof.data.files import as_view
+from heatproof.data.files import absolute, as_view
 from heatproof.data.files import root as root_folder
 from heatproof.data.masks import cut_region
 from heatproof.data.pictures import apply_view, read_picture
@@ -51,6 +51,7 @@ class BAM:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "view", as_view(self.view))
+        object.__setattr__(self, "path", absolute(self.path))
 
     @property
     def name(self) -> str:

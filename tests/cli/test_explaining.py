@@ -1,0 +1,148 @@
+"""`heatproof explain`: what is drawn, what it is called, and where it goes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch import nn
+from typer.testing import CliRunner, Result
+
+from heatproof import contact_sheet, recipe
+from heatproof.cli import app
+from heatproof.errors import BadInput
+from heatproof.methods.precomputed import Precomputed
+from heatproof.types import Model, View
+
+
+def network(channels: int = 3) -> nn.Module:
+    torch.manual_seed(0)
+    convolution = nn.Conv2d(channels, 4, 5, 4)
+    return nn.Sequential(convolution, nn.ReLU(), nn.AdaptiveAvgPool2d(4), nn.Flatten(), nn.Linear(64, 5))
+
+
+MODEL = Model("tiny", network(), view=View(32))
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    for seed, name in enumerate(("cat/0.png", "cat/1.png", "dog/0.png")):
+        (tmp_path / "photos" / name).parent.mkdir(parents=True, exist_ok=True)
+        pixels = np.random.default_rng(seed).integers(0, 255, (32, 32, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(tmp_path / "photos" / name)
+    return tmp_path / "photos"
+
+
+def _explain(*words: str) -> Result:
+    return CliRunner().invoke(app, ["explain", "--model", "embedded:object", "--quiet", *words])
+
+
+def test_two_methods_of_one_label_are_refused(photos: Path) -> None:
+    answer = _explain("--methods", "edges,edges", str(photos))
+    assert answer.exit_code == 2
+    assert "methods must have different labels, got twice: edges" in answer.output
+
+
+@pytest.mark.parametrize(
+    ("given", "grid", "raw"),
+    [
+        ("x.npz", "x.png", "x.npz"),
+        ("x.png", "x.png", "x.npz"),
+        ("x.jpg", "x.png", "x.npz"),
+        ("v1.2", "v1.2.png", "v1.2.npz"),
+    ],
+)
+def test_the_picture_is_a_png_and_the_maps_an_npz_beside_it(photos: Path, given: str, grid: str, raw: str) -> None:
+    answer = _explain("--methods", "edges", "--out", str(photos / given), str(photos / "dog"))
+    assert answer.exit_code == 0, answer.output
+    with Image.open(photos / grid) as drawn:
+        assert drawn.format == "PNG"
+    with np.load(photos / raw) as maps:
+        assert maps["edges"].shape == (1, 64, 64)
+    assert answer.output.split() == [str(photos / grid), str(photos / raw)]
+
+
+def test_maps_from_elsewhere_stand_beside_the_method_they_are_of(photos: Path, tmp_path: Path) -> None:
+    out = tmp_path / "first.npz"
+    assert _explain("--methods", "edges", "--out", str(out), str(photos)).exit_code == 0
+    again = tmp_path / "again.npz"
+    both = f"edges,precomputed(path={out}, name=edges)"
+    answer = _explain("--methods", both, "--out", str(again), str(photos))
+    assert answer.exit_code == 0, answer.output
+    with np.load(again) as maps:
+        names = set(maps.files) - {"ids", "targets"}
+        assert names == {"edges", f"precomputed(path={out}, name=edges)"}
+        first, second = (maps[name] for name in names)
+        assert np.array_equal(first, second)
+
+
+@pytest.mark.parametrize("named", ["id", "file name", "stem"])
+@pytest.mark.parametrize("kind", ["folder", "archive"])
+def test_maps_are_found_by_id_file_name_or_stem(photos: Path, tmp_path: Path, named: str, kind: str) -> None:
+    name = {"id": "cat/1.png", "file name": "1.png", "stem": "1"}[named]
+    found = np.random.default_rng(0).normal(size=(32, 32)).astype(np.float32)
+    if kind == "folder":
+        file = tmp_path / "maps" / f"{name}.npy"
+        file.parent.mkdir(parents=True)
+        np.save(file, found)
+    else:
+        np.savez(tmp_path / "maps.npz", **{name: found})
+    method = Precomputed(str(tmp_path / ("maps" if kind == "folder" else "maps.npz")))
+    sheet = contact_sheet.explain(MODEL, [photos / "cat" / "1.png"], [method])
+    assert np.array_equal(sheet.maps[recipe.label(method)][0], found)
+
+
+def test_a_map_that_may_belong_to_either_picture_is_refused(photos: Path, tmp_path: Path) -> None:
+    np.savez(tmp_path / "maps.npz", **{"cat/0": np.ones((32, 32)), "dog/0": np.eye(32)})
+    method = Precomputed(str(tmp_path / "maps.npz"))
+    refused = contact_sheet.explain(MODEL, [photos / "cat" / "0.png"], [method]).missing
+    assert "'cat/0' or 'dog/0'" in refused[recipe.label(method)]
+    both = contact_sheet.explain(MODEL, [photos / "dog" / "0.png", photos / "cat" / "0.png"], [method])
+    assert np.array_equal(both.maps[recipe.label(method)][0], np.eye(32, dtype=np.float32))
+
+
+def test_pictures_have_the_ids_a_data_set_gives_them_unless_two_would_have_the_same(photos: Path) -> None:
+    def ids(*images: Path) -> list[str]:
+        return list(contact_sheet.told_apart(images).values())
+
+    assert ids(photos) == ["cat/0.png", "cat/1.png", "dog/0.png"]
+    assert ids(photos / "cat") == ["0.png", "1.png"]
+    assert ids(photos / "cat" / "1.png", photos / "dog") == ["1.png", "0.png"]
+    assert ids(photos / "cat", photos / "dog") == ["cat/0.png", "1.png", "dog/0.png"]
+
+
+def test_no_two_titles_look_the_same() -> None:
+    titles = [
+        f"smoothgrad(draws=4, method=integrated_gradients(steps=32), unit={unit})" for unit in ("range", "pixels")
+    ]
+    titles.append("precomputed(path=" + "x" * 90 + ")")
+    for title in titles:
+        lines = contact_sheet.wrapped(title, lambda text: 7.0 * len(text))
+        assert "".join(lines) == title
+        assert all(7 * len(line) <= contact_sheet.SIDE for line in lines)
+    pixels, maps = np.zeros((1, 8, 8, 3), np.uint8), np.zeros((1, 8, 8), np.float32)
+
+    def drawn(title: str) -> Image.Image:
+        return contact_sheet.draw(contact_sheet.Sheet(("a",), pixels, ("0",), {title: maps}, {}))
+
+    assert drawn(titles[0]).tobytes() != drawn(titles[1]).tobytes()
+    assert drawn(titles[0]).height > drawn("edges").height
+
+
+def test_a_model_of_one_channel_gets_grey_pictures(photos: Path) -> None:
+    grey = Model("grey", network(1), view=View(32))
+    sheet = contact_sheet.explain(grey, [photos], [recipe.parse("method", "saliency")])
+    assert not sheet.missing
+    assert sheet.pictures.shape == (3, 32, 32, 3)
+    assert (sheet.pictures[..., 0] == sheet.pictures[..., 2]).all()
+
+
+def test_a_place_that_cannot_be_written_is_a_sentence(photos: Path) -> None:
+    answer = _explain("--methods", "edges", "--out", str(photos / "cat" / "0.png" / "x.png"), str(photos / "dog"))
+    assert answer.exit_code == 2
+    assert "cannot be written" in answer.output
+    with pytest.raises(BadInput, match="at least one method"):
+        contact_sheet.explain(MODEL, [photos], [])
