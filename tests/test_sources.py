@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import functools
 import importlib
+import subprocess
 import sys
+import types
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from heatproof import recipe, sources
 from heatproof.methods.gradients import Saliency
+from heatproof.methods.integrated import IntegratedGradients
 
 FILE = """
 from __future__ import annotations
@@ -61,7 +65,6 @@ def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
             sys.modules.pop(name, None)
         for cached in tmp_path.glob("__pycache__/*"):
             cached.unlink()
-        sources._text.cache_clear()
         importlib.invalidate_caches()
         return importlib.import_module("somebodys")
 
@@ -131,6 +134,76 @@ def test_a_log_that_fills_up_is_no_edit_and_a_changed_setting_is(written: Any) -
     first = recipe.key(module.mine)
     module.SCALE = 5.0
     assert recipe.key(module.mine) != first
+
+
+def test_whatever_a_function_holds_is_part_of_it() -> None:
+    class Slotted:
+        __slots__ = ("value",)
+
+        def __init__(self, value: int) -> None:
+            self.value = value
+
+    class Signed(nn.Module):
+        def __init__(self, sign: int) -> None:
+            super().__init__()
+            self.sign = sign
+
+    def holding(held: Any) -> Any:
+        return lambda model, batch: held
+
+    pairs: list[tuple[Any, Any]] = [
+        (IntegratedGradients(steps=2), IntegratedGradients(steps=64)),
+        (Signed(1), Signed(-1)),
+        (types.SimpleNamespace(k=1), types.SimpleNamespace(k=2)),
+        (np.float32(1), np.float32(2)),
+        (Path("a"), Path("b")),
+        (range(3), range(4)),
+        (torch.float32, torch.float64),
+        (Slotted(1), Slotted(2)),
+        ({"sigma": 1}, {"sigma": 2}),
+        (functools.cache(holding(1)), functools.cache(holding(2))),
+        (frozenset("ab"), frozenset("ac")),
+    ]
+    for one, other in pairs:
+        assert sources.digest(holding(one)) != sources.digest(holding(other)), one
+        assert sources.digest(holding(one)) == sources.digest(holding(one)), one
+
+
+def test_settings_changed_in_place_are_seen() -> None:
+    settings = {"sigma": 1.0}
+
+    def blurred(model: Any, batch: Any) -> float:
+        return settings["sigma"]
+
+    before = sources.digest(blurred)
+    settings["sigma"] = 2.0
+    assert sources.digest(blurred) != before
+
+
+def test_the_code_that_runs_counts_and_not_the_file(written: Any) -> None:
+    text = FILE + "\nspread = (\n    lambda model, batch: batch.images.mean(1)\n    * 1\n)\n"
+    module = written(text)
+    before = recipe.key(module.spread), recipe.key(module.mine)
+    edited = text.replace("    * 1", "    * -1").replace("SCALE * maps", "SCALE + maps")
+    Path(module.__file__).write_text(edited)  # and not imported again
+    assert (recipe.key(module.spread), recipe.key(module.mine)) == before
+    again = written(edited)
+    assert recipe.key(again.spread) != before[0]
+    assert recipe.key(again.mine) != before[1]
+
+
+def test_a_key_is_the_same_in_every_process(tmp_path: Path) -> None:
+    script = tmp_path / "own.py"
+    script.write_text(
+        "import dataclasses\nfrom heatproof import recipe\nWORDS = {'a', 'b', 'c', 'd'}\n"
+        "@dataclasses.dataclass(frozen=True)\nclass Mine:\n    k: int = 3\n"
+        "    def __call__(self, model, batch):\n"
+        "        return [x for x in WORDS if x in {'p', 'q', 'r'}], (lambda: {'u', 'v'})\n"
+        "print(recipe.key(Mine()))\n"
+    )
+    told = {subprocess.run([sys.executable, script], capture_output=True, text=True).stdout for _ in range(4)}
+    assert len(told) == 1
+    assert told != {""}
 
 
 def test_heatproof_and_installed_packages_are_nobodys_own(written: Any) -> None:

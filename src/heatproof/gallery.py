@@ -1,7 +1,7 @@
 """The first pictures of each data set and their maps, kept beside the rows so that the report needs no model.
 
 A folder is named by all that decides what is seen in it: pictures, model, seed, target. Coming back to an earlier
-setting finds the earlier pictures again; `gallery.json` says which folders and maps belong to the last run.
+setting finds the earlier pictures again; `gallery.json` says which maps belong to the last run.
 """
 
 from __future__ import annotations
@@ -12,27 +12,17 @@ from typing import Any
 import numpy as np
 import torch
 
-from heatproof import recipe
 from heatproof.store import Store
 from heatproof.types import Attribution, Batch
 
 PICTURES = 6
 
 
-def file_of(method: Any) -> str:
-    """The name of a method's maps within a folder."""
-    return f"{recipe.key(method)}.npz"
-
-
-def kept(store: Store, folder: str, method: Any) -> bool:
-    """Whether there is nothing to keep, or it was kept before."""
-    return not folder or (store.root / folder / file_of(method)).is_file()
-
-
 def keep_pictures(
-    store: Store, folder: str, about: Mapping[str, Any], batch: Batch, method: Any, attribution: Attribution | None
+    store: Store, file: str, about: Mapping[str, Any], batch: Batch, method: str, attribution: Attribution | None
 ) -> None:
-    """Store the first pictures once, and this method's maps of them; none where it has none."""
+    """Store the first pictures once, and beside them in this file a method's maps; none where it has none."""
+    folder = file.rpartition("/")[0]
     few = batch.select(range(min(PICTURES, len(batch))))
     if store.get_json(f"{folder}/about.json") is None:
         pictures = {"images": (few.images.cpu() * 255).round().byte().numpy(), "targets": few.targets.cpu().numpy()}
@@ -45,8 +35,8 @@ def keep_pictures(
         rows = [row for row, identity in enumerate(attribution.batch.ids) if identity in few.ids]
         maps = attribution.maps[rows].cpu().numpy().astype("float16" if _fits(attribution.maps) else "float32")
         ids = np.array([attribution.batch.ids[row] for row in rows], dtype=np.str_)
-    arrays = {"maps": maps, "ids": ids, "method": np.array(recipe.label(method), dtype=np.str_)}
-    store.put_arrays(f"{folder}/{file_of(method)}", arrays)
+    arrays = {"maps": maps, "ids": ids, "method": np.array(method, dtype=np.str_)}
+    store.put_arrays(file, arrays)
 
 
 def _fits(maps: torch.Tensor) -> bool:

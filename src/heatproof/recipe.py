@@ -65,7 +65,10 @@ def _named(function: Any) -> str:
 
 def _unedited(found: Any, recipe: dict[str, Any], where: str) -> None:
     if recipe.get("source", "") not in ("", sources.digest(found)):
-        raise BadInput(f"{where} was edited since this recipe was written: run the study anew with what it is now")
+        raise BadInput(
+            f"{where} was edited since this recipe was written (or Python is another): "
+            "run the study anew with what it is now"
+        )
 
 
 def key(value: Any) -> str:

@@ -144,11 +144,13 @@ class Results:
         """The pictures kept for looking at: those of the last run, in its order."""
         if self.root is None or not (self.root / "gallery.json").is_file():
             return []
-        shown = json.loads((self.root / "gallery.json").read_text())
-        return [picture for folder, files in shown.items() for picture in _pictures(self.root / folder, files)]
+        folders: dict[Path, list[Path]] = {}
+        for name in json.loads((self.root / "gallery.json").read_text()):
+            folders.setdefault((self.root / name).parent, []).append(self.root / name)
+        return [picture for folder, files in folders.items() for picture in _pictures(folder, files)]
 
 
-def _pictures(folder: Path, files: Sequence[str]) -> Iterator[Picture]:
+def _pictures(folder: Path, files: Sequence[Path]) -> Iterator[Picture]:
     if not (folder / "about.json").is_file():  # no method got as far as a map
         return
     told = json.loads((folder / "about.json").read_text())
@@ -156,7 +158,7 @@ def _pictures(folder: Path, files: Sequence[str]) -> Iterator[Picture]:
         images, targets = arrays["images"], arrays["targets"]
         regions = arrays.get("regions")
     maps: dict[str, dict[str, np.ndarray[Any, Any]]] = {identity: {} for identity in told["ids"]}
-    for file in (folder / name for name in files if (folder / name).is_file()):
+    for file in (one for one in files if one.is_file()):
         with np.load(file) as arrays:
             for identity, values in zip(arrays["ids"].tolist(), arrays["maps"], strict=True):
                 maps[identity][str(arrays["method"])] = values.astype(np.float32)

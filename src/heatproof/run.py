@@ -16,7 +16,7 @@ import torch
 
 from heatproof import recipe, study
 from heatproof.errors import BadInput
-from heatproof.gallery import file_of, keep_pictures, kept
+from heatproof.gallery import keep_pictures
 from heatproof.models import engine
 from heatproof.provenance import describe
 from heatproof.results import Results
@@ -64,7 +64,7 @@ class Shard:
     dataset: Dataset
     indices: tuple[int, ...]
     ids: tuple[str, ...]
-    gallery: str  # where its pictures are kept for looking at, if they are
+    gallery: Mapping[str, str]  # method label -> where its maps are kept for looking at, if they are
     units: Mapping[tuple[str, str], str]  # (method label, metric label) -> key
 
     @property
@@ -74,6 +74,9 @@ class Shard:
 
 def shards(study: Study, device: torch.device) -> Iterator[Shard]:
     """Cut each data set into shards and key their units: images, weights, recipes, seed; never the machine."""
+    # Once: recipes of one's own code are read from all that it reaches, and an object may change while it works.
+    methods = {recipe.label(method): recipe.plain(method) for method in study.methods}
+    metrics = {recipe.label(metric): recipe.plain(metric) for metric in study.metrics}
     for given in study.datasets:
         for model in study.models:
             assert isinstance(model, Model)
@@ -93,16 +96,15 @@ def shards(study: Study, device: torch.device) -> Iterator[Shard]:
                     recipe.plain(getattr(dataset, "view", None)),
                 ]
                 units = {
-                    (recipe.label(method), recipe.label(metric)): recipe.key(
-                        [*common, recipe.plain(method), recipe.plain(metric)]
-                    )
-                    for method in study.methods
-                    for metric in study.metrics
+                    (method, metric): recipe.key([*common, methods[method], metrics[metric]])
+                    for method in methods
+                    for metric in metrics
                 }
                 names = tuple(ids[i] for i in indices)
                 place = [recipe.label(dataset), model.name]
-                gallery = f"gallery/{recipe.key([*place, *common])}" if start == 0 else ""
-                yield Shard(study, model, dataset, indices, names, gallery, units)
+                folder = f"gallery/{recipe.key([*place, *common])}"
+                files = {name: f"{folder}/{recipe.key(plain)}.npz" for name, plain in methods.items()}
+                yield Shard(study, model, dataset, indices, names, files if start == 0 else {}, units)
 
 
 def fitted(dataset: Dataset, model: Model, study: Study) -> Dataset:
@@ -128,7 +130,7 @@ def finish(shard: Shard, store: Store) -> Iterator[str]:
     """Do what is not done of a shard; yield a word for every unit, old or new."""
     known = {names: store.get(key) for names, key in shard.units.items()}
     todo = {names for names, unit in known.items() if unit is None or unit.failed}
-    unseen = {recipe.label(method) for method in shard.study.methods if not kept(store, shard.gallery, method)}
+    unseen = {method for method, file in shard.gallery.items() if not (store.root / file).is_file()}
     batch = aimed(shard) if todo or unseen else None
     for method in shard.study.methods:
         title = recipe.label(method)
@@ -141,7 +143,7 @@ def finish(shard: Shard, store: Store) -> Iterator[str]:
         explained = explain(shard.model, batch, method)  # type: ignore[arg-type]
         if shard.gallery:
             about = {**shard.place, "classes": list(shard.model.classes)}
-            keep_pictures(store, shard.gallery, about, batch, method, explained.attribution)
+            keep_pictures(store, shard.gallery[title], about, batch, title, explained.attribution)
         for metric in metrics:
             unit = judge(explained, batch, shard.ids, metric)  # type: ignore[arg-type]
             _remember_engine(store)
@@ -170,13 +172,9 @@ def aimed(shard: Shard) -> Batch:
     return batch.aimed(labels)
 
 
-def _shown(work: Sequence[Shard]) -> dict[str, list[str]]:
-    """The folders of pictures kept for looking at, and whose maps of them were asked for."""
-    shown: dict[str, dict[str, None]] = {}
-    for shard in work:
-        if shard.gallery:
-            shown.setdefault(shard.gallery, {}).update(dict.fromkeys(file_of(one) for one in shard.study.methods))
-    return {folder: list(files) for folder, files in shown.items()}
+def _shown(work: Sequence[Shard]) -> list[str]:
+    """The maps kept for looking at that were asked for, in order."""
+    return list(dict.fromkeys(file for shard in work for file in shard.gallery.values()))
 
 
 def _places(work: Sequence[Shard], store: Store) -> Iterator[tuple[dict[str, str], Unit]]:

@@ -1,15 +1,17 @@
-"""What somebody's own code says, as a hash: editing one's method must not find the old numbers again.
+"""What somebody's own code does, as a hash: editing one's method must not find the old numbers again.
 
-Read is the text of a function or class, and of everything of one's own that it reaches by name: helpers in the same
-file or in files beside it, base classes, constants, what a closure or a partial holds. Installed packages are left
-out: their text is their version's business.
+Read is the compiled code of a function or class, which is what runs, and of everything of one's own that it reaches by
+name: helpers in the same file or in files beside it, base classes, constants, what a closure or a partial holds.
+Installed packages are left out: what they do is their version's business.
 """
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
+import dis
 import functools
 import hashlib
-import inspect
 import sys
 import sysconfig
 import types
@@ -23,13 +25,14 @@ _PLAIN = (type(None), bool, int, float, complex, str, bytes)
 _HOMES = [Path(__file__), *(Path(sysconfig.get_path(name), "file") for name in ("stdlib", "platstdlib"))]
 _INSTALLED = frozenset(home.resolve().parent for home in _HOMES)
 _PACKAGES = frozenset(("site-packages", "dist-packages"))
+_GLOBAL = frozenset(("LOAD_GLOBAL", "LOAD_NAME"))
 
 
 def digest(thing: Any) -> str:
     """A hash of the code of a function, a class or a callable object, and of what of one's own it reaches."""
     total = hashlib.sha256()
     for text in _texts(thing, {}):
-        total.update(text.encode())
+        total.update(text.encode("utf-8", "backslashreplace"))
         total.update(b"\x1e")
     return total.hexdigest()[:16]
 
@@ -46,6 +49,7 @@ def is_own(thing: Any) -> bool:
 
 
 def _texts(thing: Any, met: dict[int, Any]) -> Iterator[str]:
+    """Pieces of text that differ where the thing does, the same in every process."""
     if isinstance(thing, _PLAIN):
         yield repr(thing)
         return
@@ -56,7 +60,7 @@ def _texts(thing: Any, met: dict[int, Any]) -> Iterator[str]:
         for item in thing:
             yield from _texts(item, met)
     elif isinstance(thing, list | set | frozenset | dict):
-        yield _first_text(thing)
+        yield _held(thing)
     elif isinstance(thing, functools.partial):
         yield from _texts((thing.func, thing.args, tuple(thing.keywords.items())), met)
     elif isinstance(thing, types.MethodType):
@@ -66,31 +70,62 @@ def _texts(thing: Any, met: dict[int, Any]) -> Iterator[str]:
     elif isinstance(thing, type):
         yield from _class(thing, met)
     elif isinstance(thing, types.ModuleType):
-        yield _file(thing) if is_own(thing) else thing.__name__
+        yield from _module(thing, met)
     elif isinstance(thing, property | classmethod | staticmethod | functools.cached_property):
-        inside = (getattr(thing, name, None) for name in ("fget", "fset", "func", "__func__"))
-        yield from _texts(tuple(inside), met)
-    elif hasattr(thing, "state_dict") and hasattr(thing, "named_modules"):  # a network: torch is slow to import
-        yield from _texts((type(thing), repr(thing), tuple(thing.state_dict().items())), met)
-    elif hasattr(thing, "detach") or isinstance(thing, np.ndarray):
+        yield from _texts(tuple(getattr(thing, name, None) for name in ("fget", "fset", "func", "__func__")), met)
+    elif callable(thing) and hasattr(thing, "__wrapped__"):  # a helper that remembers its answers
+        yield from _texts(thing.__wrapped__, met)
+    else:
+        yield from _object(thing, met)
+
+
+def _object(thing: Any, met: dict[int, Any]) -> Iterator[str]:
+    """A thing is its class and what it holds."""
+    yield from _texts(type(thing), met)
+    if hasattr(thing, "state_dict") and hasattr(thing, "named_modules"):  # a network: torch is slow to import
+        yield repr(thing)
+        yield from _texts(tuple(thing.state_dict().items()), met)
+        for part in thing.modules():
+            if is_own(type(part)):
+                settings = tuple((name, value) for name, value in vars(part).items() if isinstance(value, _PLAIN))
+                yield from _texts((type(part), settings), met)
+    elif hasattr(thing, "detach") or isinstance(thing, np.ndarray | np.generic):
         array = np.asarray(thing.detach().cpu().float() if hasattr(thing, "detach") else thing)
         yield f"{array.dtype}{array.shape}{hashlib.sha256(array.tobytes()).hexdigest()}"
+    elif dataclasses.is_dataclass(thing):
+        yield from _texts(tuple((f.name, getattr(thing, f.name, None)) for f in dataclasses.fields(thing)), met)
+    elif is_own(type(thing)) and hasattr(thing, "__dict__"):
+        yield from _texts(tuple(vars(thing).items()), met)
     else:
-        yield from _texts(type(thing), met)
-        if is_own(type(thing)):  # an object of one's own is its class and what it holds
-            yield from _texts(tuple(getattr(thing, "__dict__", {}).items()), met)
+        yield from _texts(_state(thing), met)
+
+
+def _state(thing: Any) -> tuple[Any, ...]:
+    """What a stranger's object would be copied from: nothing, if it cannot be copied."""
+    try:
+        made = thing.__reduce_ex__(2)
+    except Exception:  # locks, files, generators
+        return ()
+    parts = made if isinstance(made, tuple) else (made,)
+    return tuple(tuple(part.items()) if isinstance(part, dict) else part for part in parts)
 
 
 _first: dict[int, tuple[Any, str]] = {}  # containers with what they held; kept, so that their numbers stay theirs
 
 
-def _first_text(container: Any) -> str:
-    """What a list, set or dictionary held when first met: one that fills up (a cache, a log) is no other code."""
+def _held(container: Any) -> str:
+    """What a list, set or dictionary held when first met: one that fills up (a cache, a log) is no other code.
+
+    A dictionary of settings, plain values by name, is read as it is now.
+    """
+    if isinstance(container, dict) and all(isinstance(k, str) and isinstance(v, _PLAIN) for k, v in container.items()):
+        return repr(tuple(container.items()))
     if id(container) not in _first:
         _first[id(container)] = container, ""  # should it hold itself
         items = container.items() if isinstance(container, dict) else container
-        ordered = sorted(items, key=repr) if isinstance(container, set | frozenset) else items
-        _first[id(container)] = container, "\x1d".join(text for item in ordered for text in _texts(item, {}))
+        each = ["\x1d".join(_texts(item, {})) for item in items]
+        ordered = sorted(each) if isinstance(container, set | frozenset) else each
+        _first[id(container)] = container, "\x1c".join(ordered)
     return _first[id(container)][1]
 
 
@@ -98,48 +133,59 @@ def _function(function: types.FunctionType, met: dict[int, Any]) -> Iterator[str
     if not is_own(function):
         yield f"{function.__module__}.{function.__qualname__}"
         return
-    yield _text(function)
+    yield _compiled(function.__code__)
     yield from _texts((function.__defaults__, tuple((function.__kwdefaults__ or {}).items())), met)
     for cell in function.__closure__ or ():
         try:
             yield from _texts(cell.cell_contents, met)
         except ValueError:  # not filled yet
             continue
-    for name in sorted(_names(function.__code__)):
+    for name in _globals(function.__code__):
         if name in function.__globals__:
             yield name
             yield from _texts(function.__globals__[name], met)
 
 
 def _class(own: type, met: dict[int, Any]) -> Iterator[str]:
+    yield f"{own.__module__ if not is_own(own) else ''}.{own.__qualname__}"
     if not is_own(own):
-        yield f"{own.__module__}.{own.__qualname__}"
         return
-    yield _text(own)
     for base in own.__bases__:
         yield from _texts(base, met)
     for name, value in sorted(vars(own).items()):
-        if not name.startswith("__") or name in ("__call__", "__init__", "__post_init__"):
+        if not name.startswith("__") or isinstance(value, types.FunctionType):
+            yield name
             yield from _texts(value, met)
 
 
-def _names(code: types.CodeType) -> set[str]:
-    """Every name a function or one inside it looks up."""
-    inner = [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
-    return set(code.co_names).union(*(_names(one) for one in inner))
+def _module(module: types.ModuleType, met: dict[int, Any]) -> Iterator[str]:
+    """The text of a file of one's own, and what it brings in from others."""
+    yield module.__name__
+    if not is_own(module):
+        return
+    with contextlib.suppress(OSError):
+        yield Path(str(module.__file__)).read_text()
+    for value in list(vars(module).values()):
+        named = isinstance(value, types.FunctionType | type) and value.__module__ != module.__name__
+        if (named or isinstance(value, types.ModuleType)) and is_own(value):
+            yield from _texts(value, met)
 
 
-@functools.lru_cache(1024)  # parsing a file again for every key would take longer than the key
-def _text(thing: Any) -> str:
-    try:
-        return inspect.getsource(thing)
-    except (OSError, TypeError):
-        code = getattr(thing, "__code__", None)
-        return repr((code.co_code, code.co_consts)) if code else f"{thing.__module__}.{thing.__qualname__}"
+@functools.lru_cache(4096)
+def _compiled(code: types.CodeType) -> str:
+    """What runs, without what only tells where it was written."""
+    constants = [
+        _compiled(one)
+        if isinstance(one, types.CodeType)
+        else repr(sorted(map(repr, one)) if isinstance(one, frozenset) else one)
+        for one in code.co_consts
+    ]
+    return repr((code.co_code, code.co_names, code.co_varnames, code.co_freevars, constants))
 
 
-def _file(module: types.ModuleType) -> str:
-    try:
-        return Path(str(module.__file__)).read_text()
-    except OSError:
-        return module.__name__
+@functools.lru_cache(4096)
+def _globals(code: types.CodeType) -> tuple[str, ...]:
+    """Every name a function, or one inside it, looks up outside."""
+    found = {str(one.argval) for one in dis.get_instructions(code) if one.opname in _GLOBAL}
+    inner = [one for one in code.co_consts if isinstance(one, types.CodeType)]
+    return tuple(sorted(found.union(*(_globals(one) for one in inner))))

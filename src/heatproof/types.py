@@ -167,9 +167,8 @@ class Model:
         digest = hashlib.sha256(repr((self.network, self.mean, self.std)).encode())
         if self.cam_layer is not None:
             digest.update(self.cam_layer.encode())
-        for kind in sorted({type(part) for part in self.network.modules()}, key=lambda one: one.__qualname__):
-            if sources.is_own(kind):
-                digest.update(sources.digest(kind).encode())
+        kinds = {type(part) for part in self.network.modules()}
+        digest.update("".join(sorted(sources.digest(kind) for kind in kinds if sources.is_own(kind))).encode())
         for name, tensor in sorted(self.network.state_dict().items()):
             if isinstance(tensor, Tensor):
                 digest.update(name.encode())

@@ -1,16 +1,23 @@
 """Many pictures per image: each is painted once, whatever the blocks, and memory that is used again leaks nothing."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from heatproof import registry
+from heatproof import recipe, registry
+from heatproof.methods.lime import LIME
+from heatproof.methods.occlusion_map import SlidingOcclusion
 from heatproof.methods.paths import Stretch, stretches, sum_contributions, sum_gradients
 from heatproof.methods.views import values_of_views
 from heatproof.models import engine
-from heatproof.types import Batch, Images, Model, attribute, read
+from heatproof.occlusion.imputers.constant import Constant
+from heatproof.types import Batch, Images, Keep, Model, attribute, read
 
 
 @given(st.integers(0, 6), st.integers(1, 9), st.integers(1, 20))
@@ -96,3 +103,34 @@ def test_pictures_that_want_gradients_are_explained_too(name: str) -> None:
     wanting = Batch(plain.images.clone().requires_grad_(), plain.targets, plain.ids)
     method = registry.find("method", name)
     assert torch.equal(attribute(model, wanting, method).maps, attribute(model, plain, method).maps)
+
+
+@pytest.mark.parametrize(
+    "label", ["smoothgrad(draws=2)", "integrated_gradients(baseline=uniform)", "gradient_shap(draws=2)"]
+)
+def test_how_pictures_lie_in_memory_is_not_in_the_noise(label: str, curved: Model) -> None:
+    plain = pictures(2)
+    lying = plain.images.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)
+    maps = [
+        attribute(curved, plain.showing(images), recipe.parse("method", label)).maps for images in (plain.images, lying)
+    ]
+    torch.testing.assert_close(maps[0], maps[1])
+
+
+@dataclass(frozen=True)
+class PaintsOver:
+    """Works in place and answers in another precision, as an imputer of somebody's own may."""
+
+    def __call__(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Images:
+        images *= keep[:, None]
+        return images.double()
+
+
+@pytest.mark.parametrize("method", [LIME(samples=8, imputer=PaintsOver()), SlidingOcclusion(7, imputer=PaintsOver())])
+def test_an_imputer_that_works_in_place_leaves_the_pictures_alone(method: Any, curved: Model) -> None:
+    images = torch.rand(2, 3, 32, 32, generator=torch.Generator().manual_seed(1))
+    batch = Batch(images.clone(), torch.tensor([0, 1]), ("a", "b"))
+    ours = attribute(curved, batch, method).maps
+    assert torch.equal(batch.images, images)
+    black = replace(method, imputer=Constant((0.0,)))
+    torch.testing.assert_close(ours, attribute(curved, batch, black).maps)

@@ -68,7 +68,9 @@ def origins(baseline: Baseline, model: Model, batch: Batch) -> Painter:
 
 def draw_noise(room: Images, generators: Sequence[torch.Generator], uniform: bool = False) -> None:
     """Fill each picture with noise from its own generator, normal or uniform in [0, 1); the same on every device."""
-    drawn = room if room.device.type == "cpu" and room.dtype == torch.float32 else torch.empty(room.shape)
+    # Where the numbers lie must not decide which is which.
+    usual = room.device.type == "cpu" and room.dtype == torch.float32 and room.is_contiguous()
+    drawn = room if usual else torch.empty(room.shape)
     for row, generator in zip(drawn, generators, strict=True):
         row.uniform_(generator=generator) if uniform else row.normal_(generator=generator)
     if drawn is not room:

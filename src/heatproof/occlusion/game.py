@@ -99,7 +99,9 @@ def impute(
     """
     if isinstance(imputer, Filling):
         return repainted(images, keep, imputer.filling(images, keep, seeds=seeds), room)
-    return torch.where(keep[:, None], images, imputer(images, keep, seeds=seeds), out=room)
+    # A copy, since many rows may be one picture, which an imputer of somebody's own may well paint over.
+    painted = imputer(images.clone(), keep, seeds=seeds).to(images)
+    return torch.where(keep[:, None], images, painted, out=room)
 
 
 class _Memory:

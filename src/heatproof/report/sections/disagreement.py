@@ -95,12 +95,12 @@ def _said(reading: Reading, panels: list[Panel], taus: NDArray[np.float64]) -> s
         f"Furthest apart are <strong>{escape(panels[i].metric)}</strong> and "
         f"<strong>{escape(panels[j].metric)}</strong> (tau {number(float(taus[i, j]), 2)}): "
         f"{len(change.changed)} of {counted(most, 'pair')} of methods change order between them, "
-        f"{_solid(reading, panels[i], panels[j])}."
+        f"{_solid(reading, panels[i], panels[j], {frozenset((one.first, one.second)) for one in change.changed})}."
     )
 
 
-def _solid(reading: Reading, first: Panel, second: Panel) -> str:
-    """How many pairs of methods the two measures put in opposite orders, both with significance."""
+def _solid(reading: Reading, first: Panel, second: Panel, changed: set[frozenset[str]]) -> str:
+    """How many of the pairs that change order the two measures put in opposite orders, both with significance."""
     won = []
     for panel in (first, second):
         tests = reading.pairs(panel)
@@ -108,7 +108,7 @@ def _solid(reading: Reading, first: Panel, second: Panel) -> str:
         won.append(
             {frozenset((row["method_a"], row["method_b"])): row["winner"] for row in rows if not row["controls"]}
         )
-    turned = sum(won[1].get(pair, winner) != winner for pair, winner in won[0].items())
+    turned = sum(won[1].get(pair, winner) != winner for pair, winner in won[0].items() if pair in changed)
     if not turned:
         return "none of them solidly under both"
     return f"{turned} of them solidly under both"
