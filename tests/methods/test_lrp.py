@@ -269,6 +269,21 @@ class Gate(nn.Module):
         return x * torch.sigmoid(self.fc(F.adaptive_avg_pool2d(x, 1)))
 
 
+class Scaled(nn.Module):
+    """A product with a factor of its own, learned or not."""
+
+    def __init__(self, by: Any, learned: bool = True) -> None:
+        super().__init__()
+        self.by = by
+        if learned:
+            self.factor: Tensor = nn.Parameter(torch.rand(8))
+        else:
+            self.register_buffer("factor", torch.rand(8))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.by(x, self.factor.view(1, -1, 1, 1))
+
+
 REFUSED: list[tuple[Any, str]] = [
     (Own(), "conv2d in 'between' with weights that are no layer's own"),
     (lambda x: F.linear(x.movedim(1, -1), torch.eye(8)).movedim(-1, 1), "linear in its forward"),
@@ -277,6 +292,10 @@ REFUSED: list[tuple[Any, str]] = [
     (Gate(), "multiplies or divides two branches in 'between'"),
     (lambda x: x / x.amax((1, 2, 3), keepdim=True), "multiplies or divides two branches"),
     (lambda x: x * x.sigmoid(), "multiplies or divides two branches"),
+    (Scaled(lambda x, factor: x * factor), "by a learned factor in 'between'"),
+    (Scaled(lambda x, factor: x.div_(factor.exp())), "by a learned factor in 'between'"),
+    (lambda x: x + torch.linalg.vector_norm(x, dim=1, keepdim=True), "vector_norm in its forward"),
+    (lambda x: torch.special.log_softmax(x, 1), "log_softmax in its forward"),
     (nn.GroupNorm(2, 8), "group_norm in 'between'"),
     (nn.LayerNorm([8, 30, 30]), "layer_norm in 'between'"),
     (nn.LocalResponseNorm(2), "local_response_norm in 'between'"),
@@ -301,6 +320,46 @@ def test_what_no_rule_covers_is_refused(between: Any, told: str, canonizer: Any)
         assert told in str(refusal.value)
     assert [(parameter.requires_grad, parameter.grad) for parameter in model.network.parameters()] == wanted
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.network.modules())
+
+
+def test_a_fixed_factor_is_allowed() -> None:
+    model = Model("fixed", TwoLayers(Scaled(torch.mul, learned=False)), MEAN, STD)
+    assert uncovered(model, batch(1).images) == ""
+
+
+class Pooled(nn.Module):
+    """A convolution, a mean over places in the wanted spelling, and the head."""
+
+    def __init__(self, mean: Any) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.conv, self.fc, self.mean = nn.Conv2d(3, 8, 3), nn.Linear(8, 10), mean
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.fc(self.mean(F.relu(self.conv(x))))
+
+
+MEANS: dict[str, Any] = {
+    "both": lambda x: x.mean((2, 3)),
+    "by_keyword": lambda x: torch.mean(x, dim=[-2, -1], keepdim=True).flatten(1),
+    "flattened": lambda x: x.flatten(2).mean(-1),
+    "tokens": lambda x: x.flatten(2).transpose(1, 2).mean(1),
+    "channels_last": lambda x: x.movedim(1, -1).mean((1, 2)),
+    "one_by_one": lambda x: x.mean(3).mean(2),
+    "sum_divided": lambda x: x.sum((2, 3)) / (x.shape[2] * x.shape[3]),
+    "sum_scaled": lambda x: (1 / 900) * torch.sum(x.flatten(2), 2),
+    "sum_divided_in_place": lambda x: torch.sum(x, (2, 3)).div_(other=900),
+    "pooled_in_a_row": lambda x: F.adaptive_avg_pool1d(x.flatten(2), 1).flatten(1),
+}
+
+
+@pytest.mark.parametrize("composite", ["epsilon_plus_flat", "epsilon"])
+@pytest.mark.parametrize("mean", MEANS)
+def test_a_mean_over_places_shares_out_however_it_is_spelt(mean: str, composite: Any) -> None:
+    spelt, pooled = Pooled(MEANS[mean]), Pooled(lambda x: F.adaptive_avg_pool2d(x, 1).flatten(1))
+    maps, wanted = (LRP(composite=composite)(Model("pooled", one, MEAN, STD), batch(2)) for one in (spelt, pooled))
+    assert float(wanted.abs().max()) > 0
+    assert torch.allclose(maps, wanted, rtol=1e-2, atol=1e-3 * float(wanted.abs().max()))
 
 
 def test_a_network_no_hook_reaches_is_refused() -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
+import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
 from networks import MEAN, STD, Attention, SmallViT, batch, small_cnn, small_vit
@@ -11,7 +14,7 @@ from torch import Tensor, nn
 
 from heatproof.errors import NotApplicable
 from heatproof.methods.cam import GradCam
-from heatproof.methods.transformers import AttentionRollout, attends, grid, rollout, token_layer
+from heatproof.methods.transformers import AttentionRollout, attends, grid, rollout, token_layer, upsample
 from heatproof.types import Model
 
 
@@ -123,6 +126,70 @@ def test_the_grid_is_found_whatever_comes_first(side: int, ratio: int, first: in
 def test_networks_without_attention_are_told_apart() -> None:
     assert not attends(small_cnn(), batch(1).images)
     assert attends(small_vit(), batch(1).images)
+
+
+class Patches(nn.Module):
+    """Patches and a class token, whatever is wanted over them, and the head."""
+
+    def __init__(self, over: Any) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.embed, self.first, self.head = (
+            nn.Conv2d(3, 16, 8, 8),
+            nn.Parameter(torch.randn(1, 1, 16)),
+            nn.Linear(16, 10),
+        )
+        self.over = over
+
+    def tokens(self, x: Tensor) -> Tensor:
+        return torch.cat([self.first.expand(len(x), -1, -1), self.embed(x).flatten(2).transpose(1, 2)], 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.over(self.tokens(x))[:, 0])
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_torchs_own_encoder_is_followed_wherever_its_norms_are(norm_first: bool) -> None:
+    torch.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(16, 4, 32, batch_first=True, norm_first=norm_first)
+    network = Patches(nn.TransformerEncoder(layer, 3, enable_nested_tensor=False)).eval()
+    pictures, attention = batch(2), []
+    with torch.no_grad():
+        tokens = network.tokens(pictures.images)
+        for layer in network.over.layers:
+            read = layer.norm1(tokens) if norm_first else tokens
+            attention.append(layer.self_attn(read, read, read)[1])
+            tokens = layer(tokens)
+    looked = rollout(attention, 0.5)[:, 0, 1:].reshape(2, 4, 4)
+    maps = AttentionRollout()(Model("encoder", network), pictures)
+    assert torch.allclose(maps, upsample(looked, pictures.images), rtol=1e-4)
+
+
+class Bare(nn.Module):
+    """Attention without any norm, its queries, keys and values made by the given product."""
+
+    def __init__(self, product: Any) -> None:
+        super().__init__()
+        self.product, self.weights = product, nn.ParameterList(torch.randn(16, 48) / 4 for _ in range(2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        for weight in self.weights:
+            q, k, v = self.product(x, weight).chunk(3, -1)
+            x = x + (q @ k.transpose(-2, -1)).softmax(-1) @ v
+        return x
+
+
+PRODUCTS: list[Any] = [lambda x, w: x @ w, torch.matmul, Tensor.matmul, lambda x, w: x.matmul(other=w)]
+
+
+@pytest.mark.parametrize("product", PRODUCTS)
+def test_a_product_with_a_weight_is_as_good_as_a_layer(product: Any) -> None:
+    maps = []
+    for one in (product, lambda x, w: F.linear(x, w.T)):
+        torch.manual_seed(0)
+        maps.append(AttentionRollout()(Model("bare", Patches(Bare(one))), batch(2)))
+    assert float(maps[1].std()) > 0
+    assert torch.allclose(maps[0], maps[1], rtol=1e-4)
 
 
 class Windowed(nn.Module):

@@ -22,8 +22,13 @@ _LINEAR = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 _NORM = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 _ADD: tuple[Any, ...] = (torch.add, Tensor.add)  # and what `+` calls
 _ADD_INPLACE: tuple[Any, ...] = (Tensor.add_,)  # and what `+=` calls
-_MEAN: tuple[Any, ...] = (torch.mean, Tensor.mean)
-_POOL: tuple[Any, ...] = (F.adaptive_avg_pool2d, F.avg_pool2d)
+_MEAN: tuple[Any, ...] = (torch.mean, Tensor.mean, torch.sum, Tensor.sum)
+_POOL: tuple[Any, ...] = (F.adaptive_avg_pool2d, F.avg_pool2d, F.adaptive_avg_pool1d, F.avg_pool1d)
+_SCALE: tuple[Any, ...] = (  # and what `*`, `/`, `*=` and `/=` call
+    *(torch.mul, torch.multiply, torch.div, torch.divide, torch.true_divide),
+    *(Tensor.mul, Tensor.multiply, Tensor.div, Tensor.divide, Tensor.true_divide),
+    *(Tensor.mul_, Tensor.multiply_, Tensor.div_, Tensor.divide_, Tensor.true_divide_),
+)
 _ACTIVATIONS = (
     *("relu", "relu6", "leaky_relu", "elu", "selu", "celu", "gelu", "silu", "mish", "hardswish", "hardsigmoid"),
     *("hardtanh", "softplus", "sigmoid", "tanh", "logsigmoid", "softsign", "hardshrink", "softshrink", "tanhshrink"),
@@ -51,7 +56,7 @@ class ProportionalSum(torch.autograd.Function):
 
 
 class ProportionalMean(torch.autograd.Function):
-    """A mean of values, whose relevance goes to each in proportion to what it added."""
+    """A mean or sum of values, whose relevance goes to each in proportion to what it added."""
 
     @staticmethod
     def forward(ctx: Any, values: Tensor, averaged: Callable[[Tensor], Tensor]) -> Tensor:
@@ -101,7 +106,10 @@ def passed() -> dict[Any, Callable[..., Any]]:
 
 
 def proportional() -> dict[Any, Callable[..., Any]]:
-    """Replacements for sums of branches and for spatial means that are not modules, where no hook sits."""
+    """Replacements for sums of branches and for means and sums over places, where no hook sits.
+
+    A sum over places divided by their number is a mean too, so a number that scales a branch is passed over.
+    """
 
     def added(plain: Callable[..., Any], inplace: bool) -> Callable[..., Any]:
         def add(first: Any, second: Any, *rest: Any, **named: Any) -> Any:
@@ -115,18 +123,28 @@ def proportional() -> dict[Any, Callable[..., Any]]:
 
     def averaged(plain: Callable[..., Any], spatial: bool) -> Callable[..., Any]:
         def mean(values: Any, *rest: Any, **named: Any) -> Any:
-            if _branch(values) and values.ndim == 4 and (spatial or _over_places(*rest, **named)):
+            if _branch(values) and values.ndim > 2 and (spatial or _over_places(values.ndim, *rest, **named)):
                 averaging = lambda inner: plain(inner, *rest, **named)  # noqa: E731
                 return ProportionalMean.apply(values, averaging)  # type: ignore[no-untyped-call]
             return plain(values, *rest, **named)
 
         return mean
 
+    def scaled(plain: Callable[..., Any]) -> Callable[..., Any]:
+        def scale(values: Any, *rest: Any, **named: Any) -> Any:
+            by = rest[0] if rest else named.get("other")
+            if _branch(values) and isinstance(by, int | float) and named.get("rounding_mode") is None:
+                return Passed.apply(values, lambda inner: plain(inner, *rest, **named))  # type: ignore[no-untyped-call]
+            return plain(values, *rest, **named)
+
+        return scale
+
     return (
         {plain: added(plain, False) for plain in _ADD}
         | {plain: added(plain, True) for plain in _ADD_INPLACE}
         | {plain: averaged(plain, False) for plain in _MEAN}
         | {plain: averaged(plain, True) for plain in _POOL}
+        | {plain: scaled(plain) for plain in _SCALE}
     )
 
 
@@ -135,9 +153,14 @@ def _branch(value: Any) -> bool:
     return isinstance(value, Tensor) and value.requires_grad and not isinstance(value, nn.Parameter)
 
 
-def _over_places(*rest: Any, **named: Any) -> bool:
-    dims = named.get("dim", rest[0] if rest else ())
-    return {d % 4 for d in dims} == {2, 3} if isinstance(dims, list | tuple) else False
+def _over_places(ndim: int, *rest: Any, **named: Any) -> bool:
+    """Whether a reduction runs over places: not over the batch, and not over the channels alone.
+
+    Of three dimensions either of the last two may be the places: channels first, or tokens first.
+    """
+    dims = named.get("dim", named.get("axis", rest[0] if rest else None))
+    reduced = {d % ndim for d in ([dims] if isinstance(dims, int) else dims or ())}
+    return bool(reduced) and 0 not in reduced and (ndim == 3 or reduced != {1})
 
 
 _known: weakref.WeakKeyDictionary[nn.Module, Merges] = weakref.WeakKeyDictionary()

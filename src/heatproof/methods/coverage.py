@@ -24,7 +24,19 @@ _WEIGHTED = (
 _PRODUCTS = ("mul", "multiply", "div", "divide", "true_divide")
 _NO_RULE = (
     *("batch_norm", "layer_norm", "group_norm", "instance_norm", "rms_norm", "local_response_norm", "normalize"),
-    *("norm", "vector_norm", "softmax", "log_softmax", "softmin", "glu", "pow", "rpow", "square", "sqrt"),
+    *(
+        "norm",
+        "vector_norm",
+        "matrix_norm",
+        "softmax",
+        "log_softmax",
+        "softmin",
+        "glu",
+        "pow",
+        "rpow",
+        "square",
+        "sqrt",
+    ),
     *("rsqrt", "exp", "log", "abs", "reciprocal", "rdiv", "sin", "cos", "erf", "var", "std", "logsumexp"),
     *("cosine_similarity", "scaled_dot_product_attention"),
 )
@@ -63,7 +75,7 @@ def _faults(model: Model, images: Images) -> Iterator[str]:
     def leave(*_: Any) -> None:
         running.pop()
 
-    def heard(operation: str, values: list[Any]) -> None:
+    def heard(operation: str, values: list[Any], learned: bool) -> None:
         depend = sum(isinstance(value, Tensor) and value.requires_grad for value in values)
         if not depend or any(isinstance(m, types.Activation | types.BatchNorm | types.AvgPool) for m in running):
             return  # these are passed as a whole, whatever they compute
@@ -77,8 +89,10 @@ def _faults(model: Model, images: Images) -> Iterator[str]:
             found.append(f"computes {operation} {where}")
         elif operation in _PRODUCTS and depend > 1:
             found.append(f"multiplies or divides two branches {where} (a gate, as in squeeze-and-excitation)")
+        elif operation in _PRODUCTS and learned and not isinstance(layer, types.Linear):
+            found.append(f"multiplies or divides by a learned factor {where} (make it a convolution)")
 
-    with _watched(model.network, enter, leave), _Heard(heard):
+    with _watched(model.network, enter, leave), _Heard(heard, model.network.parameters()):
         model(images[:1].detach().clone().to(model.device).requires_grad_())
     yield from found
     # A hook remembers one input. An activation or a norm is passed over without one and may run again.
@@ -108,15 +122,23 @@ def _watched(network: nn.Module, enter: Callable[..., None], leave: Callable[...
 
 
 class _Heard(TorchFunctionMode):  # type: ignore[misc]
-    """Tells the name and the arguments of every operation before it runs."""
+    """Tells the name and the arguments of every operation before it runs, and whether one of them is learned."""
 
-    def __init__(self, heard: Callable[[str, list[Any]], None]) -> None:
+    def __init__(self, heard: Callable[[str, list[Any], bool], None], parameters: Iterable[Tensor]) -> None:
         super().__init__()
         self.heard = heard
+        # By id, since tensors compare by value; kept alive, so that no id is given twice.
+        self.learned = {id(parameter): parameter for parameter in parameters}
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.heard(getattr(func, "__name__", "").strip("_"), list(_flat([*args, *(kwargs or {}).values()])))
-        return func(*args, **(kwargs or {}))
+        values = list(_flat([*args, *(kwargs or {}).values()]))
+        learned = any(id(value) in self.learned for value in values)
+        name = getattr(func, "__name__", "").strip("_").removeprefix("linalg_").removeprefix("special_")
+        self.heard(name, values, learned)
+        result = func(*args, **(kwargs or {}))
+        if learned and isinstance(result, Tensor) and not result.requires_grad:  # a view of a parameter, its exp, ...
+            self.learned[id(result)] = result
+        return result
 
 
 def _flat(values: Iterable[Any]) -> Iterator[Any]:

@@ -108,7 +108,7 @@ class LRP:
 
     The rules sit on layers. Activations are passed over whether they are layers or functions; a network that
     computes something else outside of layers, gates its branches (the squeeze-and-excitation of EfficientNets),
-    normalises other than by batch norms, or uses one convolution twice is refused.
+    multiplies by a learned factor, normalises other than by batch norms, or uses one convolution twice is refused.
 
     Paper: Bach et al. 2015, "On Pixel-Wise Explanations for Non-Linear Classifier Decisions by Layer-Wise
     Relevance Propagation"

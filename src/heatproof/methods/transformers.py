@@ -67,18 +67,38 @@ def counting(places: set[int]) -> Intercept:
     Attention within windows leaves that number as it is: there are fewer tokens in a row, and more rows.
     """
 
-    def counted(plain: Callable[..., Any], channels: int) -> Callable[..., Any]:
-        def layer(values: Tensor, *rest: Any, **named: Any) -> Any:
-            result = plain(values, *rest, **named)
-            # Of a multi-head attention only the queries are a tensor for sure.
-            shape = (values if isinstance(result, tuple) else result).shape
-            places.add(shape.numel() // max(shape[channels], 1))
+    def count(values: Tensor, channels: int = -1) -> None:
+        places.add(values.numel() // max(values.shape[channels], 1))
+
+    def counted(plain: Callable[..., Tensor], channels: int = -1) -> Callable[..., Tensor]:
+        def layer(*rest: Any, **named: Any) -> Tensor:
+            result = plain(*rest, **named)
+            count(result, channels)
             return result
 
         return layer
 
-    last: tuple[Any, ...] = (F.linear, F.layer_norm, F.multi_head_attention_forward)
-    return Intercept({plain: counted(plain, -1) for plain in last} | {F.conv2d: counted(F.conv2d, 1)})
+    def multi_head(query: Tensor, *rest: Any, **named: Any) -> Any:
+        count(query)  # before its attention is seen, which is while it runs
+        return F.multi_head_attention_forward(query, *rest, **named)
+
+    def product(plain: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        layer = counted(plain)
+
+        def multiplied(*rest: Any, **named: Any) -> Tensor:
+            # A matrix without a batch is a layer's weight; with one, it may be attention itself.
+            weight = named["other"] if "other" in named else rest[-1]
+            return (layer if weight.ndim == 2 else plain)(*rest, **named)
+
+        return multiplied
+
+    last: tuple[Any, ...] = (F.linear, F.layer_norm)
+    products: tuple[Any, ...] = (torch.matmul, Tensor.matmul, Tensor.__matmul__)
+    return Intercept(
+        {F.multi_head_attention_forward: multi_head, F.conv2d: counted(F.conv2d, 1)}
+        | {plain: counted(plain) for plain in last}
+        | {plain: product(plain) for plain in products}
+    )
 
 
 def _tell(seen: Seen, attention: Tensor) -> None:
