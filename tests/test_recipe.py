@@ -175,3 +175,20 @@ def test_a_value_that_does_not_fit_its_field_is_refused_by_name(kind: registry.K
 def test_what_fits_is_taken() -> None:
     assert recipe.parse("method", "xrai(scales=3)").scales == (3,)  # one is a list of one
     assert registry.find("method", "smoothgrad", noise=1, draws=np.int64(3)).draws == 3
+
+
+def test_a_function_of_model_and_batch_is_no_component_and_a_broken_one_spoils_no_list(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(registry, "_entries", dict(registry._entries))
+    with pytest.raises(BadInput, match="is given to a study as it is"):
+
+        @registry.method
+        def darkness(model: object, batch: object) -> None: ...
+
+    @registry.method
+    @dataclass(frozen=True)
+    class Needs:
+        width: int
+
+    assert recipe.listed(registry.entry("method", "needs"))["cost"] is None

@@ -23,10 +23,11 @@ from torch import Tensor
 import heatproof
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput, NotApplicable
+from heatproof.methods.controls import Inverted
 from heatproof.models import engine
 from heatproof.run import run
 from heatproof.study import Study, load
-from heatproof.types import Attribution, Batch, Model, Scored
+from heatproof.types import Attribution, Batch, Curve, Model, Scored
 
 STUDY = """
 import heatproof
@@ -321,3 +322,54 @@ def test_a_metric_of_the_label_reads_folders_by_the_models_classes(tmp_path: Pat
     }
     named, numbered = (sorted(results.scores["value"]) for results in asked.values())
     assert named == numbered
+
+
+def spoils_weights(model: Model, batch: Batch) -> Tensor:
+    with torch.no_grad():
+        for parameter in model.network.parameters():
+            parameter.add_(0.01)
+    return batch.images.mean(1)
+
+
+def spoils_pictures(model: Model, batch: Batch) -> Tensor:
+    return batch.images.mul_(0.5).mean(1)
+
+
+@pytest.mark.parametrize(
+    ("spoils", "what"), [(spoils_weights, "the model's weights"), (spoils_pictures, "the pictures")]
+)
+def test_a_method_that_changes_things_fails_and_harms_nobody_after_it(tmp_path: Path, spoils: Any, what: str) -> None:
+    alone = run(study(["saliency"]), tmp_path / "alone").scores["value"]
+    results = run(study([spoils, "saliency", Inverted(spoils)]), tmp_path / "run").scores
+    assert results[results["method"] == "saliency"]["value"].tolist() == alone.tolist()
+    for name in (spoils.__name__, f"inverted(method={spoils.__name__})"):
+        rows = results[results["method"] == name]
+        assert len(rows) == 20
+        assert (rows["status"] == "failed").all()
+        assert rows["note"].str.contains(what).all()
+
+
+@dataclasses.dataclass(frozen=True)
+class Broken:
+    """A curve without a number where there is no score."""
+
+    higher_is_better: ClassVar[bool] = True
+
+    def __call__(self, attribution: Attribution, /) -> Scored:
+        count = len(attribution.batch)
+        values = torch.arange(count).double()
+        values[0] = torch.nan
+        line = torch.zeros(count, 3)
+        line[0] = torch.nan
+        return Scored(values, ("nothing to see",) + ("",) * (count - 1), Curve(torch.arange(3.0), line))
+
+
+def test_a_curve_without_a_number_is_left_out(tmp_path: Path) -> None:
+    results = run(study(["saliency"], [Broken()], limit=4), tmp_path)
+    assert results.scores["status"].tolist() == ["undefined", "ok", "ok", "ok"]
+    assert len(results.curves) == 3
+
+
+def test_a_metric_without_a_direction_is_refused_at_once() -> None:
+    with pytest.raises(BadInput, match="must say whether higher_is_better"):
+        study(["saliency"], [brightness])

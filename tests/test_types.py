@@ -10,7 +10,7 @@ from networks import small_cnn
 from torch import nn
 
 from heatproof.errors import BadModel, BadShape, HeatproofError
-from heatproof.types import Batch, Model, Scored, attribute, keyed_seed, read
+from heatproof.types import Batch, Model, Scored, View, attribute, keyed_seed, read
 
 
 def batch(count: int = 3, size: int = 32) -> Batch:
@@ -97,6 +97,8 @@ def test_weights_decide_the_revision() -> None:
     with torch.no_grad():
         next(other.network.parameters()).add_(1e-3)
     assert one.revision != Model("m", other.network, other.mean, other.std).revision
+    seen = [Model("m", one.network, view=view).revision for view in (None, View(64), View(64, 80))]
+    assert len(set(seen)) == 3
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def plain(value: Any) -> Plain:
         fields = {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value) if f.init}
         known = registry.name_of(value)
         named = {known[0]: known[1]} if known else {"class": f"{type(value).__module__}:{type(value).__qualname__}"}
-        source = {"source": sources.digest(type(value))} if sources.is_own(type(value)) else {}
+        source = {"source": sources.digest(type(value))} if sources.is_component(type(value)) else {}
         return {**named, "fields": fields, **source}
     if callable(value):
         return {"function": _named(value), "source": sources.digest(value)}
@@ -108,8 +108,11 @@ def listed(entry: registry.Entry) -> dict[str, Any]:
         "fields": {name: plain(value) for name, value in entry.fields().items()},
     }
     if entry.kind == "method":
-        cost = getattr(entry.make(), "cost", None)
-        row["cost"] = None if cost is None else cost()._asdict()
+        try:
+            cost = getattr(entry.make(), "cost", None)
+            row["cost"] = None if cost is None else cost()._asdict()
+        except Exception:  # somebody's own that needs fields, or is broken: the list must not be
+            row["cost"] = None
     return row
 
 

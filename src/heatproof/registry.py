@@ -79,6 +79,11 @@ def snake(name: str) -> str:
 
 def register(kind: Kind, make: Callable[..., Any], name: str | None = None) -> None:
     name = name or snake(make.__name__)
+    if kind == "method" and inspect.isfunction(make) and {"model", "batch"} <= set(inspect.signature(make).parameters):
+        raise BadInput(
+            f"{name!r} must be a class, or a function that returns a component, to be registered as a method: "
+            "a function (model, batch) -> maps is given to a study as it is"
+        )
     known = _entries.get((kind, name))
     if known is not None and _origin(known.make) != _origin(make):
         raise BadInput(

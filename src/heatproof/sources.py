@@ -16,6 +16,7 @@ import sys
 import sysconfig
 import types
 from collections.abc import Iterator
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -28,18 +29,39 @@ _PACKAGES = frozenset(("site-packages", "dist-packages"))
 _GLOBAL = frozenset(("LOAD_GLOBAL", "LOAD_NAME"))
 
 
+_asked: ContextVar[str] = ContextVar("_asked", default="")  # the package of the plug-in that is read
+
+
 def digest(thing: Any) -> str:
-    """A hash of the code of a function, a class or a callable object, and of what of one's own it reaches."""
+    """A hash of the code of a function, a class or a callable object, and of what of one's own it reaches.
+
+    Of a plug-in's component also what of its own package it reaches, installed or not.
+    """
     total = hashlib.sha256()
-    for text in _texts(thing, {}):
-        total.update(text.encode("utf-8", "backslashreplace"))
-        total.update(b"\x1e")
+    token = _asked.set(_package(thing) if is_component(thing) else "")
+    try:
+        for text in _texts(thing, {}):
+            total.update(text.encode("utf-8", "backslashreplace"))
+            total.update(b"\x1e")
+    finally:
+        _asked.reset(token)
     return total.hexdigest()[:16]
+
+
+def is_component(thing: Any) -> bool:
+    """Whether this is a class of configured things that is not heatproof's: such code is part of a key."""
+    return isinstance(thing, type) and dataclasses.is_dataclass(thing) and _package(thing) != "heatproof"
+
+
+def _package(thing: Any) -> str:
+    return str(getattr(thing, "__module__", "")).partition(".")[0]
 
 
 def is_own(thing: Any) -> bool:
     """Whether a function, class or module is somebody's own: neither heatproof's nor of an installed package."""
     name = thing.__name__ if isinstance(thing, types.ModuleType) else getattr(thing, "__module__", None)
+    if _asked.get() and str(name).partition(".")[0] == _asked.get():
+        return True
     module = sys.modules.get(str(name))
     file = getattr(module, "__file__", None)
     if file is None:  # built in, or a notebook, whose classes live in __main__

@@ -61,6 +61,9 @@ class Study:
             object.__setattr__(self, name, parts)
         if all(takes_grey(model) for model in self.models):  # type: ignore[arg-type]
             object.__setattr__(self, "datasets", tuple(data.in_grey(one) for one in self.datasets))  # type: ignore[arg-type]
+        for metric in self.metrics:
+            if not isinstance(getattr(metric, "higher_is_better", None), bool):
+                raise BadInput(f"metric {recipe.label(metric)!r} must say whether higher_is_better, true or false")
         if self.limit is not None and self.limit < 1:
             raise BadInput(f"limit must be at least 1 picture, got {self.limit}")
         if self.shard < 1:

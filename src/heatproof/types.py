@@ -163,10 +163,8 @@ class Model:
 
     @cached_property
     def revision(self) -> str:
-        """A hash of weights, preprocessing, CAM layer and code of one's own: what answers and maps depend on."""
-        digest = hashlib.sha256(repr((self.network, self.mean, self.std)).encode())
-        if self.cam_layer is not None:
-            digest.update(self.cam_layer.encode())
+        """A hash of weights, preprocessing, view, CAM layer and code of one's own: what answers and maps depend on."""
+        digest = hashlib.sha256(repr((self.network, self.mean, self.std, self.cam_layer, self.view)).encode())
         kinds = {type(part) for part in self.network.modules()}
         digest.update("".join(sorted(sources.digest(kind) for kind in kinds if sources.is_own(kind))).encode())
         for name, tensor in sorted(self.network.state_dict().items()):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import Tensor
 
+from heatproof import recipe
 from heatproof.errors import BadInput, HeatproofError, NotApplicable
 from heatproof.store import Unit
 from heatproof.types import AnyMethod, Attribution, Batch, Metric, Model, Scored, attribute
@@ -34,20 +37,56 @@ def explain(model: Model, batch: Batch, method: AnyMethod) -> Explained:
     rows = everyone
     if everyone:
         try:
-            attribution = attribute(model, batch, method)
+            attribution = _watched(model, batch, method)
         except NotApplicable as error:
             rows, reasons = (), dict.fromkeys(everyone, ("not_applicable", str(error)))
         except Exception:
             maps = []
             for row in everyone:
                 try:
-                    maps.append(attribute(model, batch.select([row]), method).maps)
+                    maps.append(_watched(model, batch.select([row]), method).maps)
                 except Exception as error:
                     reasons[row] = ("failed", _said(error))
             rows = tuple(row for row in everyone if row not in reasons)
             if rows:
                 attribution = Attribution(model, batch.select(rows), method, torch.cat(maps))  # type: ignore[arg-type]
     return Explained(attribution, rows, reasons, (time.perf_counter() - began) / max(1, len(batch)))
+
+
+def _watched(model: Model, batch: Batch, method: AnyMethod) -> Attribution:
+    """What a method says. One that holds code of somebody's own must leave model and pictures as they were.
+
+    They are put back if it did not: whoever comes next would otherwise be judged on something else.
+    """
+    if not _holds_own_code(method):
+        return attribute(model, batch, method)
+    images = batch.images.clone()
+    weights = {name: value.clone() for name, value in model.network.state_dict().items() if isinstance(value, Tensor)}
+    try:
+        attribution = attribute(model, batch, method)
+    finally:
+        changed = []
+        if not torch.equal(batch.images, images):
+            batch.images.copy_(images)
+            changed.append("the pictures")
+        state = model.network.state_dict()
+        moved = [name for name, value in weights.items() if not torch.equal(state[name], value)]
+        with torch.no_grad():
+            for name in moved:
+                state[name].copy_(weights[name])
+        changed += ["the model's weights"] if moved else []
+        changed += ["its training mode"] if model.network.training else []
+        model.network.eval()
+    if changed:
+        raise BadInput(f"a method must leave everything as it was, and this one changed {' and '.join(changed)}")
+    return attribution
+
+
+def _holds_own_code(method: AnyMethod) -> bool:
+    try:
+        return '"source"' in json.dumps(recipe.plain(method))
+    except BadInput:
+        return True
 
 
 def judge(explained: Explained, batch: Batch, ids: Sequence[str], metric: Metric) -> Unit:
@@ -68,7 +107,7 @@ def judge(explained: Explained, batch: Batch, ids: Sequence[str], metric: Metric
                     found[identity] = (value, "ok", note)
                 else:
                     found[identity] = (None, "undefined" if note else "failed", note or f"the score is {value}")
-                if scored.curve is not None:
+                if scored.curve is not None and value - value == 0:  # no curve without a score
                     x, y = (side if side.ndim == 1 else side[i] for side in scored.curve)
                     curves[identity] = (x.double().tolist(), y.double().tolist())
     for row, (status, note) in explained.reasons.items():

@@ -325,6 +325,15 @@ def test_masks_that_belong_to_other_pictures(tmp_path):
         len(dataclasses.replace(dataset))
 
 
+def test_ham10000_by_the_names_of_the_models_classes(tmp_path):
+    usual = a_ham10000(tmp_path)
+    turned = dataclasses.replace(usual, classes=tuple(name.upper() for name in reversed(DIAGNOSES)))
+    strange = dataclasses.replace(usual, classes=tuple("abcdefg"))
+    labels = [file.label for file in usual.files]
+    assert [len(DIAGNOSES) - 1 - file.label for file in turned.files] == labels
+    assert [file.label for file in strange.files] == labels
+
+
 def test_ham10000(tmp_path):
     dataset = a_ham10000(tmp_path)
     batch = dataset.batch(range(4))

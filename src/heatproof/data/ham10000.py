@@ -36,8 +36,17 @@ DIAGNOSES = (
 METADATA = "HAM10000_metadata.csv"
 
 
-def list_ham10000(folder: Path) -> tuple[PictureFile, ...]:
+def numbers_of(classes: Sequence[str]) -> dict[str, int]:
+    """The class of each diagnosis: by name where the model's classes are diagnoses, else in alphabetical order."""
+    named = {name.casefold().strip(): index for index, name in reversed(list(enumerate(classes)))}
+    if not set(DIAGNOSES) & set(named):
+        return {name: index for index, name in enumerate(DIAGNOSES)}
+    return {name: named.get(name, UNKNOWN) for name in DIAGNOSES}
+
+
+def list_ham10000(folder: Path, classes: Sequence[str] = ()) -> tuple[PictureFile, ...]:
     """Every picture with its mask, diagnosis and lesion (several pictures may show the same one)."""
+    numbers = numbers_of(classes)
     rows = {row["image_id"]: row for row in read_rows(folder / METADATA, ["image_id", "dx"])}
     lesions = numbered([row.get("lesion_id", "") for row in rows.values() if row.get("lesion_id")])
     masks = {p.stem.removesuffix("_segmentation"): p for p in folder.glob("HAM10000_segmentations*/**/ISIC_*.png")}
@@ -56,7 +65,7 @@ def list_ham10000(folder: Path) -> tuple[PictureFile, ...]:
             PictureFile(
                 id=identity(path, folder),
                 path=path,
-                label=DIAGNOSES.index(diagnosis) if diagnosis else UNKNOWN,
+                label=numbers[diagnosis] if diagnosis else UNKNOWN,
                 mask=masks.get(path.stem),
                 cluster=lesions.get(row.get("lesion_id", ""), UNKNOWN),
             )
@@ -70,7 +79,8 @@ class HAM10000:
     """Skin lesions with diagnosis and outline, in the folders HAM10000 is published in.
 
     `path` holds HAM10000_images*/ISIC_*.jpg, HAM10000_segmentations*/ISIC_*_segmentation.png and
-    HAM10000_metadata.csv. Labels are the seven diagnoses in alphabetical order; pictures of one lesion share
+    HAM10000_metadata.csv. Labels are the seven diagnoses, by name where the
+    model's classes are so called, else in alphabetical order; pictures of one lesion share
     a cluster.
 
     Paper: Tschandl et al. 2018, "The HAM10000 dataset, a large collection of multi-source dermatoscopic
@@ -79,6 +89,7 @@ class HAM10000:
 
     path: str = ""
     view: View | None = None
+    classes: tuple[str, ...] = ()  # the model's, where they are called akiec, bcc, …
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "view", as_view(self.view))
@@ -90,7 +101,7 @@ class HAM10000:
 
     @cached_property
     def files(self) -> tuple[PictureFile, ...]:
-        return list_ham10000(root(self.path, "ham10000"))
+        return list_ham10000(root(self.path, "ham10000"), self.classes)
 
     def __len__(self) -> int:
         return len(self.files)

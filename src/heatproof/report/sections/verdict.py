@@ -40,6 +40,8 @@ def headline(reading: Reading) -> str:
             lead[method] += rank == best
             clear[method] += rank == best and _beats_all(reading, panel, method, set(standing.ranks) - {method})
     if not judged:
+        if len([method for method in reading.methods if not reading.is_control(method)]) < 2:
+            return "There are no two methods here to be compared."
         return "No two methods could be compared: the section on missing numbers says why."
     ordered = [(method, times) for method, times in lead.most_common() if times]
     first, times = ordered[0]
