@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from heatproof import recipe, registry
-from heatproof.errors import NotApplicable, UnknownName
+from heatproof.errors import BadShape, NotApplicable, UnknownName
 from heatproof.types import (
     Attribution,
     Batch,
@@ -55,7 +55,14 @@ def check(name: str) -> list[Verdict]:
 
 
 def check_component(kind: registry.Kind, component: Any) -> Iterator[Verdict]:
-    """The checks of its kind, on a stage of its own choosing or on the embedded one."""
+    """The checks of its kind, on a stage of its own choosing or on the embedded one; an error ends them and is one."""
+    try:
+        yield from _checks(kind, component)
+    except Exception as error:
+        yield Verdict("goes through all checks without an error", False, f"{type(error).__name__}: {error}")
+
+
+def _checks(kind: registry.Kind, component: Any) -> Iterator[Verdict]:
     if kind == "dataset":
         if getattr(component, "path", None) == "":
             yield Verdict("needs a path; its recipe is the same when read back", *_round_trip(component))
@@ -121,6 +128,9 @@ def check_method(method: Method, model: Model, batch: Batch) -> Iterator[Verdict
 def check_metric(metric: Metric, model: Model, batch: Batch) -> Iterator[Verdict]:
     from heatproof.methods.controls import Oracle, Random
 
+    direction = getattr(metric, "higher_is_better", None)
+    yield Verdict("says whether higher is better", isinstance(direction, bool), f"higher_is_better is {direction!r}")
+    state = _state(model)
     try:
         oracle = attribute(model, batch, Oracle())
         noise = attribute(model, batch, Random())
@@ -130,6 +140,9 @@ def check_metric(metric: Metric, model: Model, batch: Batch) -> Iterator[Verdict
         return
     count = len(batch)
     yield Verdict("gives one score per picture", best.shape == (count,), f"shape {tuple(best.shape)}")
+    known = torch.cat([best, worst]).isfinite().any()
+    yield Verdict("has a score for some picture", bool(known), "all are NaN or infinite, for the oracle and for noise")
+    yield from _unmoved(model, state, "")
     yield Verdict("scores maps without changing them", torch.equal(oracle.maps, attribute(model, batch, Oracle()).maps))
     if getattr(metric, "measures", "other") in ("faithfulness", "localisation"):
         sign = 1 if metric.higher_is_better else -1
@@ -221,12 +234,17 @@ def _alone(attribution: Attribution, row: int) -> Attribution:
 
 
 def _values(answer: Tensor | Scored) -> Tensor:
-    return answer.values if isinstance(answer, Scored) else answer
+    values = answer.values if isinstance(answer, Scored) else answer
+    if not isinstance(values, Tensor) or values.ndim != 1:
+        raise BadShape(f"a metric must return one score per picture, a tensor of shape (pictures,), got {values!r:.60}")
+    return values
 
 
 def _same(claim: str, one: Tensor, other: Tensor, tolerance: float = CLOSE) -> Verdict:
     if one.shape != other.shape:
         return Verdict(claim, False, f"shapes differ: {tuple(one.shape)} and {tuple(other.shape)}")
+    if not torch.equal(one.isnan(), other.isnan()):
+        return Verdict(claim, False, "a score is NaN one time and not the other")
     scale = max(1e-12, float(one.nan_to_num().abs().max())) if one.numel() else 1.0
     gap = float((one.nan_to_num() - other.nan_to_num()).abs().max()) / scale if one.numel() else 0.0
     return Verdict(claim, gap <= tolerance, f"the largest difference is {gap:.2g} of the largest value")
