@@ -45,6 +45,11 @@ def tcav(
             seen = {what: read_for(loaded, one, counts[what]) for what, one in sets.items()}
             for what, batch in seen.items():
                 _say_missing(what, batch)
+            if len(seen["concept"]) < size:
+                few = f"{len(seen['concept'])} concept pictures stand against random sets of {size}"
+                typer.echo(
+                    f"{few}: the test is weaker than it looks; give more, or --size {len(seen['concept'])}", err=True
+                )
             batch = seen["images"]
             logits = engine.forward(loaded, batch.images)
             if target is not None and not 0 <= target < logits.shape[1]:
@@ -60,7 +65,7 @@ def tcav(
         typer.echo(json.dumps({"score": score, "pictures": len(batch), "layers": rows}, indent=1))
         return
     for row in rows:
-        kept = "kept" if row["kept"] else "not told from chance"
+        kept = "kept" if row["kept"] else f"not told from chance (p < {asked.level:g} is wanted)"
         typer.echo(f"{row['layer']:<24} score {row['score']:.3f}  random {row['random']:.3f}  p {row['p']:.2g}  {kept}")
     many = f"{len(batch)} picture{'' if len(batch) == 1 else 's'}"
     typer.echo(

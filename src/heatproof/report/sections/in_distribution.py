@@ -39,7 +39,20 @@ def in_distribution(reading: Reading) -> str | None:
         "confidence that is left. The term that keeps the class from being painted back is an attack on "
         "the model too, so no score stands without its controls."
     )
-    return section(PROTOCOL, "Within the data", lead, "".join(parts))
+    return section(PROTOCOL, "Within the data", lead, _stranger(reading) + "".join(parts))
+
+
+def _stranger(reading: Reading) -> str:
+    """A warning where the embedded prior, which knows the embedded scenes only, draws into other pictures."""
+    for study in reading.info.get("studies", []):
+        named = [one.get("dataset", "another") for one in study.get("datasets", [])]
+        if study.get("notes", {}).get("prior") == "embedded" and set(named) - {"two_factor"}:
+            return (
+                '<p class="warning"><strong>The prior has never seen such pictures.</strong> The embedded diffusion '
+                "model was trained on the embedded scenes, so what it draws here may be as strange to the model as "
+                "paint would be. Give a prior of such pictures: in_distribution(prior='diffusers:FOLDER').</p>"
+            )
+    return ""
 
 
 def noted(note: str) -> dict[str, float]:
