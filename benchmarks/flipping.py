@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 from heatproof import data, models, recipe
+from heatproof.border import attribute
 from heatproof.metrics.flipping import LIF, MIF
 from heatproof.models import engine
 from heatproof.occlusion.game import Game, Occlusion, game_of
@@ -32,7 +33,7 @@ from heatproof.occlusion.imputers.telea import Telea
 from heatproof.occlusion.imputers.train_set import TrainSet
 from heatproof.occlusion.orders import lots, pooled, random_curves, removal_ranks, removals
 from heatproof.occlusion.segmenters.grid import Grid
-from heatproof.types import Attribution, Batch, Maps, Model, View, attribute
+from heatproof.types import Attribution, Batch, Maps, Model, View
 
 METHODS = ("saliency", "input_x_gradient", "integrated_gradients(steps=8)", "grad_cam", "edges", "centre", "random")
 SIDE = 220  # five segments of 44 pixels: Quantus wants steps that divide the picture

@@ -36,11 +36,12 @@ from torch import Tensor
 from watching import counting, inside
 
 from heatproof import registry
+from heatproof.border import attribute
 from heatproof.errors import HeatproofError, NotApplicable
 from heatproof.methods.passes import reading, slopes
 from heatproof.models import engine, load
 from heatproof.models.engine.running import input_gradient, untouched
-from heatproof.types import Batch, Cost, Model, attribute, read
+from heatproof.types import Batch, Cost, Model, read
 
 FEW: dict[str, dict[str, Any]] = {
     "agi": {"classes": 4, "steps": 3},

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from networks import small_cnn
 from torch import nn
 
+from heatproof.border import attribute
 from heatproof.errors import BadModel, BadShape, HeatproofError
-from heatproof.types import Batch, Model, Scored, View, attribute, keyed_seed, read
+from heatproof.types import Batch, Model, Scored, View, keyed_seed, read
 
 
 def batch(count: int = 3, size: int = 32) -> Batch:

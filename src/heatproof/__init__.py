@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from heatproof._version import __version__
 
 if TYPE_CHECKING:
+    from heatproof.border import attribute
     from heatproof.errors import HeatproofError
     from heatproof.registry import find, names
     from heatproof.report import report
@@ -34,11 +35,11 @@ if TYPE_CHECKING:
         Scored,
         Segmenter,
         View,
-        attribute,
     )
 
 # Loaded when first used, so that `heatproof --help` and drawing a report do not wait for torch.
 _HOMES = {
+    "border": ["attribute"],
     "errors": ["HeatproofError"],
     "registry": ["find", "names"],
     "report": ["report"],
@@ -47,7 +48,7 @@ _HOMES = {
     "study": ["Study"],
     "types": [
         *["Attribution", "Batch", "Cost", "Curve", "Dataset", "Imputer", "Method", "Metric", "Model"],
-        *["Scored", "Segmenter", "View", "attribute"],
+        *["Scored", "Segmenter", "View"],
     ],
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from heatproof import recipe
+from heatproof.border import attribute
 from heatproof.data.files import identity, pictures_under
 from heatproof.data.pictures import SUFFIXES, apply_view, read_picture, takes_grey
 from heatproof.errors import BadInput, HeatproofError
@@ -23,7 +24,7 @@ from heatproof.models import engine
 from heatproof.report.heat import overlay, shown
 from heatproof.store import write_atomically
 from heatproof.study import distinct
-from heatproof.types import AnyMethod, Batch, Model, attribute
+from heatproof.types import AnyMethod, Batch, Model
 
 SIDE, GAP, HEAD, LINE = 180, 6, 22, 16
 Watch = Callable[[int, int, str], None]

@@ -90,8 +90,6 @@ def register(kind: Kind, make: Callable[..., Any], name: str | None = None) -> N
             f"two {kind}s are called {name!r}: {_origin(known.make)} and {_origin(make)}; rename one of them"
         )
     _entries[kind, name] = Entry(kind, name, make)
-    if isinstance(make, type):
-        make._heatproof_name = name  # type: ignore[attr-defined]  # for messages of those who cannot look it up here
 
 
 def _origin(make: Callable[..., Any]) -> str:

@@ -17,19 +17,9 @@ import torch
 from torch import Tensor
 
 from heatproof import recipe, registry
+from heatproof.border import attribute
 from heatproof.errors import BadShape, NotApplicable, UnknownName
-from heatproof.types import (
-    Attribution,
-    Batch,
-    Dataset,
-    Imputer,
-    Method,
-    Metric,
-    Model,
-    Scored,
-    Segmenter,
-    attribute,
-)
+from heatproof.types import Attribution, Batch, Dataset, Imputer, Method, Metric, Model, Scored, Segmenter
 
 CLOSE = 1e-5
 

@@ -13,9 +13,10 @@ import torch
 from torch import Tensor
 
 from heatproof import recipe
+from heatproof.border import attribute
 from heatproof.errors import BadInput, HeatproofError, NotApplicable
 from heatproof.store import Unit
-from heatproof.types import AnyMethod, Attribution, Batch, Metric, Model, Scored, attribute
+from heatproof.types import AnyMethod, Attribution, Batch, Metric, Model, Scored
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,9 +8,10 @@ from networks import batch
 from torch import Tensor, nn
 
 from heatproof import recipe
+from heatproof.border import attribute
 from heatproof.errors import BadModel, BadShape
 from heatproof.methods.gradients import Saliency
-from heatproof.types import Batch, Model, attribute
+from heatproof.types import Batch, Model
 
 
 class Breaks(nn.Module):
@@ -45,8 +46,7 @@ def test_a_network_without_an_answer_is_told_with_method_and_image(label: str) -
     model = Model("breaks", Breaks())
     with pytest.raises(BadModel, match="on 2 of these 4 images as they are, first on 'picture1'") as caught:
         attribute(model, white_corners(1, 3), recipe.parse("method", label))
-    name = label.partition("(")[0]
-    assert str(caught.value).startswith(f"{name}: model 'breaks' must answer with finite logits")
+    assert str(caught.value).startswith(f"{label}: model 'breaks' must answer with finite logits")
 
 
 def whitened(model: Model, images: Batch) -> Tensor:
@@ -63,10 +63,10 @@ def test_images_that_are_not_to_blame_are_not_named() -> None:
     assert "as they are" not in str(caught.value)
 
 
-def test_a_map_that_is_not_finite_is_told_by_the_methods_name() -> None:
+def test_a_map_that_is_not_finite_is_told_by_the_methods_label() -> None:
     pictures = batch(3)
     pictures.images[2, :, 0, 0] = 0
-    told = r"maps of saliency must be finite, got .* 1 of 3 images, first on 'picture2'"
+    told = r"maps of saliency\(signed=True\) must be finite, got .* 1 of 3 images, first on 'picture2'"
     with pytest.raises(BadShape, match=told):
         attribute(Model("steep", Steep()), pictures, Saliency(signed=True))
 

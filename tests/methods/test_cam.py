@@ -12,12 +12,13 @@ from captum.attr import LayerGradCam
 from networks import batch, small_cnn, small_resnet, small_vit
 from torch import Tensor, nn
 
+from heatproof.border import attribute
 from heatproof.errors import BadInput, NotApplicable, UnknownName
 from heatproof.methods.cam import GradCam, GradCamPP, GuidedGradCam, LayerCam, ScoreCam, cam_layer
 from heatproof.methods.taps import tap
 from heatproof.models import load
 from heatproof.models.torchvision_repair import import_torchvision
-from heatproof.types import Batch, Model, attribute
+from heatproof.types import Batch, Model
 
 
 def stretched(maps: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from networks import batch, linear, small_cnn
 from torch import Tensor
 
+from heatproof.border import attribute
 from heatproof.errors import BadInput
 from heatproof.methods.coalitions import (
     ArchAttribute,
@@ -30,7 +31,6 @@ from heatproof.occlusion.game import Occlusion, game_of
 from heatproof.occlusion.imputers.constant import Constant
 from heatproof.occlusion.segmenters.felzenszwalb import Felzenszwalb
 from heatproof.occlusion.segmenters.grid import Grid
-from heatproof.types import attribute
 
 BLACK = Occlusion(Constant(), Grid(3))
 

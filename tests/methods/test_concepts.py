@@ -12,6 +12,7 @@ from sklearn.linear_model import SGDClassifier
 from torch import Tensor, nn
 
 from heatproof import models
+from heatproof.border import attribute
 from heatproof.data.two_factor.k_dataset import TwoFactorK
 from heatproof.errors import BadInput, NotApplicable
 from heatproof.methods.concept_vectors import direction, directions, products, weights, welch
@@ -20,7 +21,7 @@ from heatproof.methods.random_weights import RandomWeights, shuffled
 from heatproof.methods.taps import activations, tap, taps
 from heatproof.metrics.relative_importance import IDR, MCS
 from heatproof.models import engine
-from heatproof.types import Batch, Model, attribute
+from heatproof.types import Batch, Model
 
 SIZE = 6
 

@@ -11,9 +11,10 @@ import pytest
 import torch
 
 from heatproof import recipe, registry, testing
+from heatproof.border import attribute
 from heatproof.errors import NotApplicable
 from heatproof.models import engine
-from heatproof.types import Model, View, attribute
+from heatproof.types import Model, View
 
 NETWORKS: dict[str, Callable[[], Model]] = {
     "cnn": networks.small_cnn,

@@ -12,6 +12,7 @@ import torch
 from networks import batch, linear, small_cnn, small_resnet, small_vit
 from torch import nn
 
+from heatproof.border import attribute
 from heatproof.errors import NotApplicable
 from heatproof.methods.bcos import BCos
 from heatproof.methods.cam import GradCam, GradCamPP, GuidedGradCam, LayerCam, ScoreCam
@@ -26,7 +27,7 @@ from heatproof.methods.smoothed import Smoothed
 from heatproof.methods.transformers import AttentionRollout
 from heatproof.models import engine
 from heatproof.models.engine import passes
-from heatproof.types import Model, attribute
+from heatproof.types import Model
 
 GRADIENTS = [
     Saliency(),

@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 from torch import nn
 
 from heatproof import recipe, registry
+from heatproof.border import attribute
 from heatproof.methods.lime import LIME
 from heatproof.methods.occlusion_map import SlidingOcclusion
 from heatproof.methods.paths import Stretch, stretches, sum_contributions, sum_gradients
 from heatproof.methods.views import values_of_views
 from heatproof.models import engine
 from heatproof.occlusion.imputers.constant import Constant
-from heatproof.types import Batch, Images, Keep, Model, attribute, read
+from heatproof.types import Batch, Images, Keep, Model, read
 
 
 @given(st.integers(0, 6), st.integers(1, 9), st.integers(1, 20))

@@ -9,9 +9,10 @@ import pytest
 import torch
 
 from heatproof import registry
+from heatproof.border import attribute
 from heatproof.methods.controls import Inverted
 from heatproof.testing import stage
-from heatproof.types import Maps, attribute
+from heatproof.types import Maps
 
 # Maps of elsewhere, networks of a kind of their own, and concepts instead of pixels are tested in their own files.
 ELSEWHERE = {"precomputed", "bcos", "attention_rollout", "tcav"}

@@ -10,10 +10,10 @@ import pytest
 import torch
 from networks import batch, small_cnn
 
+from heatproof.border import attribute
 from heatproof.errors import BadInput, BadShape, NotApplicable
 from heatproof.methods.precomputed import Precomputed
 from heatproof.recipe import build, key, label, parse, plain
-from heatproof.types import attribute
 
 MAPS = np.random.default_rng(0).normal(size=(3, 32, 32)).astype(np.float64)
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from heatproof.border import attribute
 from heatproof.methods.agi import AGI
 from heatproof.methods.attexplore import AttEXplore
 from heatproof.methods.blur_ig import BlurIG
@@ -23,7 +24,7 @@ from heatproof.methods.rise import RISE
 from heatproof.methods.xrai import XRAI
 from heatproof.models import engine
 from heatproof.occlusion.segmenters.grid import Grid
-from heatproof.types import Batch, Method, Model, attribute
+from heatproof.types import Batch, Method, Model
 
 EXACT: list[Any] = [
     GuidedIG(steps=6),

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from heatproof import recipe
 from heatproof.audit.model_scope import NROMS, ROMS
+from heatproof.border import attribute
 from heatproof.errors import NotApplicable
 from heatproof.metrics.flipping import LIF, LRG, MIF, MRG, SRG, Flipping
 from heatproof.occlusion.game import Game, Occlusion, game_of
@@ -22,7 +23,7 @@ from heatproof.occlusion.imputers.uniform import Uniform
 from heatproof.occlusion.orders import area, lots, pooled, removal_curve, removals
 from heatproof.occlusion.segmenters.felzenszwalb import Felzenszwalb
 from heatproof.occlusion.segmenters.grid import Grid
-from heatproof.types import Attribution, Batch, Maps, Model, attribute
+from heatproof.types import Attribution, Batch, Maps, Model
 
 BLACK = Occlusion(Constant(), Grid(3))
 

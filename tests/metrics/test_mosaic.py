@@ -12,12 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heatproof import registry, testing
+from heatproof.border import attribute
 from heatproof.data.mosaic import Mosaic
 from heatproof.data.two_factor import EASY_PAIR
 from heatproof.errors import BadInput, NotApplicable
 from heatproof.methods.controls import Constant, Edges, Inverted, Oracle, Random
 from heatproof.metrics.mosaic import LACKING, MosaicPrecision, MosaicRatio, confusion, mosaic_scores
-from heatproof.types import Attribution, Batch, Maps, Model, attribute
+from heatproof.types import Attribution, Batch, Maps, Model
 
 NAMES = [name for name in registry.names("metric") if name.startswith("mosaic_")]
 TARGET = torch.tensor([[True, True, False, False]] * 2 + [[False, False, True, True]] * 2)

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heatproof import models
+from heatproof.border import attribute
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput, BadShape, NotApplicable
 from heatproof.methods.cam import GradCam
@@ -22,7 +23,7 @@ from heatproof.metrics.insignificant_patch import PatchSolver
 from heatproof.metrics.region_heat import overlaps, positive_p99, region_heat, region_of
 from heatproof.metrics.relative_importance import IDR, MCS
 from heatproof.models import engine
-from heatproof.types import Attribution, Batch, Maps, Model, attribute
+from heatproof.types import Attribution, Batch, Maps, Model
 
 COUNT = 6
 

@@ -8,6 +8,7 @@ import networks
 import pytest
 import torch
 
+from heatproof.border import attribute
 from heatproof.errors import NotApplicable
 from heatproof.methods.controls import Centre, Inverted, Oracle, Random
 from heatproof.metrics.localisation import auc_iou, exact_auc_iou, iou_curve, normalise
@@ -24,7 +25,7 @@ from heatproof.metrics.threshold_free import (
     RelevanceMass,
     RelevanceRank,
 )
-from heatproof.types import Attribution, attribute
+from heatproof.types import Attribution
 
 ALL = (
     AUCIoU(),

@@ -13,10 +13,11 @@ from heatproof.audit.energy import energies
 from heatproof.audit.evaluation import Evaluation, random_maps
 from heatproof.audit.image_quality import MEASURES, Measure, quality
 from heatproof.audit.smoothness import confidences, kendall, mean_height
+from heatproof.border import attribute
 from heatproof.errors import BadInput
 from heatproof.occlusion.shown import Samples
 from heatproof.stats.out_of_distribution import auroc, fpr95
-from heatproof.types import AnyMethod, Attribution, Batch, Model, attribute
+from heatproof.types import AnyMethod, Attribution, Batch, Model
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,12 @@ from typing import Any
 from torch import Tensor
 
 from heatproof import models, recipe
+from heatproof.border import attribute
 from heatproof.data.two_factor.compose import SCALE
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput, NotApplicable
 from heatproof.models import engine
-from heatproof.types import Attribution, Batch, Maps, Method, Model, attribute
+from heatproof.types import Attribution, Batch, Maps, Method, Model
 
 KEPT_BYTES = 64 << 20
 KEPT_ANSWERS = 256  # batches
