@@ -10,9 +10,16 @@ import pytest
 import torch
 from scipy import ndimage
 
-from heatproof.methods.blur_ig import BlurIG, blur_and_slope, blur_matrices
+from heatproof.methods.blur_ig import BlurIG, along, blur_and_slope, blur_matrices
 from heatproof.models import engine
 from heatproof.types import Model
+
+
+def blurred_and_slope(images: torch.Tensor, sigma: float) -> tuple[torch.Tensor, torch.Tensor]:
+    blurs = (along(torch.tensor([sigma], dtype=torch.float64), side, 0.01, images)[0] for side in images.shape[2:])
+    room, slope = torch.empty_like(images), torch.empty_like(images)
+    blur_and_slope(images, *blurs, room, slope)
+    return room, slope
 
 
 @pytest.mark.parametrize("side", [32, 31])
@@ -24,11 +31,11 @@ def test_the_matrices_blur_as_scipy_does(side: int) -> None:
         assert np.abs(matrix @ picture @ matrix - expected).max() < 1e-12
 
 
-def test_the_slope_is_the_difference_of_two_blurs() -> None:
-    images = networks.pictures(2).double()
-    sigmas = torch.tensor([0.6, 4.0], dtype=torch.float64)
-    blurred, slope = blur_and_slope(images, sigmas, 0.01)
-    for image, sigma, shown, change in zip(images.numpy(), sigmas.tolist(), blurred, slope, strict=True):
+@pytest.mark.parametrize("sigma", [0.6, 4.0])
+@pytest.mark.parametrize("height", [32, 21])
+def test_the_slope_is_the_difference_of_two_blurs(sigma: float, height: int) -> None:
+    images = networks.pictures(2)[:, :, :height].double()
+    for image, shown, change in zip(images.numpy(), *blurred_and_slope(images, sigma), strict=True):
         here, there = (
             np.stack([ndimage.gaussian_filter(c, s, mode="constant") for c in image]) for s in (sigma, sigma + 0.01)
         )
@@ -41,7 +48,7 @@ def test_on_a_linear_model_it_is_weight_times_what_the_blur_took() -> None:
     batch = batch.showing(batch.images.double())
     weights = model.network.fc.weight.double().view(10, 3, 32, 32)[batch.targets]
     method = BlurIG(steps=400, max_sigma=6.0, reference_side=None)
-    blurred, _ = blur_and_slope(batch.images, torch.tensor([6.0, 6.0]), 0.01)
+    blurred, _ = blurred_and_slope(batch.images, 6.0)
     expected = (weights * (batch.images - blurred)).sum((1, 2, 3))
     total = method(model, batch).double().sum((1, 2))
     assert (total - expected).abs().max() < 0.02 * expected.abs().max()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from heatproof.methods.paths import stretches
 from heatproof.methods.pooling import Pooling, keeps_sign, pool
 from heatproof.models import engine
 from heatproof.registry import method
@@ -27,30 +29,35 @@ def blur_matrices(sigmas: Tensor, side: int) -> Tensor:
     return both.unfold(1, side, 1).flip(1)  # row i is the kernel centred at i
 
 
-def blur_and_slope(images: Images, sigmas: Tensor, step: float) -> tuple[Images, Tensor]:
-    """Each picture blurred by its own sigma, and how fast it changes as sigma grows, by a forward difference.
+class Axis(NamedTuple):
+    """A blur along one axis, the blur a small step further, and the change per step, as (side, side) matrices."""
 
-    The difference is taken between the blur matrices in float64, not between two float32 pictures that hardly
-    differ. Neighbours of one sigma share their matrices.
+    here: Tensor
+    ahead: Tensor
+    slope: Tensor
+
+
+def along(sigmas: Tensor, side: int, step: float, like: Images) -> list[Axis]:
+    """The blurs of one axis. Differences are taken between matrices in float64, not between two float32 pictures
+    that hardly differ.
     """
-    different, counts = sigmas.unique_consecutive(return_counts=True)
+    here, ahead = (blur_matrices(sigmas + further, side) for further in (0.0, step))
+    parts = (here, ahead, (ahead - here) / step)
+    return [Axis(*axis) for axis in zip(*(part.to(like) for part in parts), strict=True)]
 
-    def along(side: int) -> list[tuple[Tensor, Tensor, Tensor]]:
-        here, there = (blur_matrices(different + ahead, side) for ahead in (0.0, step))
-        return list(zip(*(part.to(images) for part in (here, there, (there - here) / step)), strict=True))
 
-    rows = along(images.shape[2])
-    columns = rows if images.shape[2] == images.shape[3] else along(images.shape[3])
-    blurred, slopes = [], []
-    for part, row, column in zip(images.split(counts.tolist()), rows, columns, strict=True):
-        # As batches of equal products, so that a picture's bits do not depend on how many there are.
-        (down, down_next, down_slope), (over, _, over_slope) = (
-            tuple(matrix.expand(*part.shape[:2], -1, -1) for matrix in axis) for axis in (row, column)
-        )
-        across = part @ over  # the matrices are symmetric
-        blurred.append(down @ across)
-        slopes.append((down_slope @ across).add_(down_next @ (part @ over_slope)))
-    return torch.cat(blurred), torch.cat(slopes)
+def blur_and_slope(images: Images, rows: Axis, columns: Axis, blurred: Images, slope: Tensor) -> None:
+    """Write the blurred pictures, and how fast they change as sigma grows, into the room for them."""
+    pictures, blurred, slope = (part.flatten(0, 1) for part in (images, blurred, slope))
+
+    # As batches of equal products, so that a picture's bits do not depend on how many there are.
+    def each(matrix: Tensor) -> Tensor:
+        return matrix.expand(len(pictures), -1, -1)
+
+    across = pictures @ each(columns.here)  # the matrices are symmetric
+    torch.bmm(each(rows.here), across, out=blurred)
+    torch.bmm(each(rows.slope), across, out=slope)
+    slope.baddbmm_(each(rows.ahead), torch.bmm(pictures, each(columns.slope), out=across))
 
 
 @method
@@ -85,18 +92,22 @@ class BlurIG:
         return share.sqrt() * math.sqrt(largest) if self.sqrt else share * largest
 
     def channels(self, model: Model, batch: Batch, /) -> Tensor:
-        images, count = batch.images, len(batch)
-        nodes = self.sigmas(min(images.shape[2:]))
-        widths = nodes.diff().to(images.device, images.dtype)
+        images, sides = batch.images, batch.images.shape[2:]
+        nodes = self.sigmas(min(sides))
+        widths = nodes.diff().tolist()
         total = torch.zeros_like(images)
         way = engine.settled(model, images, "gradient")
+        blurred, slopes = (images.new_empty(way.choice.size, *images.shape[1:]) for _ in range(2))
         # Step by step, so that a blur serves all images.
-        for rows in torch.arange(count * self.steps).split(way.choice.size):
-            which, step = (rows % count).to(images.device), rows // count
-            blurred, slope = blur_and_slope(images[which], nodes[step], self.grad_step)
-            gradients, _ = engine.gradient(model, blurred, batch.targets[which], self.readout, way)
-            width = widths[step.to(images.device)].view(-1, 1, 1, 1)
-            total.index_add_(0, which, slope.mul_(gradients).mul_(-width))  # blurring walks away from the picture
+        for part in stretches(self.steps, len(batch), way.choice.size):
+            steps = slice(part[0].image, part[-1].image + 1)
+            axes = {side: along(nodes[steps], side, self.grad_step, images) for side in set(sides)}
+            for (_, which, rows), down, over in zip(part, *(axes[side] for side in sides), strict=True):
+                blur_and_slope(images[which.start : which.stop], down, over, blurred[rows], slopes[rows])
+            targets = torch.cat([batch.targets[which.start : which.stop] for _, which, _ in part])
+            gradients, _ = engine.gradient(model, blurred[: len(targets)], targets, self.readout, way)
+            for step, which, rows in part:  # blurring walks away from the picture
+                total[which.start : which.stop].addcmul_(slopes[rows], gradients[rows], value=-widths[step])
         return total
 
     def __call__(self, model: Model, batch: Batch, /) -> Maps:
