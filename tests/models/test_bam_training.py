@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
+from safetensors.torch import load_file
 from typer.testing import CliRunner
 
 from heatproof import models
 from heatproof.cli import app
-from heatproof.errors import BadInput
-from heatproof.models.bam_training import Recipe, estimate, train
+from heatproof.errors import BadInput, BadModel
+from heatproof.models import bam_training
+from heatproof.models.bam_training import Recipe, estimate, learn, train
 
 RECIPE = Recipe(batch=2, size=64, steps=1)
 
@@ -63,3 +66,43 @@ def test_the_command_trains_says_its_cost_and_names_what_is_lacking(tmp_path: Pa
 def test_one_class_cannot_be_told_from_others(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="one sub-folder of pictures per class"):
         train(pictures(tmp_path / "train", 1), tmp_path / "own.safetensors", RECIPE, "random", "cpu", lambda _: None)
+
+
+@pytest.mark.parametrize("name", ["epochs", "batch", "size", "steps"])
+def test_nothing_is_trained_for_no_steps(name: str) -> None:
+    with pytest.raises(BadInput, match=f"{name} must be at least 1, got 0"):
+        Recipe(**{name: 0})
+
+
+def test_weights_that_are_not_there_are_named(tmp_path: Path) -> None:
+    folder, out = pictures(tmp_path / "train", 2), tmp_path / "own.safetensors"
+    with pytest.raises(BadModel, match=r"no weights file nothere\.pth"):
+        train(folder, out, RECIPE, "nothere.pth", "cpu", lambda _: None)
+
+
+def test_training_goes_on_from_what_it_had_learnt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Broken off after two of four steps: the weights are those of training in one go, and nothing is left over."""
+    folder, recipe = pictures(tmp_path / "train", 2), Recipe(epochs=2, batch=2, size=32)
+    whole = train(folder, tmp_path / "whole.safetensors", recipe, "random", "cpu", lambda _: None)
+    monkeypatch.setattr(bam_training, "WRITE_EVERY", 0.0)
+    learnt: list[int] = []
+
+    def breaking(*arguments: Any) -> torch.Tensor:
+        if len(learnt) == 2:
+            raise KeyboardInterrupt
+        learnt.append(1)
+        return learn(*arguments)
+
+    parted = tmp_path / "parted.safetensors"
+    with monkeypatch.context() as patch:
+        patch.setattr(bam_training, "learn", breaking)
+        with pytest.raises(KeyboardInterrupt):
+            train(folder, parted, recipe, "random", "cpu", lambda _: None)
+    with pytest.raises(BadInput, match=r"got one of other settings \(recipe\)"):
+        train(folder, parted, Recipe(epochs=3, batch=2, size=32), "random", "cpu", lambda _: None)
+    said: list[str] = []
+    train(folder, parted, recipe, "random", "cpu", said.append)
+    assert said[0].startswith("going on after step 2 of 4")
+    one, other = load_file(whole), load_file(parted)
+    assert all(torch.equal(one[name], other[name]) for name in one)
+    assert not list(tmp_path.glob("parted.part*")) + list(tmp_path.glob("*.beside"))

@@ -16,20 +16,22 @@ import json
 import math
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors.torch import save_file
-from torch import nn
+from torch import Tensor, nn
 
 from heatproof.data.folder import Folder
 from heatproof.errors import BadInput
 from heatproof.models import engine
-from heatproof.models.torchvision_repair import import_torchvision
-from heatproof.types import View
+from heatproof.models.torchvision import load_torchvision
+from heatproof.types import Batch, View, keyed_seed
 
 MEASURED = 5  # steps the estimate is read from
+WRITE_EVERY = 300.0  # seconds
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
@@ -46,6 +48,12 @@ class Recipe:
     seed: int = 0
     steps: int | None = None  # stop after so many, to try things out
 
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch", "size", "steps"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise BadInput(f"{name} must be at least 1, got {value}")
+
 
 def train(
     pictures: Path,
@@ -57,59 +65,105 @@ def train(
 ) -> Path:
     """Fine-tune on `pictures` (one sub-folder per class, as in `data/obj/train`) and write weights and recipe.
 
-    The file is read back by `torchvision:resnet50@FILE`.
+    The file is read back by `torchvision:resnet50@FILE`. What was learnt so far is written beside it every few minutes:
+    the same call goes on from there.
     """
     data = Folder(str(pictures), View(recipe.size))
     labels = [file.label for file in data.files]
     classes = max(labels) + 1
     if classes < 2:
         raise BadInput(f"{pictures} must hold one sub-folder of pictures per class, got {classes} class")
-    network = resnet50(classes, weights)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with torch.random.fork_rng():
+        torch.manual_seed(recipe.seed)
+        network = resnet50(classes, weights)
     place = engine.pick(device)
     network.train().to(place)
     optimiser = torch.optim.SGD(
         network.parameters(), recipe.learning_rate, recipe.momentum, weight_decay=recipe.weight_decay
     )
+    told = {"recipe": asdict(recipe), "pictures": len(labels), "classes": classes, "start": weights}
+    kept = Progress(out.with_suffix(".part"), told | {"data": keyed_seed(*data.ids(), *labels)})
+    first = kept.read(network, optimiser)
     each = math.ceil(len(labels) / recipe.batch)
     total = min(recipe.epochs * each, recipe.steps or recipe.epochs * each)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, total)
-    dice = torch.Generator().manual_seed(recipe.seed)
-    mean, std = (torch.tensor(values, device=place).view(1, 3, 1, 1) for values in (MEAN, STD))
-    loss = torch.zeros(())
-    began = 0.0
-    for step in range(total):
-        if step % each == 0:
-            order = torch.randperm(len(labels), generator=dice)
-        rows = order[step % each * recipe.batch :][: recipe.batch].tolist()
-        batch = data.batch(rows)
-        images = batch.images
-        mirrored = torch.rand(len(images), generator=dice) < 0.5
-        images = torch.where(mirrored[:, None, None, None], images.flip(3), images).to(place)
-        loss = nn.functional.cross_entropy(network((images - mean) / std), batch.targets.to(place))
-        optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
-        schedule.step()
+    if first:
+        say(f"going on after step {first} of {total} ({kept.path})")
+    loss, began = torch.zeros(()), 0.0
+    for step in range(first, total):
+        for group in optimiser.param_groups:
+            group["lr"] = recipe.learning_rate * (1 + math.cos(math.pi * step / total)) / 2
+        loss = learn(network, optimiser, batch_of(data, step, each, recipe), place)
         if step % 50 == 0:
             say(f"step {step + 1} of {total}: loss {loss.item():.3f}")
-        if step == 0:  # it also warms up; reading the loss has waited for it
-            began = time.perf_counter()
-        if step == MEASURED < total - 1:
+        if step == first:  # it also warms up
             loss.item()
-            say(estimate(total, (time.perf_counter() - began) / MEASURED))
-    out.parent.mkdir(parents=True, exist_ok=True)
+            began = time.perf_counter()
+        if step - first == MEASURED and step < total - 1:
+            loss.item()
+            say(estimate(total - first, (time.perf_counter() - began) / MEASURED))
+        kept.write(network, optimiser, step + 1)
     save_file(
         {name: value.detach().cpu().contiguous() for name, value in network.eval().state_dict().items()}, str(out)
     )
-    told = {
-        "recipe": asdict(recipe),
-        "pictures": len(labels),
-        "classes": classes,
-        "start": weights,
-        "final_loss": loss.item(),
-    }
-    out.with_suffix(".json").write_text(json.dumps(told, indent=1) + "\n")
+    out.with_suffix(".json").write_text(json.dumps(told | {"final_loss": loss.item()}, indent=1) + "\n")
+    kept.path.unlink(missing_ok=True)
     return out
+
+
+def batch_of(data: Folder, step: int, each: int, recipe: Recipe) -> Batch:
+    """The pictures of a step, some of them mirrored; the same whether training was broken off before it or not."""
+    epoch = torch.Generator().manual_seed(keyed_seed(recipe.seed, "epoch", step // each))
+    rows = torch.randperm(len(data), generator=epoch)[step % each * recipe.batch :][: recipe.batch]
+    batch = data.batch(rows.tolist())
+    dice = torch.Generator().manual_seed(keyed_seed(recipe.seed, "mirrored", step))
+    mirrored = torch.rand(len(rows), generator=dice) < 0.5
+    return batch.showing(torch.where(mirrored[:, None, None, None], batch.images.flip(3), batch.images))
+
+
+def learn(network: nn.Module, optimiser: torch.optim.Optimizer, batch: Batch, place: torch.device) -> Tensor:
+    """One step; the loss before it."""
+    mean, std = (torch.tensor(values, device=place).view(1, 3, 1, 1) for values in (MEAN, STD))
+    logits = network((batch.images.to(place) - mean) / std)
+    loss = nn.functional.cross_entropy(logits, batch.targets.to(place))
+    optimiser.zero_grad()
+    loss.backward()  # type: ignore[no-untyped-call]
+    optimiser.step()
+    return loss.detach()
+
+
+@dataclass
+class Progress:
+    """What was learnt so far, in a file of its own: training takes days and may be broken off."""
+
+    path: Path
+    told: dict[str, Any]  # what it was learnt by
+    written: float = field(default_factory=time.monotonic)
+
+    def read(self, network: nn.Module, optimiser: torch.optim.Optimizer) -> int:
+        """Go on from there; how many steps were done."""
+        if not self.path.is_file():
+            return 0
+        stored = torch.load(self.path, map_location="cpu", weights_only=True)
+        if stored["told"] != self.told:
+            unlike = ", ".join(name for name, value in self.told.items() if stored["told"].get(name) != value)
+            raise BadInput(
+                f"{self.path} must be progress of this training, got one of other settings ({unlike}): "
+                "train as then to go on, or remove the file to begin anew"
+            )
+        network.load_state_dict(stored["network"])
+        optimiser.load_state_dict(stored["optimiser"])
+        return int(stored["step"])
+
+    def write(self, network: nn.Module, optimiser: torch.optim.Optimizer, step: int) -> None:
+        """Every few minutes; beside, and renamed into place."""
+        if time.monotonic() - self.written < WRITE_EVERY:
+            return
+        beside = self.path.with_suffix(".beside")
+        state = {"network": network.state_dict(), "optimiser": optimiser.state_dict()}
+        torch.save({"told": self.told, "step": step, **state}, beside)
+        beside.replace(self.path)
+        self.written = time.monotonic()
 
 
 def estimate(steps: int, seconds: float) -> str:
@@ -121,13 +175,6 @@ def estimate(steps: int, seconds: float) -> str:
 
 def resnet50(classes: int, weights: str) -> nn.Module:
     """torchvision's, with a head of so many classes; weights: a name torchvision gives them, a file, or `random`."""
-    make = import_torchvision("training on BAM").models.resnet50
-    if weights == "random":
-        network: nn.Module = make(weights=None)
-    elif Path(weights).is_file():
-        network = make(weights=None)
-        network.load_state_dict(torch.load(weights, map_location="cpu", weights_only=True))
-    else:
-        network = make(weights=weights)
+    network = load_torchvision("resnet50", weights).network.requires_grad_(True)
     network.fc = nn.Linear(2048, classes)
     return network

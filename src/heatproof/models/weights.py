@@ -30,7 +30,9 @@ def read_weights(path: str | Path, trust_pickle: bool = False) -> Weights:
     network."""
     path = Path(path).expanduser()
     if not path.is_file():
-        raise BadModel(f"there is no weights file {path}: check the part of the model's name after '@'")
+        raise BadModel(
+            f"there is no weights file {path}, nor are these weights known by name: check the path, or take 'random'"
+        )
     found = _read_safetensors(path) if path.suffix == ".safetensors" else _read_torch(path, trust_pickle)
     return _named_tensors(found, path)
 
