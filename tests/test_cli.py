@@ -225,6 +225,11 @@ def test_consistency_of_a_table(shell: CliRunner, tmp_path: Path) -> None:
     assert told["distinct_rankings"] == {"mif": 2, "lif": 1, "srg": 1}
     pd.DataFrame(rows[:-1]).to_csv(tmp_path / "hole.csv", index=False)
     assert shell.invoke(app, ["consistency", str(tmp_path / "hole.csv")]).exit_code == 2
+    pd.DataFrame(rows[:3]).to_csv(tmp_path / "one.csv", index=False)
+    alone = shell.invoke(app, ["consistency", str(tmp_path / "one.csv")])
+    assert alone.exit_code == 0
+    assert "nothing to agree with" in alone.output
+    assert "nan" not in alone.output
 
 
 def test_the_quick_demo(tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ from pathlib import Path
 import torch
 
 from heatproof import recipe, study
+from heatproof.data import in_grey
+from heatproof.data.pictures import takes_grey
 from heatproof.errors import BadInput
 from heatproof.gallery import keep_pictures
 from heatproof.models import engine
@@ -108,7 +110,11 @@ def shards(study: Study, device: torch.device) -> Iterator[Shard]:
 
 
 def fitted(dataset: Dataset, model: Model, study: Study) -> Dataset:
-    """The data set as this model wants to see it: pictures from disk are cut the way the model's source declares."""
+    """The data set as this model wants to see it: pictures from disk are cut the way the model's source declares,
+    and of one channel if it looks at no more.
+    """
+    if takes_grey(model):
+        dataset = in_grey(dataset)
     own = getattr(dataset, "fitted", None)
     if own is not None:  # one made of other data sets knows itself
         return own(model)  # type: ignore[no-any-return]

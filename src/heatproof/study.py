@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from heatproof import recipe
-from heatproof.data.pictures import takes_grey
 from heatproof.errors import BadInput, UnknownName
 from heatproof.registry import Kind
 from heatproof.types import AnyMethod, Dataset, Metric, Model
@@ -59,8 +58,6 @@ class Study:
                 raise BadInput(f"a study needs at least one of {name}, got none")
             distinct(name, [recipe.label(part) for part in parts])
             object.__setattr__(self, name, parts)
-        if all(takes_grey(model) for model in self.models):  # type: ignore[arg-type]
-            object.__setattr__(self, "datasets", tuple(data.in_grey(one) for one in self.datasets))  # type: ignore[arg-type]
         for metric in self.metrics:
             if not isinstance(getattr(metric, "higher_is_better", None), bool):
                 raise BadInput(f"metric {recipe.label(metric)!r} must say whether higher_is_better, true or false")

@@ -19,6 +19,7 @@ from heatproof.data.ham10000 import DIAGNOSES, HAM10000
 from heatproof.data.masked_folder import MaskedFolder
 from heatproof.data.table import Table
 from heatproof.errors import BadInput, HeatproofError, UnknownName
+from heatproof.run import fitted
 from heatproof.study import Study
 from heatproof.types import Dataset, Model, View
 
@@ -404,14 +405,13 @@ def test_grey_pictures_have_one_channel_of_their_brightness(tmp_path, make):
 
 
 def test_only_a_model_of_one_channel_takes_grey(tmp_path):
-    def asked(*models):
-        return Study(models=list(models), datasets=[Folder(str(tmp_path))], methods=["edges"], metrics=["srg"])
-
-    one, three = (Model("m", torch.nn.Sequential(torch.nn.Conv2d(c, 4, 3)), view=VIEW) for c in (1, 3))
+    one, three = (Model(str(c), torch.nn.Sequential(torch.nn.Conv2d(c, 4, 3)), view=VIEW) for c in (1, 3))
     named = Model("n", one.network, mean=(0.5, 0.5, 0.5), std=(1.0, 1.0, 1.0), view=VIEW)
-    assert asked(one).datasets[0].grey
-    assert not asked(three).datasets[0].grey
-    assert not asked(named).datasets[0].grey
+    folder = Folder(str(tmp_path))
+    study = Study(models=[one, three, named], datasets=[folder], methods=["edges"], metrics=["srg"])
+    seen = [fitted(folder, model, study) for model in (one, three, named)]
+    assert [dataset.grey for dataset in seen] == [True, False, False]
+    assert len({recipe.label(dataset) for dataset in seen}) == 1  # one data set in the table
 
 
 @pytest.mark.parametrize("make", [a_folder, a_table, a_masked_folder, a_ham10000])

@@ -68,10 +68,15 @@ def consistency(
         alike = "" if math.isnan(rankings.agreement) else f"mean tau of two {rankings.agreement:.2f}, "
         share = f"{alike}the most frequent in {rankings.reference_count}"
         typer.echo(f"{measure:>4}: {rankings.distinct} rankings, {share}: {' > '.join(rankings.reference)}")
+    if found.n_setups == 1:
+        typer.echo(
+            "one setup has nothing to agree with: give scores under several (imputers, segments, models)", err=True
+        )
+        return
     typer.echo("variance over setups")
     for method, row in found.variance.items():
         typer.echo(f"  {method:<24}" + "  ".join(f"{name} {value:.4g}" for name, value in row.items()))
-    typer.echo("order depends on the setup")
+    typer.echo("order depends on the setup" + ("" if found.order_dependent else ": of no two methods"))
     for pair in found.order_dependent:
         counts = f"{pair.first_ahead} to {pair.second_ahead}" + (f", {pair.tied} tied" if pair.tied else "")
         typer.echo(f"  {pair.measure}: {pair.first} and {pair.second} ({counts})")
