@@ -11,6 +11,7 @@ import pytest
 
 from heatproof.report import report
 from heatproof.report.reading import Reading
+from heatproof.report.sections.missing import missing
 from heatproof.report.sections.significance import matrix
 from heatproof.report.sections.verdict import against_controls, headline
 from heatproof.results import Results
@@ -40,6 +41,20 @@ def test_a_comparison_without_scores_is_said_in_words(tmp_path: Path) -> None:
     page = report(results(4, missing=True), tmp_path / "report.html").read_text()
     assert "must hold at least one" not in page
     assert "got shape" not in page
+
+
+def test_scores_that_say_little_are_told_and_findings_are_not() -> None:
+    run = results(4)
+    run.scores.loc[run.scores["image"] == "0", "note"] = "the region is empty"
+    run.scores.loc[run.scores["image"] == "1", "note"] = "12% of segments tied"
+    told = missing(Reading(run))
+    assert told is not None
+    assert "every score that was asked for is there. 2 scores that are there and counted may say little: the" in told
+    assert told.count("the region is empty</td>") == 1
+    assert "tied" not in told
+    whole = missing(Reading(results(4)))
+    assert whole is not None
+    assert "little" not in whole
 
 
 def test_a_shared_first_place_is_said_to_count_twice() -> None:

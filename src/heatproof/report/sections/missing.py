@@ -12,6 +12,7 @@ from heatproof.report.sections.blocks import section
 from heatproof.report.typeset import breakable, count, counted, escape, listed, shortened
 
 ROWS = 60
+LITTLE = "says_little"
 MEANING = {
     "undefined": "the metric has no value there",
     "not_applicable": "the method or metric does not apply",
@@ -21,33 +22,50 @@ MEANING = {
 
 
 def missing(reading: Reading) -> str | None:
-    """A table of reasons with counts, or one sentence when nothing is missing."""
-    scores = reading.scores
+    """Tables of reasons with counts: of scores that are not there, and of those that are there and say little."""
+    scores = reading.scores.assign(note=reading.scores["note"].fillna("").astype(str))
     holes = scores.loc[scores["status"] != "ok"]
-    if not len(holes):
-        return section("missing", "What is missing", "Nothing: every score that was asked for is there.", "")
-    kinds = holes["status"].value_counts()
-    told = listed([f"<strong>{count(int(times))}</strong> {escape(_plain(kind))}" for kind, times in kinds.items()])
-    lead = f"Of {counted(len(scores), 'score')}, {told}. Nothing missing was counted as zero."
-    grouped = holes.assign(note=holes["note"].fillna("").astype(str)).groupby(["status", "note"], observed=True)
-    summary = grouped.agg(
+    lead, body = "Nothing: every score that was asked for is there.", ""
+    if len(holes):
+        kinds = holes["status"].value_counts()
+        told = listed([f"<strong>{count(int(times))}</strong> {escape(_plain(kind))}" for kind, times in kinds.items()])
+        lead = f"Of {counted(len(scores), 'score')}, {told}. Nothing missing was counted as zero."
+        body = _table(holes)
+    doubtful = scores.loc[(scores["status"] == "ok") & remarkable(scores["note"])]
+    if len(doubtful):
+        lead += (
+            f" {counted(len(doubtful), 'score')} that {'is' if len(doubtful) == 1 else 'are'} there and counted may "
+        )
+        lead += "say little: "
+        lead += f"{escape(listed([shortened(note, 60) for note in doubtful['note'].value_counts().index[:3]]))}."
+        body += _table(doubtful.assign(status=LITTLE))
+    return section("missing", "What is missing", lead, body)
+
+
+def remarkable(notes: pd.Series[Any]) -> pd.Series[Any]:
+    """Remarks on a score: a region that is empty, a map that is constant. Notes with numbers in them are findings."""
+    return (notes != "") & ~notes.str.contains(r"\d")
+
+
+def _table(rows: pd.DataFrame) -> str:
+    summary = rows.groupby(["status", "note"], observed=True).agg(
         times=("image", "size"),
         methods=("method", lambda names: _some(names, "methods")),
         metrics=("metric", lambda names: _some(names, "metrics")),
         images=("image", lambda names: _some(names, "images", 2)),
     )
     summary = summary.reset_index().sort_values("times", ascending=False, kind="stable")
-    rows = "".join(_row(row) for row in summary.head(ROWS).to_dict("records"))
+    lines = "".join(_row(row) for row in summary.head(ROWS).to_dict("records"))
     names = ("kind", "reason", "methods", "metrics", "images")
     head = "".join(f'<th scope="col"><button>{name}</button></th>' for name in names)
     table = (
         '<div class="scroll"><table class="sortable missing"><thead><tr><th scope="col" class="num">'
-        f"<button>scores</button></th>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
+        f"<button>scores</button></th>{head}</tr></thead><tbody>{lines}</tbody></table></div>"
     )
     rest = len(summary) - ROWS
     if rest > 0:
         table += f'<p class="note">and {counted(rest, "rarer reason")}, listed in the run’s scores.</p>'
-    return section("missing", "What is missing", lead, table)
+    return table
 
 
 def _row(row: Mapping[Hashable, Any]) -> str:
