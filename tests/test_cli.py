@@ -97,6 +97,18 @@ def test_a_run_can_be_replayed_and_its_report_drawn_again(shell: CliRunner, tmp_
     assert (out / "report.html").is_file()
 
 
+def test_what_an_earlier_table_showed_does_not_vanish_without_a_word(shell: CliRunner, tmp_path: Path) -> None:
+    words = ["run", "--metrics", "pointing_game", "--limit", "2", "--quiet", "--out", str(tmp_path / "run")]
+    assert "no longer" not in shell.invoke(app, [*words, "--methods", "edges,centre"]).output
+    answer = shell.invoke(app, [*words, "--methods", "centre,random"])
+    assert "no longer in the table: method edges." in answer.output
+    assert "no longer" in shell.invoke(app, [*words, "--methods", "edges"]).output
+    stored = (tmp_path / "run" / "study.json").read_text()
+    other = shell.invoke(app, [*words, "--methods", "edges", "--images", str(tmp_path / "nowhere")])
+    assert other.exit_code == 2
+    assert (tmp_path / "run" / "study.json").read_text() == stored
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [

@@ -39,9 +39,9 @@ def run(
         raise BadInput("run needs at least one study, got none")
     store = Store(Path(out))
     _resume_engine(store)
-    store.put_json("study.json", study.dump(asked))
     began = time.time()
     work = [shard for one in asked for shard in shards(one, engine.pick(device))]
+    store.put_json("study.json", study.dump(asked))  # not before it is known to make sense
     total = sum(len(shard.units) for shard in work)
     with engine.threads_for(shard.model for shard in work):
         done = 0

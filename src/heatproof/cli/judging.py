@@ -110,6 +110,7 @@ def run_and_report(studies: list[Any], out: Path, device: str, quiet: bool) -> N
     from heatproof.report import report as draw
     from heatproof.run import run as judge
 
+    before = _shown_in(out)
     try:
         with readable_errors(), progress_bar(quiet) as watch:
             results = judge(studies, out, device=device, watch=watch)
@@ -117,6 +118,14 @@ def run_and_report(studies: list[Any], out: Path, device: str, quiet: bool) -> N
     except KeyboardInterrupt:
         typer.echo(f"\nStopped. Everything finished is kept in {out}; the same command goes on from there.", err=True)
         raise typer.Exit(INTERRUPTED) from None
+    for kind, names in before.items():
+        gone = sorted(names - set(results.scores[kind]))
+        if gone:
+            typer.echo(
+                f"Not asked for this time, so no longer in the table: {kind} {', '.join(gone)}. The numbers are kept: "
+                "name all of them in one command to see them side by side.",
+                err=True,
+            )
     for name in results.info.get("damaged", []):
         typer.echo(f"{name} was damaged and has been computed again.", err=True)
     if not results.complete:
@@ -128,6 +137,17 @@ def run_and_report(studies: list[Any], out: Path, device: str, quiet: bool) -> N
         typer.echo(f"Not a single score under {names}; first reason: {next(iter(unscored.values()))}", err=True)
     typer.echo(page)
     raise typer.Exit(COMPLETE if results.complete and not unscored else FAILED_ROWS)
+
+
+def _shown_in(out: Path) -> dict[str, set[str]]:
+    """What the table of an earlier run in this directory shows, by kind."""
+    import pandas as pd
+
+    try:
+        earlier = pd.read_parquet(out / "scores.parquet", columns=["dataset", "model", "method", "metric"])
+    except (OSError, ValueError):  # none, or of no use
+        return {}
+    return {str(kind): set(names) for kind, names in earlier.items()}
 
 
 def _unscored(scores: pd.DataFrame) -> dict[str, str]:
