@@ -118,8 +118,8 @@ def run_and_report(studies: list[Any], out: Path, device: str, quiet: bool) -> N
     except KeyboardInterrupt:
         typer.echo(f"\nStopped. Everything finished is kept in {out}; the same command goes on from there.", err=True)
         raise typer.Exit(INTERRUPTED) from None
-    for kind, names in before.items():
-        gone = sorted(names - set(results.scores[kind]))
+    for kind, known in before.items():
+        gone = sorted(known - set(results.scores[kind]))
         if gone:
             typer.echo(
                 f"Not asked for this time, so no longer in the table: {kind} {', '.join(gone)}. The numbers are kept: "
