@@ -291,6 +291,7 @@ REFUSED: list[tuple[Any, str]] = [
     (Standardised(8, 8, 1), "conv2d in 'between'"),
     (Gate(), "multiplies or divides two branches in 'between'"),
     (lambda x: x / x.amax((1, 2, 3), keepdim=True), "multiplies or divides two branches"),
+    (lambda x: torch.div(torch.ones(()), 1 + x), "divides by what depends on the picture"),
     (lambda x: x * x.sigmoid(), "multiplies or divides two branches"),
     (Scaled(lambda x, factor: x * factor), "by a learned factor in 'between'"),
     (Scaled(lambda x, factor: x.div_(factor.exp())), "by a learned factor in 'between'"),
@@ -360,6 +361,34 @@ def test_a_mean_over_places_shares_out_however_it_is_spelt(mean: str, composite:
     maps, wanted = (LRP(composite=composite)(Model("pooled", one, MEAN, STD), batch(2)) for one in (spelt, pooled))
     assert float(wanted.abs().max()) > 0
     assert torch.allclose(maps, wanted, rtol=1e-2, atol=1e-3 * float(wanted.abs().max()))
+
+
+class Normalising(nn.Module):
+    """A network that shifts and scales its input itself, in the wanted spelling."""
+
+    def __init__(self, network: nn.Module, scaled: Any) -> None:
+        super().__init__()
+        self.network, self.scaled = network, scaled
+        self.register_buffer("mean", torch.tensor(MEAN).view(1, -1, 1, 1))
+        self.register_buffer("std", torch.tensor(STD).view(1, -1, 1, 1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.network(self.scaled(x - self.mean, self.std))
+
+
+SCALES: dict[str, Any] = {
+    "divided": lambda x, std: x / std,
+    "multiplied": lambda x, std: torch.mul(1 / std, x),
+    "in_place": lambda x, std: x.div_(std),
+}
+
+
+@pytest.mark.parametrize("spelling", SCALES)
+def test_a_network_that_normalises_itself_has_the_same_relevance(spelling: str) -> None:
+    plain = Pooled(lambda x: x.mean((2, 3)))
+    own = Model("own", Normalising(plain, SCALES[spelling]), (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
+    maps, wanted = (LRP()(model, batch(2)) for model in (own, Model("plain", plain, MEAN, STD)))
+    assert torch.allclose(maps, wanted, rtol=1e-4, atol=1e-6 * float(wanted.abs().max()))
 
 
 def test_a_network_no_hook_reaches_is_refused() -> None:

@@ -108,7 +108,8 @@ def passed() -> dict[Any, Callable[..., Any]]:
 def proportional() -> dict[Any, Callable[..., Any]]:
     """Replacements for sums of branches and for means and sums over places, where no hook sits.
 
-    A sum over places divided by their number is a mean too, so a number that scales a branch is passed over.
+    A sum over places divided by their number is a mean too, and a network may normalise its input itself: what scales
+    a branch and does not depend on the picture is passed over.
     """
 
     def added(plain: Callable[..., Any], inplace: bool) -> Callable[..., Any]:
@@ -131,11 +132,18 @@ def proportional() -> dict[Any, Callable[..., Any]]:
         return mean
 
     def scaled(plain: Callable[..., Any]) -> Callable[..., Any]:
-        def scale(values: Any, *rest: Any, **named: Any) -> Any:
-            by = rest[0] if rest else named.get("other")
-            if _branch(values) and isinstance(by, int | float) and named.get("rounding_mode") is None:
-                return Passed.apply(values, lambda inner: plain(inner, *rest, **named))  # type: ignore[no-untyped-call]
-            return plain(values, *rest, **named)
+        def scale(first: Any, *rest: Any, **named: Any) -> Any:
+            second: Any = rest[0] if rest else named.get("other")
+            branch, by = (first, second) if _branch(first) else (second, first)
+            if not _branch(branch) or _branch(by) or named.get("rounding_mode") is not None:
+                return plain(first, *rest, **named)
+            if isinstance(by, Tensor) and torch.broadcast_shapes(by.shape, branch.shape) != branch.shape:
+                return plain(first, *rest, **named)
+
+            def product(inner: Tensor) -> Any:
+                return plain(inner, *rest, **named) if branch is first else plain(by, inner)
+
+            return Passed.apply(branch, product)  # type: ignore[no-untyped-call]
 
         return scale
 

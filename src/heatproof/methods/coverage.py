@@ -21,7 +21,8 @@ _WEIGHTED = (
     *("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"),
     *("matmul", "mm", "bmm", "mv", "addmm", "addbmm", "baddbmm", "einsum", "tensordot", "bilinear"),
 )
-_PRODUCTS = ("mul", "multiply", "div", "divide", "true_divide")
+_QUOTIENTS = ("div", "divide", "true_divide")
+_PRODUCTS = ("mul", "multiply", *_QUOTIENTS)
 _NO_RULE = (
     *("batch_norm", "layer_norm", "group_norm", "instance_norm", "rms_norm", "local_response_norm", "normalize"),
     *(
@@ -76,7 +77,7 @@ def _faults(model: Model, images: Images) -> Iterator[str]:
         running.pop()
 
     def heard(operation: str, values: list[Any], learned: bool) -> None:
-        depend = sum(isinstance(value, Tensor) and value.requires_grad for value in values)
+        depend = sum(_depends(value) for value in values)
         if not depend or any(isinstance(m, types.Activation | types.BatchNorm | types.AvgPool) for m in running):
             return  # these are passed as a whole, whatever they compute
         layer = running[-1] if running else None
@@ -89,6 +90,8 @@ def _faults(model: Model, images: Images) -> Iterator[str]:
             found.append(f"computes {operation} {where}")
         elif operation in _PRODUCTS and depend > 1:
             found.append(f"multiplies or divides two branches {where} (a gate, as in squeeze-and-excitation)")
+        elif operation in _QUOTIENTS and not _depends(values[0]):
+            found.append(f"divides by what depends on the picture {where}")
         elif operation in _PRODUCTS and learned and not isinstance(layer, types.Linear):
             found.append(f"multiplies or divides by a learned factor {where} (make it a convolution)")
 
@@ -101,6 +104,10 @@ def _faults(model: Model, images: Images) -> Iterator[str]:
             yield f"runs its layer {names[module]!r} {count} times in one pass (give every run its own)"
     if not any(isinstance(module, types.Linear) for module in runs):
         yield "runs no convolution or linear layer that can be seen"
+
+
+def _depends(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.requires_grad
 
 
 @contextmanager
