@@ -90,6 +90,14 @@ class Results:
     def higher_is_better(self, metric: str) -> bool:
         return bool(self.info.get("metrics", {}).get(metric, {}).get("higher_is_better", True))
 
+    def is_control(self, method: str) -> bool:
+        """Whether the method is a yardstick (random, oracle, edges) and not a contestant."""
+        return bool(self.info.get("methods", {}).get(method, {}).get("control", False))
+
+    def is_share(self, metric: str) -> bool:
+        """Whether a metric counts hits, so that its mean is a share of the pictures."""
+        return bool(self.info.get("metrics", {}).get(metric, {}).get("share", False))
+
     def rows(self, metric: str, *, model: str | None = None, dataset: str | None = None) -> pd.DataFrame:
         """The rows of one metric, of one model and data set where named."""
         if metric not in set(self.scores["metric"]):
@@ -116,22 +124,33 @@ class Results:
         return wide.dropna(axis=0, how="all").dropna(axis=1, how="all")
 
     def ranking(self, metric: str, *, model: str | None = None, dataset: str | None = None) -> Ranking:
-        """Methods from best to worst, compared on the pictures that all of them have a score for."""
+        """Methods from best to worst, compared on the pictures that all of them have a score for.
+
+        A method with scores on few of the pictures is left out, and so is a control that lacks one the methods have:
+        a yardstick must not decide which pictures count. Intervals need five pictures.
+        """
         higher = self.higher_is_better(metric)
         wide = self.table(metric, model=model, dataset=dataset)
         if wide.empty:
             raise BadInput(f"metric {metric!r} has no scores to rank; results.rows({metric!r}) says why")
-        ranked = ranks.rank_methods(wide, higher_is_better=higher)
-        shared = ranks.complete(wide).table
-        share = bootstrap.is_share(wide)
-        spans = [bootstrap.interval(shared[method].to_numpy(), share=share) for method in ranked.methods]
+        yardsticks = [method for method in wide.columns if self.is_control(method)]
+        contest = wide.drop(columns=yardsticks)
+        shared = ranks.complete(contest if len(contest.columns) else wide).table
+        beside = wide.loc[shared.index, [method for method in yardsticks if method not in shared]]
+        shared = shared.join(beside.dropna(axis=1))
+        ranked = ranks.rank_methods(shared, higher_is_better=higher)
+        share = self.is_share(metric) or bootstrap.is_share(wide)
+        spans = [
+            bootstrap.interval(shared[method].to_numpy(), kind="expanded", share=share) for method in ranked.methods
+        ]
+        enough = ranked.n >= ranks.FEWEST
         table = pd.DataFrame(
             {
                 "method": ranked.methods,
                 "n": ranked.n,
                 "mean": ranked.scores,
-                "low": [span.low for span in spans],
-                "high": [span.high for span in spans],
+                "low": [span.low if enough else float("nan") for span in spans],
+                "high": [span.high if enough else float("nan") for span in spans],
                 "rank": ranked.ranks,
                 "rank_low": ranked.low,
                 "rank_high": ranked.high,

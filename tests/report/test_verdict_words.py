@@ -64,7 +64,7 @@ def test_a_shared_first_place_is_said_to_count_twice() -> None:
             rows += [
                 {"dataset": "d", "model": "m", "method": method, "metric": metric, "image": f"{i}", "seconds": 0.1}
                 | {"value": value + 0.001 * i, "note": "", "status": "ok"}
-                for i in range(4)
+                for i in range(8)
             ]
     metrics = {name: {"higher_is_better": True} for name in ("a", "b")}
     told = headline(Reading(Results(pd.DataFrame(rows), pd.DataFrame(), None, {"metrics": metrics})))

@@ -174,6 +174,16 @@ def test_a_share_over_clusters_is_as_sure_as_the_fewest_of_them():
     assert np.isnan(interval(np.ones(24), share=True, clusters=[np.zeros(24)]).low)
 
 
+@pytest.mark.parametrize("n", [8, 20])
+def test_expanded_intervals_hold_the_mean_as_often_as_they_say(n):
+    rng = np.random.default_rng(n)
+    spans = [interval(rng.normal(size=n), kind="expanded", resamples=400, seed=i) for i in range(400)]
+    held = float(np.mean([span.low <= 0 <= span.high for span in spans]))
+    plain = [interval(rng.normal(size=n), resamples=400, seed=i) for i in range(400)]
+    assert held > 0.92
+    assert held > float(np.mean([span.low <= 0 <= span.high for span in plain]))
+
+
 def test_hits_and_misses_are_known_by_their_values():
     assert is_share([[0, 1], [np.nan, 1]])
     assert is_share([0, 0.5, 1])  # a tie is half a hit

@@ -9,7 +9,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 
 from heatproof.errors import BadInput
-from heatproof.stats.ranks import compare_rankings, kendall_tau, mean_and_median, rank, rank_methods
+from heatproof.stats.ranks import compare_rankings, complete, kendall_tau, mean_and_median, rank, rank_methods
 
 tables = arrays(np.float64, st.tuples(st.integers(2, 12), st.integers(2, 5)), elements=st.integers(-3, 3).map(float))
 
@@ -33,7 +33,9 @@ def test_ranking_is_sorted_and_inside_its_interval(values, higher):
     assert list(found.ranks) == sorted(found.ranks)
     assert sum(found.ranks) == len(found.methods) * (len(found.methods) + 1) / 2
     assert sum(found.first) == pytest.approx(1)
-    assert all(1 <= low <= high <= len(found.methods) for low, high in zip(found.low, found.high, strict=True))
+    spans = list(zip(found.low, found.high, strict=True))
+    assert all(1 <= low <= high <= len(found.methods) for low, high in spans) == (found.n >= 5)
+    assert np.isnan(spans).all() == (found.n < 5)
     order = list(found.scores)
     assert order == sorted(order, reverse=higher)
 
@@ -59,6 +61,29 @@ def test_only_common_images_count_and_empty_methods_are_named():
     found = rank_methods(table)
     assert found.methods == ("b", "a")  # the 9 has no counterpart
     assert (found.n, found.dropped_images, found.unscored_methods) == (2, 1, ("c",))
+
+
+def test_one_method_with_few_scores_does_not_decide_for_all():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({name: rng.normal(at, 0.1, 40) for at, name in enumerate(["bad", "mid", "good"])})
+    table["flaky"] = np.nan
+    table.loc[0, ["flaky", "bad"]] = 9.0
+    found = rank_methods(table)
+    assert found.methods == ("good", "mid", "bad")
+    assert (found.n, found.dropped_images, found.sparse_methods) == (40, 0, ("flaky",))
+    table.loc[:33, "flaky"] = 9.0  # most of them: it takes part, and the rest is left out
+    assert rank_methods(table).n == 34
+    assert complete(table.loc[[0, 39]], everyone=True).table.shape == (1, 4)
+    scattered = pd.DataFrame(np.where(np.eye(4, 8, dtype=bool), np.nan, 1.0).T, columns=list("abcd"))
+    assert rank_methods(scattered).sparse_methods == ()  # half of the methods would have to go
+
+
+def test_rounding_is_no_difference():
+    column = np.random.default_rng(0).random(37)
+    noise = np.random.default_rng(1).normal(0, 1e-9, 37)
+    found = rank_methods(pd.DataFrame({"a": column, "b": column + np.abs(noise), "c": column + 1e-3}))
+    assert found.rank_of() == {"c": 1, "a": 2.5, "b": 2.5}
+    assert set(found.low) == {1, 2.5}
 
 
 def test_one_image_gives_ranks_without_intervals():

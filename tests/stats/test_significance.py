@@ -207,3 +207,13 @@ def test_controls_beside_the_methods_cost_them_nothing(seed, controls):
     columns = ["method_a", "method_b", "p", "p_holm", "winner", "significant"]
     own = frame.loc[frame["controls"] == 0, columns].reset_index(drop=True)
     pd.testing.assert_frame_equal(own, compare_pairs(alone, resamples=1).frame[columns])
+
+
+def test_rounding_is_not_tested():
+    rng = np.random.default_rng(0)
+    scores = rng.random(30)
+    again = scores + np.abs(rng.normal(0, 1e-9, 30))
+    tests = compare_pairs(pd.DataFrame({"a": scores, "b": again, "c": scores + 1e-4}), resamples=1).frame
+    assert list(tests["significant"]) == [False, True, True]
+    assert list(tests["n_zero"]) == [30, 0, 0]
+    assert signed_rank(np.full(9, 1e-12), np.zeros(9)).n_zero == 0  # small numbers of their own are differences

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heatproof.stats.significance import compare_pairs
-from heatproof.stats.verdict import verdict
+from heatproof.stats.verdict import _number, verdict
 
 
 def normal_table(n, seed=0, **centres):
@@ -17,7 +17,7 @@ def normal_table(n, seed=0, **centres):
 
 def test_ties_and_wins_are_told_apart():
     said = verdict(normal_table(40, LRP=2, IG=1.95, saliency=0), True)
-    assert said[0] == "IG and LRP are tied; both beat saliency (Holm p < 0.001)."
+    assert said[0] == "IG and LRP are not separated; both beat saliency (Holm p < 0.001)."
     assert "40 images" in said[-1]
     assert "not that there is none" in said[-1]
 
@@ -25,7 +25,7 @@ def test_ties_and_wins_are_told_apart():
 def test_a_clear_order_has_no_ties():
     said = verdict(normal_table(60, a=6, b=3, c=0), True)
     assert said[:2] == ["a beats everything else (Holm p < 0.001).", "b beats c (Holm p < 0.001)."]
-    assert "tie" not in said[-1]
+    assert "separated" not in said[-1]
 
 
 def test_lower_can_be_better():
@@ -58,7 +58,7 @@ def test_open_pairs_are_named():
     said = verdict(normal_table(40, a=0.8, b=0.4, c=0.0, seed=3), True)
     tests = compare_pairs(normal_table(40, a=0.8, b=0.4, c=0.0, seed=3)).frame.set_index(["method_a", "method_b"])
     assert list(tests["significant"]) == [False, True, False]
-    assert "a and b are tied." in said
+    assert "a and b are not separated." in said
     assert "a also beats c" in " ".join(said)
     assert "Nothing here separates b from c." in said
 
@@ -70,11 +70,25 @@ def test_a_mean_carried_by_one_image_is_shown_up():
     assert any(s.startswith("lucky has the better mean, yet steady beats it image by image (p") for s in said)
 
 
+def test_a_method_with_few_scores_is_named_and_does_not_rank():
+    table = normal_table(40, good=6, mid=3, bad=0)
+    table["flaky"] = np.nan
+    table.loc[0, "flaky"] = 99.0
+    said = verdict(table, True)
+    assert said[:2] == ["good beats everything else (Holm p < 0.001).", "mid beats bad (Holm p < 0.001)."]
+    assert said[-1] == "flaky has scores on 1 of 40 images only and is not ranked with the others."
+
+
+@pytest.mark.parametrize(("p", "told"), [(0.04996, "0.05"), (0.0499996, "0.05"), (0.0301, "0.0301")])
+def test_a_p_below_the_limit_is_not_printed_as_the_limit(p, told):
+    assert (_number(p) == told) == (p < 0.04)
+    assert float(_number(p)) < 0.05
+
+
 def test_equal_scores_are_not_a_mere_tie():
     column = np.random.default_rng(0).random(20)
     said = verdict(pd.DataFrame({"a": column, "b": column}), True)
-    assert "too few of them differ" in said[0]
-    assert said[1] == "a and b score the same on every image."
+    assert said == ["a and b score the same on every image."]
     said = verdict(pd.DataFrame({"a": column, "b": column, "c": column - 1}), True)
     assert said[0] == "a and b score the same on every image; both beat c (Holm p < 0.001)."
 

@@ -20,6 +20,7 @@ class Random:
     """Independent noise on every pixel, the same for an image whatever its batch mates."""
 
     control: ClassVar[bool] = True
+    blind: ClassVar[bool] = True
     distribution: Literal["gaussian", "uniform"] = "gaussian"
 
     @property
@@ -50,6 +51,7 @@ class Edges:
     """A Sobel edge detector: good-looking, and blind to the model."""
 
     control: ClassVar[bool] = True
+    blind: ClassVar[bool] = True
     signed: ClassVar[bool] = False
 
     def __call__(self, model: Model, batch: Batch, /) -> Maps:
@@ -65,6 +67,7 @@ class Centre:
     """A Gaussian bump in the middle, where photographers put things."""
 
     control: ClassVar[bool] = True
+    blind: ClassVar[bool] = True
     signed: ClassVar[bool] = False
     width: float = 0.25  # standard deviation as a share of each side
 
@@ -85,6 +88,7 @@ class Constant:
     """The same value everywhere: what ties alone are worth."""
 
     control: ClassVar[bool] = True
+    blind: ClassVar[bool] = True
     signed: ClassVar[bool] = False
     value: float = 1.0
 

@@ -45,6 +45,7 @@ class RandomWeights:
     seed: int = 0
 
     control: ClassVar[bool] = True
+    blind: ClassVar[bool] = True
 
     @property
     def signed(self) -> bool:

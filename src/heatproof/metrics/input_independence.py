@@ -105,6 +105,7 @@ class IIR(InputIndependence):
     threshold: float = 0.1
 
     higher_is_better: ClassVar[bool] = True
+    share: ClassVar[bool] = True  # of pictures
 
     def __call__(self, attribution: Attribution, /) -> Scored:
         before, after, reasons, remarks = self.heats(attribution)

@@ -35,6 +35,7 @@ class PointingGame:
 
     higher_is_better: ClassVar[bool] = True
     measures: ClassVar[Literal["localisation"]] = "localisation"
+    share: ClassVar[bool] = True  # of hits
 
     def __call__(self, attribution: Attribution, /) -> Scored:
         regions = regions_of(attribution)

@@ -153,6 +153,7 @@ class IDR:
     task: str = ""  # which labels are the model's classes, where the model itself does not say
 
     higher_is_better: ClassVar[bool] = True
+    share: ClassVar[bool] = True  # of pictures
 
     @property
     def measures(self) -> Measured:

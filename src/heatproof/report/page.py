@@ -73,10 +73,11 @@ def _masthead(reading: Reading) -> str:
         f"on {counted(images, 'image')} of {_some(datasets, 'data sets')}, explaining "
         f"{_some(models, 'models')}."
     )
-    holes = int((reading.scores["status"] != "ok").sum())
+    beside = int((reading.scores["status"] == "not_applicable").sum())
+    holes = int((reading.scores["status"] != "ok").sum()) - beside
     facts = [("methods", count(len(contestants))), ("images", count(images)), ("models", count(len(models)))]
     facts += [("metrics", count(len(reading.metrics))), ("scores", count(len(reading.scores)))]
-    facts += [("missing", count(holes))]
+    facts += [("missing", count(holes))] + ([("not applicable", count(beside))] if beside else [])
     seconds = reading.info.get("seconds")
     if isinstance(seconds, int | float):
         facts.append(("time", duration(float(seconds))))

@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from heatproof.errors import HeatproofError
+from heatproof.stats.bootstrap import is_share
 from heatproof.stats.ranks import rank_methods
 from heatproof.stats.significance import PairwiseTests, compare_pairs
 from heatproof.stats.verdict import verdict
@@ -20,6 +21,7 @@ COLOURS = 8  # more colours than this nobody can tell apart; further methods are
 ALPHA = 0.05
 # What describes the pictures (how large a region is) or what chance would score compares no methods.
 APART = ("pictures", "chance")
+BLIND = ("random", "edges", "centre", "constant", "random_weights")  # runs that do not say it themselves
 
 
 class Exhibit(Protocol):
@@ -137,9 +139,24 @@ class Reading:
         """Whether the method is a yardstick (random, oracle, edges) and not a contestant."""
         return bool(self.info.get("methods", {}).get(method, {}).get("control", False))
 
+    def is_blind(self, method: str) -> bool:
+        """Whether the method is a control that looks neither at the model nor at the answer."""
+        told = self.info.get("methods", {}).get(method, {})
+        return bool(told.get("blind", told.get("control") and told.get("name") in BLIND))
+
     def higher_is_better(self, metric: str) -> bool:
         """The direction of a metric."""
         return bool(self.info.get("metrics", {}).get(metric, {}).get("higher_is_better", True))
+
+    def is_share(self, panel: Panel) -> bool:
+        """Whether a panel's scores are hits and misses, so that their mean is a share of the images."""
+        return bool(self.info.get("metrics", {}).get(panel.metric, {}).get("share")) or is_share(self.table(panel))
+
+    @cached_property
+    def main(self) -> list[Panel]:
+        """The comparisons that answer: protocols name theirs among variants and by-products. All, if none is named."""
+        told = self.info.get("metrics", {})
+        return [one for one in self.panels if told.get(one.metric, {}).get("main", True)] or self.panels
 
     def about(self, kind: str, label: str) -> str:
         """The one-sentence summary of a metric or method, empty if there is none."""
@@ -221,10 +238,19 @@ class Reading:
                 self._pairs[panel] = None
         return self._pairs[panel]
 
+    def failed(self, panel: Panel) -> list[str]:
+        """Methods that were asked and have not a single score, because they failed."""
+        rows = self.scores
+        here = (rows["metric"] == panel.metric) & (rows["model"] == panel.model) & (rows["dataset"] == panel.dataset)
+        broken = {str(name) for name in rows.loc[here & (rows["status"] == "failed"), "method"].unique()}
+        return [method for method in self.methods if method in broken and method not in self.table(panel)]
+
     def verdict(self, panel: Panel) -> list[str]:
         """What the panel says about the contestants, in sentences."""
         try:
-            return verdict(self.contenders(panel), self.higher_is_better(panel.metric), ALPHA)
+            scored = self.contenders(panel)
+            columns = [*scored.columns, *(one for one in self.failed(panel) if not self.is_control(one))]
+            return verdict(scored.reindex(columns=columns), self.higher_is_better(panel.metric), ALPHA)
         except HeatproofError as error:
             return [str(error)]
 

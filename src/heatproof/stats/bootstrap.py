@@ -14,7 +14,7 @@ from heatproof.errors import BadInput
 
 FloatArray = NDArray[np.float64]
 Statistic = Callable[[FloatArray], FloatArray]  # reduces the last axis: (..., n) -> (...)
-Kind = Literal["percentile", "bca"]
+Kind = Literal["percentile", "expanded", "bca"]
 
 _CELLS = 1 << 22  # weights held at once: 32 MB
 
@@ -112,8 +112,10 @@ def interval(
 ) -> Interval:
     """The statistic of the scored images and its bootstrap interval over images or clusters of images.
 
-    `share` says that the values are hits and misses. Where all of them are alike no resample differs, which is no
-    certainty: then it is Wilson's interval, for as many trials as there are images, or the fewest clusters.
+    `expanded` reads the percentiles further out the fewer images there are, by Student's t (Hesterberg 2015): plain
+    ones hold the true mean of six images in 84 of 100 cases only. `share` says that the values are hits and misses.
+    Where all of them are alike no resample differs, which is no certainty: then it is Wilson's interval, for as many
+    trials as there are images, or the fewest clusters.
     """
     if not 0 < level < 1:
         raise BadInput(f"level must lie between 0 and 1, got {level}.")
@@ -137,7 +139,7 @@ def interval(
         low, high = wilson(estimate, trials, level)
     elif trials >= 2:
         replicates = _replicates(found, statistic, ids, resamples, seed)
-        low, high = _limits(replicates, found, statistic, estimate, level, kind)
+        low, high = _limits(replicates, found, statistic, estimate, level, kind, trials)
     return Interval(estimate, low, high, len(found), int((~keep).sum()), level, resamples, kind, units)
 
 
@@ -227,15 +229,22 @@ def _limits(
     estimate: float,
     level: float,
     kind: Kind,
+    units: int,
 ) -> tuple[float, float]:
     replicates = replicates[~np.isnan(replicates)]  # two drawn cluster sets can fail to meet in any image
     if not len(replicates):
         return float("nan"), float("nan")
-    tails = np.array([(1 - level) / 2, (1 + level) / 2])
+    tails = expanded_tails(units, level) if kind == "expanded" else np.array([(1 - level) / 2, (1 + level) / 2])
     if kind == "bca":
         tails = _bca_tails(replicates, values, statistic, estimate, tails)
     low, high = np.quantile(replicates, tails)
     return float(low), float(high)
+
+
+def expanded_tails(n: int, level: float) -> FloatArray:
+    """The two percentiles to read so that n images give an interval as wide as Student's t would."""
+    reach = np.sqrt(n / (n - 1)) * stats.t.ppf((1 + level) / 2, n - 1)
+    return np.asarray(stats.norm.cdf([-reach, reach]), dtype=np.float64)
 
 
 def _bca_tails(

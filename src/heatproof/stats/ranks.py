@@ -13,9 +13,11 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from heatproof.errors import BadInput
-from heatproof.stats.bootstrap import FloatArray, resampled_means, scored
+from heatproof.stats.bootstrap import FloatArray, expanded_tails, resampled_means, scored
 
 By = Literal["mean", "median"]
+ENOUGH = 0.8  # of the images must have a score from every method that is ranked
+FEWEST = 5  # images: drawing fewer again tells next to nothing of others
 
 
 @dataclass(frozen=True)
@@ -25,13 +27,14 @@ class Complete:
     table: pd.DataFrame
     dropped_images: int
     unscored_methods: tuple[str, ...]
+    sparse_methods: tuple[str, ...] = ()  # so few scores that the others would lose too many images
 
 
 @dataclass(frozen=True)
 class Ranking:
     """Methods from best to worst; rank 1 is best, equal scores share the mean rank.
 
-    `low` and `high` bound each rank over resampled images; `first` is the share it leads.
+    `low` and `high` bound each rank over resampled images, NaN for fewer than five; `first` is the share it leads.
     """
 
     methods: tuple[str, ...]
@@ -44,6 +47,7 @@ class Ranking:
     n: int  # images every ranked method has a score for
     dropped_images: int
     unscored_methods: tuple[str, ...]
+    sparse_methods: tuple[str, ...]
     level: float
 
     def rank_of(self) -> dict[str, float]:
@@ -104,18 +108,33 @@ def check_table(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(values, index=table.index, columns=names)
 
 
-def complete(table: pd.DataFrame) -> Complete:
-    """Leave out methods without any score, then images some other method lacks: means must share images."""
+def complete(table: pd.DataFrame, *, everyone: bool = False) -> Complete:
+    """Leave out methods without any score, then images some other method lacks: means must share images.
+
+    A method whose holes would cost the others more than a fifth of their images is left out first, unless `everyone`
+    is to stay: one method that failed nearly everywhere must not decide how all others rank.
+    """
     checked = check_table(table)
     unscored = tuple(str(c) for c in checked.columns[checked.isna().all()])
     kept = checked.drop(columns=list(unscored))
     if kept.empty:
         raise BadInput("no method has a single score, so there is nothing to rank.")
-    full = kept.dropna()
+    sparse = () if everyone else _sparse(kept)
+    full = kept.drop(columns=list(sparse)).dropna()
     if full.empty:
         holes = ", ".join(f"{name} lacks {n}" for name, n in kept.isna().sum().items() if n)
         raise BadInput(f"no image has a score from every method ({holes} of {len(kept)}): compare fewer.")
-    return Complete(full, len(kept) - len(full), unscored)
+    return Complete(full, len(kept) - len(full), unscored, sparse)
+
+
+def _sparse(table: pd.DataFrame) -> tuple[str, ...]:
+    """The methods with the most holes, as few as leave the others a full table; none if most would have to go."""
+    judged, left = table.dropna(how="all"), list(table.columns)
+    while len(judged[left].dropna()) < ENOUGH * len(judged):
+        left.remove(str(judged[left].isna().sum().idxmax()))
+        if 2 * len(left) < len(table.columns) or len(left) < 2:
+            return ()
+    return tuple(str(name) for name in table.columns if name not in left)
 
 
 def rank(scores: ArrayLike, higher_is_better: bool = True) -> FloatArray:
@@ -143,15 +162,17 @@ def rank_methods(
     values = part.table.to_numpy()
     n = len(values)
     score = values.mean(axis=0) if by == "mean" else np.median(values, axis=0)
-    ranks = rank(score, higher_is_better)
+    ranks = rank(_rounded(score), higher_is_better)
     low = high = first = np.full(len(score), np.nan)
     if n >= 2:
         replicates = rank(_rounded(_replicates(values, by, resamples, seed)), higher_is_better)
-        # Ranks are steps: an interval must end on ranks that were really taken.
-        low = np.quantile(replicates, (1 - level) / 2, axis=0, method="lower")
-        high = np.quantile(replicates, (1 + level) / 2, axis=0, method="higher")
         leads = replicates == replicates.min(axis=1, keepdims=True)
         first = (leads / leads.sum(axis=1, keepdims=True)).mean(axis=0)
+    if n >= FEWEST:
+        # Ranks are steps: an interval must end on ranks that were really taken.
+        tails = expanded_tails(n, level)
+        low = np.quantile(replicates, tails[0], axis=0, method="lower")
+        high = np.quantile(replicates, tails[1], axis=0, method="higher")
     order = np.argsort(ranks, kind="stable")
 
     def take(values: FloatArray) -> tuple[float, ...]:
@@ -168,6 +189,7 @@ def rank_methods(
         n,
         part.dropped_images,
         part.unscored_methods,
+        part.sparse_methods,
         level,
     )
 
@@ -220,9 +242,9 @@ def compare_rankings(first: Mapping[str, float], second: Mapping[str, float]) ->
 
 
 def _rounded(values: FloatArray) -> FloatArray:
-    """Without the last bits, in which a matrix product lets equal columns differ: equal methods stay tied."""
-    scale = float(np.abs(values).max()) or 1.0
-    return np.round(values / scale, 12)
+    """Without the last bits, in which passes and matrix products let equal columns differ: equal methods stay tied."""
+    sizes = np.abs(values[values != 0])
+    return np.round(values / float(np.median(sizes)), 6) if len(sizes) else values
 
 
 def _replicates(values: FloatArray, by: By, resamples: int, seed: int) -> FloatArray:

@@ -16,6 +16,7 @@ from heatproof.stats.bootstrap import FloatArray, resampled_means, scored
 from heatproof.stats.ranks import check_table, complete, rank
 
 COUNTED = 13  # tied differences up to which scipy, too, goes through all signs
+ROUNDING = 1e-6  # of their size: passes in single precision, in other batches, move scores by so much
 PAIR_COLUMNS = (
     "method_a",
     "method_b",
@@ -119,7 +120,15 @@ def signed_rank(first: ArrayLike, second: ArrayLike) -> SignedRank:
     a, b = scored(first), scored(second)
     if a.shape != b.shape or a.ndim != 1:
         raise BadInput(f"paired scores must be one number per image, got shapes {a.shape} and {b.shape}.")
-    return signed_ranks((a - b)[:, None])[0]
+    return signed_ranks(without_rounding(a, b)[:, None])[0]
+
+
+def without_rounding(first: FloatArray, second: FloatArray) -> FloatArray:
+    """first - second, and 0 where they differ by no more than single precision could: that is no preference."""
+    sizes = np.abs(np.stack([first, second]))
+    usual = float(np.median(sizes[sizes > 0])) if (sizes > 0).any() else 0.0
+    differences = first - second
+    return np.where(np.abs(differences) <= ROUNDING * np.maximum(sizes.max(axis=0), usual), 0.0, differences)
 
 
 def signed_ranks(differences: FloatArray) -> list[SignedRank]:
@@ -202,7 +211,7 @@ def compare_pairs(
         raise BadInput("comparing needs at least two methods, got one.")
     values = scores.to_numpy()
     first, second = np.triu_indices(len(methods), 1)
-    differences = values[:, first] - values[:, second]
+    differences = without_rounding(values[:, first], values[:, second])
     tests = signed_ranks(differences)
     family = np.array([(a in controls) + (b in controls) for a, b in pairs])
     adjusted, p = np.empty(len(pairs)), np.array([t.p for t in tests])

@@ -36,7 +36,7 @@ class _Outcome:
 
 
 def verdict(table: pd.DataFrame, higher_is_better: bool = True, alpha: float = 0.05) -> list[str]:
-    """Sentences: which methods beat which (Wilcoxon, Holm-adjusted), which are tied, what n cannot tell.
+    """Sentences: which methods beat which (Wilcoxon, Holm-adjusted), which are not separated, what n cannot tell.
 
     `table` is (images x methods); methods are named in the order of their mean over the common images.
     """
@@ -44,21 +44,25 @@ def verdict(table: pd.DataFrame, higher_is_better: bool = True, alpha: float = 0
     scores = table.loc[:, [c for c in table.columns if str(c) not in part.unscored_methods]]
     means = part.table.mean()
     order = [str(m) for m in means.sort_values(ascending=not higher_is_better, kind="stable").index]
-    said = _left_out(part.unscored_methods, part.dropped_images, len(table))
+    few = {name: int(table[name].notna().sum()) for name in part.sparse_methods}
+    said = _left_out(part.unscored_methods, few, part.dropped_images, len(table))
     if len(order) < 2:
         return [f"{order[0]} is the only method with scores: there is nothing to compare it with.", *said]
     tests = compare_pairs(scores, higher_is_better=higher_is_better, alpha=alpha, resamples=1)
-    rows = tests.frame.to_dict("records")
+    frame = tests.frame
+    rows = frame[frame["method_a"].isin(order) & frame["method_b"].isin(order)].to_dict("records")
     outcome = _Outcome(
         {frozenset((r["method_a"], r["method_b"])): r["winner"] for r in rows if r["significant"]},
-        {frozenset((r["method_a"], r["method_b"])): r["p_holm"] for r in rows},
+        {frozenset((r["method_a"], r["method_b"])): r["p_holm"] for r in frame.to_dict("records")},
         frozenset(frozenset((r["method_a"], r["method_b"])) for r in rows if r["n_zero"] == r["n"] > 0),
     )
-    best_possible = min(r["smallest_p"] for r in rows) * len(rows)
+    if len(outcome.same) == len(rows):
+        return [_by_mean(order, outcome), *said]
+    best_possible = min(r["smallest_p"] for r in rows) * len(frame)
     n = max(int(r["n"]) for r in rows)
     if best_possible >= alpha and not outcome.winners:
         return [
-            _too_few(n, [r["smallest_p"] for r in rows], len(order), alpha),
+            _too_few(n, [r["smallest_p"] for r in frame.to_dict("records")], len(order), alpha),
             _by_mean(order, outcome),
             *said,
         ]
@@ -68,10 +72,11 @@ def verdict(table: pd.DataFrame, higher_is_better: bool = True, alpha: float = 0
             if len(order) == 2
             else f"Nothing here separates any two of the {len(order)} methods"
         )
-        least = min(outcome.p.values())
-        smallest = "p" if len(rows) == 1 else "smallest Holm p"
+        least = min(r["p_holm"] for r in rows)
+        smallest = "p" if len(frame) == 1 else "smallest Holm p"
         return [f"{lead} ({_images(n)}, {smallest} = {_number(least)}).", _by_mean(order, outcome), *said]
-    return [*_tiers(order, outcome), *_upside_down(order, outcome), _closing(order, outcome, n), *said]
+    closing = _closing(len(frame), len(outcome.winners) == len(rows), n)
+    return [*_tiers(order, outcome), *_upside_down(order, outcome), closing, *said]
 
 
 def _tiers(order: list[str], outcome: _Outcome) -> list[str]:
@@ -90,7 +95,7 @@ def _tiers(order: list[str], outcome: _Outcome) -> list[str]:
         parts = []
         if len(tier) > 1:
             equal = all(frozenset(pair) in outcome.same for pair in combinations(tier, 2))
-            parts.append(f"{subject} score the same on every image" if equal else f"{subject} are tied")
+            parts.append(f"{subject} score the same on every image" if equal else f"{subject} are not separated")
         if beaten:
             p = outcome.said_p([(t, m) for t in tier for m in beaten])
             whom = "everything else" if i == 0 and beaten == below and len(below) > 1 else _list(beaten)
@@ -121,14 +126,13 @@ def _upside_down(order: list[str], outcome: _Outcome) -> list[str]:
     ]
 
 
-def _closing(order: list[str], outcome: _Outcome, n: int) -> str:
-    pairs = len(order) * (len(order) - 1) // 2
+def _closing(pairs: int, all_separated: bool, n: int) -> str:
     basis = f"Paired Wilcoxon tests on {_images(n)}"
     if pairs > 1:
         basis += f", p Holm-adjusted over {pairs} pairs"
-    if len(outcome.winners) == pairs:
+    if all_separated:
         return f"{basis}."
-    return f"{basis}; a tie means that these images show no difference, not that there is none."
+    return f"{basis}; not separated means that these images show no difference, not that there is none."
 
 
 def _too_few(n: int, smallest: Sequence[float], methods: int, alpha: float) -> str:
@@ -152,8 +156,10 @@ def _by_mean(order: list[str], outcome: _Outcome) -> str:
     return f"By mean alone the order is {', '.join(order)}, best first; take it as a hint."
 
 
-def _left_out(unscored: tuple[str, ...], dropped: int, n: int) -> list[str]:
+def _left_out(unscored: tuple[str, ...], few: dict[str, int], dropped: int, n: int) -> list[str]:
     said = []
+    for method, scored in few.items():
+        said.append(f"{method} has scores on {scored} of {_images(n)} only and is not ranked with the others.")
     if unscored:
         verb = "has no scores and is" if len(unscored) == 1 else "have no scores and are"
         said.append(f"{_list(list(unscored))} {verb} not compared.")
@@ -174,5 +180,8 @@ def _images(n: int) -> str:
 
 
 def _number(p: float) -> str:
-    """Three significant digits, so that 0.125 stays 0.125."""
-    return f"{p:.3g}" if p >= 1e-4 else f"{p:.0e}"
+    """Three significant digits, so that 0.125 stays 0.125; more where they would reach a limit p stays below."""
+    if p < 1e-4:
+        return f"{p:.0e}"
+    digits = next((d for d in range(3, 17) if (float(f"{p:.{d}g}") < 0.05) == (p < 0.05)), 17)
+    return f"{p:.{digits}g}"

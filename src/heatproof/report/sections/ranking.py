@@ -6,9 +6,8 @@ import math
 
 from heatproof.report.charts import Estimate, interval_ranking, small_multiples
 from heatproof.report.reading import Panel, Reading
-from heatproof.report.sections.blocks import lower, metric_heading, section, unfolding
+from heatproof.report.sections.blocks import fold, lower, metric_heading, section, table, unfolding
 from heatproof.report.typeset import MISSING, breakable, counted, escape, number
-from heatproof.stats.bootstrap import is_share
 
 NARROW = 4  # so many columns let two scoreboards stand side by side
 SHOWN = 6  # metrics in full; further ones are behind a fold
@@ -19,13 +18,17 @@ def ranking(reading: Reading) -> str | None:
     if not reading.panels:
         return None
     lead = (
-        "Mean over images; bars are 95&nbsp;% bootstrap intervals over images. The number before a "
-        "name is its rank "
-        "among the methods, with the ranks it takes when the images are drawn again. Controls are "
-        "yardsticks: they are "
-        "grey, in <em>italics</em>, and have no rank."
+        "Mean over images; bars are 95&nbsp;% bootstrap intervals over images, from five on. Bars of two methods "
+        "may overlap and the methods still differ: the tests compare them image by image. The number before a name is "
+        "its rank among the methods, with the ranks it takes when the images are drawn again. Controls are yardsticks: "
+        "they are grey, in <em>italics</em>, and have no rank."
     )
-    if any(is_share(reading.table(panel)) for panel in reading.panels):
+    if "relative_importance" in reading.info.get("protocols", []):
+        lead += (
+            " Here single images are drawn again; the section on relative importance draws whole objects and scenes, "
+            "which many images share: its wider intervals are the ones to quote."
+        )
+    if any(reading.is_share(panel) for panel in reading.panels):
         lead += " A share that is 0 or 1 on every image has Wilson’s interval: no resample could differ."
     several = len(reading.metrics) > 1
     boards = [(f"{model} on {dataset}", scoreboard(reading, dataset, model)) for dataset, model in reading.settings]
@@ -41,7 +44,29 @@ def ranking(reading: Reading) -> str | None:
 
 def _charts(reading: Reading, metric: str) -> str:
     panels = [panel for panel in reading.panels if panel.metric == metric]
-    return small_multiples([(_caption(reading, panel), _chart(reading, panel)) for panel in panels])
+    charts = small_multiples([(_caption(reading, panel), _chart(reading, panel)) for panel in panels])
+    tables = [(reading.named(panel), numbers(reading, panel)) for panel in panels]
+    told = "".join((f"<h4>{escape(where)}</h4>" if where else "") + table for where, table in tables if table)
+    return charts + (fold("The numbers", told) if told else "")
+
+
+def numbers(reading: Reading, panel: Panel) -> str:
+    """The chart as a table: for paper, for a reader's voice, and to copy."""
+    standing = reading.standings[panel]
+    rows = [
+        (
+            str(row["method"]),
+            (str(int(row["n"])), int(row["n"])),
+            float(row["mean"]),
+            float(row["low"]),
+            float(row["high"]),
+            (_rank(place) or MISSING, place[0] if place else math.inf),
+        )
+        for row in standing.table.to_dict("records")
+        for place in [standing.ranks.get(str(row["method"]))]
+    ]
+    head = ("method", "images", "mean", "95 % from", "to", "rank ↓")
+    return table(head, rows, control=reading.is_control) if rows else ""
 
 
 def _caption(reading: Reading, panel: Panel) -> str:
@@ -74,8 +99,16 @@ def _chart(reading: Reading, panel: Panel) -> str:
     asked = reading.scores["metric"] == panel.metric
     asked &= (reading.scores["model"] == panel.model) & (reading.scores["dataset"] == panel.dataset)
     met = set(reading.scores.loc[asked, "method"].astype(str).unique())
+    scored = reading.table(panel).notna().sum()
     estimates += [
-        Estimate(method, math.nan, math.nan, math.nan, control=reading.is_control(method), note="no score")
+        Estimate(
+            method,
+            math.nan,
+            math.nan,
+            math.nan,
+            control=reading.is_control(method),
+            note=f"on {scored[method]} of {len(reading.table(panel))} only" if method in scored else "no score",
+        )
         for method in reading.methods
         if method in met - ranked
     ]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from heatproof.report.reading import Panel, Reading
 from heatproof.report.sections.blocks import fold, section
+from heatproof.report.sections.headline import headline
 from heatproof.report.typeset import breakable, count, counted, emphasised, escape, listed
 
 CARDS = 12  # shown at once; further ones are behind a fold
@@ -18,66 +17,13 @@ def verdict(reading: Reading) -> str | None:
     """A headline over all comparisons and one card per comparison."""
     if not reading.panels:
         return None
-    cards = [_card(reading, panel) for panel in reading.panels]
+    # What answers comes first; variants and by-products follow.
+    cards = [_card(reading, panel) for panel in sorted(reading.panels, key=lambda panel: panel not in reading.main)]
     body = f'<div class="cards">{"".join(cards[:CARDS])}</div>'
     if len(cards) > CARDS:
         rest = f'<div class="cards">{"".join(cards[CARDS:])}</div>'
         body += fold(f"{counted(len(cards) - CARDS, 'further comparison')}", rest)
     return section("verdict", "The verdict", headline(reading), body)
-
-
-def headline(reading: Reading) -> str:
-    """How often each contestant comes first, and how often that first place is clear of all others."""
-    lead: Counter[str] = Counter()
-    clear: Counter[str] = Counter()
-    judged = 0
-    for panel, standing in reading.standings.items():
-        if len(standing.ranks) < 2:
-            continue
-        judged += 1
-        best = min(rank for rank, _, _ in standing.ranks.values())
-        for method, (rank, _, _) in standing.ranks.items():
-            lead[method] += rank == best
-            clear[method] += rank == best and _beats_all(reading, panel, method, set(standing.ranks) - {method})
-    if not judged:
-        if len([method for method in reading.methods if not reading.is_control(method)]) < 2:
-            return "There are no two methods here to be compared."
-        return "No two methods could be compared: the section on missing numbers says why."
-    ordered = [(method, times) for method, times in lead.most_common() if times]
-    first, times = ordered[0]
-    comparisons = counted(judged, "comparison")
-    if judged == 1:
-        firmly = "and beats every other method" if clear[first] else "but not clear of those behind it"
-        return f"<strong>{escape(first)}</strong> comes first, {firmly}."
-    others = [f"{escape(method)} in {count}" for method, count in ordered[1:4]]
-    if times == judged:
-        told = f"<strong>{escape(first)}</strong> comes first in all {comparisons}"
-    else:
-        more = " and others in the rest" if len(ordered) > 4 else ""
-        told = (
-            f"No method leads everywhere. <strong>{escape(first)}</strong> comes first in "
-            f"{times} of {comparisons}, {listed(others)}{more}"
-        )
-        if sum(lead.values()) > judged:
-            told += " (a shared first place counts for each)"
-    return f"{told}; {_clear(sum(clear.values()), judged)}."
-
-
-def _beats_all(reading: Reading, panel: Panel, method: str, others: set[str]) -> bool:
-    """By the same paired tests as the cards and the matrices: a rank that never moves on four images is no proof."""
-    tests = reading.pairs(panel)
-    if tests is None:
-        return False
-    rows = [row for row in tests.frame.to_dict("records") if row["significant"] and row["winner"] == method]
-    return others <= {row["method_a"] for row in rows} | {row["method_b"] for row in rows}
-
-
-def _clear(clear: int, judged: int) -> str:
-    if clear == judged:
-        return "every first place is clear of the rest"
-    if clear == 0:
-        return "none of these first places is clear of the rest"
-    return f"{clear} of these first places {'is' if clear == 1 else 'are'} clear of the rest"
 
 
 def _card(reading: Reading, panel: Panel) -> str:

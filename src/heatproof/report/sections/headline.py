@@ -1,0 +1,159 @@
+"""The first sentences of the page: what these images can tell, who leads, and who beats what knows nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from heatproof.report.reading import ALPHA, Panel, Reading
+from heatproof.report.typeset import counted, escape, listed
+
+NAMED = 4  # leaders by name; metrics, likewise
+
+
+def headline(reading: Reading) -> str:
+    """In sentences, as HTML."""
+    contestants = [method for method in reading.methods if not reading.is_control(method)]
+    judged = [panel for panel in reading.main if len(reading.standings[panel].ranks) > 1]
+    if judged:
+        said = [_doubt(reading, judged), _leaders(reading, judged)]
+    elif len(contestants) == 1:
+        said = [
+            f"<strong>{escape(contestants[0])}</strong> is the only method here: there is no other to compare it with."
+        ]
+    elif not contestants:
+        said = ["There are no two methods here to be compared."]
+    else:
+        said = ["No two methods could be compared: the section on missing numbers says why."]
+    said += [_against_blind(reading), _basis(reading, judged)]
+    return " ".join(one for one in said if one)
+
+
+def _doubt(reading: Reading, judged: list[Panel]) -> str:
+    """Said first, since all that follows is a hint then."""
+    if not all(_too_few(reading, panel) for panel in judged):
+        return ""
+    return "These images are too few to tell any two methods apart; what follows is a hint."
+
+
+def _too_few(reading: Reading, panel: Panel) -> bool:
+    tests = reading.pairs(panel)
+    if tests is None:
+        return True
+    rows = tests.frame[tests.frame["controls"] == 0]
+    same = rows["n_zero"] == rows["n"]
+    return not rows["significant"].any() and not same.all() and rows["smallest_p"].min() * len(rows) >= ALPHA
+
+
+def _leaders(reading: Reading, judged: list[Panel]) -> str:
+    """How often each contestant comes first, and how often that first place is clear of all others."""
+    lead: Counter[str] = Counter()
+    clear: Counter[str] = Counter()
+    asked: Counter[str] = Counter()
+    for panel in judged:
+        ranks = reading.standings[panel].ranks
+        best = min(rank for rank, _, _ in ranks.values())
+        asked.update(list(ranks))
+        for method, (rank, _, _) in ranks.items():
+            lead[method] += rank == best
+            clear[method] += rank == best and _beats_all(reading, panel, method, set(ranks) - {method}, len(judged))
+    ordered = [(method, times) for method, times in lead.most_common() if times]
+    everywhere = [f"<strong>{escape(method)}</strong>" for method, times in ordered if times == len(judged)]
+    first, times = ordered[0]
+    where = "" if len(judged) == 1 else f" in all {counted(len(judged), 'comparison')}"
+    if len(everywhere) > 1:
+        return f"{listed(everywhere)} share first place{where}."
+    if len(judged) == 1:
+        firmly = "and beats every other method" if clear[first] else "but not clear of those behind it"
+        return f"{everywhere[0]} comes first, {firmly}."
+    if everywhere:
+        told = f"{everywhere[0]} comes first{where}"
+    else:
+        of = "" if asked[first] == len(judged) else f" (it took part in {asked[first]})"
+        others = [
+            f"{escape(method)} in {count}{'' if asked[method] == len(judged) else f' of its {asked[method]}'}"
+            for method, count in ordered[1:NAMED]
+        ]
+        more = " and others in the rest" if len(ordered) > NAMED else ""
+        told = (
+            f"No method leads everywhere. <strong>{escape(first)}</strong> comes first in {times} of "
+            f"{counted(len(judged), 'comparison')}{of}, {listed(others)}{more}"
+        )
+    if sum(lead.values()) > len(judged):
+        told += " (a shared first place counts for each)"
+    return f"{told}; {_clear(sum(clear.values()), len(judged))}."
+
+
+def _beats_all(reading: Reading, panel: Panel, method: str, others: set[str], comparisons: int) -> bool:
+    """By the same paired tests as the cards and the matrices, and as many times as strictly as there are comparisons:
+    a rank that never moves on four images is no proof, nor is the luckiest of twenty tests.
+    """
+    tests = reading.pairs(panel)
+    if tests is None:
+        return False
+    rows = [row for row in tests.frame.to_dict("records") if row["winner"] == method]
+    solid = [row for row in rows if row["p_holm"] * comparisons < ALPHA]
+    return others <= {row["method_a"] for row in solid} | {row["method_b"] for row in solid}
+
+
+def _clear(clear: int, judged: int) -> str:
+    allowing = f", allowing for {judged} comparisons"
+    if clear == judged:
+        return f"every first place is clear of the rest{allowing}"
+    if clear == 0:
+        return f"none of these first places is clear of the rest{allowing}"
+    return f"{clear} of these first places {'is' if clear == 1 else 'are'} clear of the rest{allowing}"
+
+
+def _against_blind(reading: Reading) -> str:
+    """Who beats every control that knows nothing, in how many of the comparisons."""
+    beats: Counter[str] = Counter()
+    asked: Counter[str] = Counter()
+    controls: dict[str, None] = {}
+    for panel in reading.main:
+        tests = reading.pairs(panel)
+        blind = [method for method in tests.methods if reading.is_blind(method)] if tests else []
+        if tests is None or not blind:
+            continue
+        controls |= dict.fromkeys(blind)
+        winners = {
+            frozenset((row["method_a"], row["method_b"])): row["winner"]
+            for row in tests.frame.to_dict("records")
+            if row["significant"]
+        }
+        for method in (one for one in tests.methods if not reading.is_control(one)):
+            asked[method] += 1
+            beats[method] += all(winners.get(frozenset((method, control))) == method for control in blind)
+    if not asked:
+        return "No blind control took part, so nothing here says that a method is better than chance."
+    several = max(asked.values()) > 1
+    always = [escape(method) for method in asked if beats[method] == asked[method]]
+    never = [escape(method) for method in asked if not beats[method]]
+    some = [
+        f"{escape(method)} in {beats[method]} of {asked[method]}"
+        for method in asked
+        if 0 < beats[method] < asked[method]
+    ]
+    parts = [f"by {_some(always)}{' everywhere' if several else ''}"] if always else []
+    parts += [f"by {_some(some)}"] if some else []
+    parts += [f"{'never' if several else 'not'} by {_some(never)}"] if never else []
+    if len(always) == len(asked) > 1:
+        parts = [f"by every method{' everywhere' if several else ''}"]
+    if len(never) == len(asked) > 1:
+        parts = ["by no method"]
+    names = listed([escape(control) for control in controls])
+    who = f"The blind control ({names}) is" if len(controls) == 1 else f"The blind controls ({names}) are all"
+    return f"{who} beaten {', '.join(parts)}."
+
+
+def _some(methods: list[str]) -> str:
+    return listed(methods if len(methods) <= 6 else [*methods[:4], f"{len(methods) - 4} others"])
+
+
+def _basis(reading: Reading, judged: list[Panel]) -> str:
+    """What was counted, where the page holds more."""
+    if not judged or len(reading.main) == len(reading.panels):
+        return ""
+    metrics = list(dict.fromkeys(panel.metric for panel in reading.main))
+    names = listed([escape(name) for name in metrics]) if len(metrics) <= NAMED else f"{len(metrics)} main measures"
+    more = counted(len(reading.panels) - len(reading.main), "further comparison")
+    return f"Counted by {names}; {more}, variants of the same question or others, follow in the cards."

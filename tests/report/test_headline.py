@@ -1,0 +1,109 @@
+"""The first sentences must not claim more than the page below them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from heatproof.report.reading import Reading
+from heatproof.report.sections.headline import headline
+from heatproof.report.sections.ranking import numbers
+from heatproof.results import Results
+
+CONTROLS = {"random": {"control": True, "blind": True}, "oracle": {"control": True, "blind": False}}
+
+
+def told(
+    images: int,
+    scores: Mapping[str, Mapping[str, float]],
+    side: Sequence[str] = (),
+    holes: Sequence[tuple[str, int]] = (),
+    noise: float = 0.01,
+) -> tuple[str, Reading]:
+    """The headline, without its tags, of {metric: {method: mean}} with a little noise; `side` metrics are not main."""
+    rng = np.random.default_rng(0)
+    rows = [
+        {"dataset": "d", "model": "m", "method": method, "metric": metric, "image": f"{i}", "seconds": 0.1}
+        | {"value": mean + noise * float(rng.normal()), "note": "", "status": "ok"}
+        for metric, means in scores.items()
+        for method, mean in means.items()
+        for i in range(images)
+        if (method, i) not in holes
+    ]
+    info: dict[str, Any] = {
+        "metrics": {name: {"higher_is_better": True, "main": name not in side} for name in scores},
+        "methods": {name: CONTROLS.get(name, {}) for means in scores.values() for name in means},
+    }
+    reading = Reading(Results(pd.DataFrame(rows), pd.DataFrame(), None, info))
+    return re.sub("<[^>]+>", "", headline(reading)), reading
+
+
+def test_too_few_images_are_said_first() -> None:
+    assert told(4, {"srg": {"a": 0.9, "b": 0.1}})[0].startswith(
+        "These images are too few to tell any two methods apart"
+    )
+    assert told(20, {"srg": {"a": 0.9, "b": 0.1}})[0].startswith("a comes first, and beats every other method.")
+
+
+def test_equal_methods_share_first_place() -> None:
+    assert told(20, {"s": {"a": 0.5, "b": 0.5, "c": 0.1}}, noise=0.0)[0].startswith("a and b share first place.")
+    both = {name: {"a": 0.5, "b": 0.5, "c": 0.1} for name in "st"}
+    assert told(20, both, noise=0.0)[0].startswith("a and b share first place in all 2 comparisons.")
+
+
+def test_the_controls_are_part_of_the_answer() -> None:
+    means = {"a": 0.9, "b": 0.5, "random": 0.5, "oracle": 1.0}
+    assert "The blind control (random) is beaten by a, not by b." in told(20, {"s": means})[0]
+    two = {"s": means, "t": {**means, "b": 0.9}}
+    assert "is beaten by a everywhere, by b in 1 of 2." in told(20, two)[0]
+    assert "No blind control took part" in told(20, {"s": {"a": 0.9, "b": 0.1, "oracle": 1.0}})[0]
+    alone = told(20, {"s": {"a": 0.9, "random": 0.1}})[0]
+    assert alone == (
+        "a is the only method here: there is no other to compare it with. The blind control (random) is beaten by a."
+    )
+
+
+def test_variants_of_one_question_count_once() -> None:
+    scores = {"srg": {"a": 0.9, "b": 0.1}, "mif": {"a": 0.1, "b": 0.9}, "lif": {"a": 0.1, "b": 0.9}}
+    said = told(20, scores, side=("mif", "lif"))[0]
+    assert said.startswith("a comes first, and beats every other method.")
+    assert "Counted by srg; 2 further comparisons" in said
+
+
+def test_clear_allows_for_all_comparisons() -> None:
+    """Six differences of one sign have p = 1/32: clear in one comparison, and by luck in one of many."""
+    one = {"s": {"a": 0.9, "b": 0.1}}
+    assert "beats every other" in told(6, one)[0]
+    many = {f"s{i}": {"a": 0.9, "b": 0.1} for i in range(4)}
+    assert "none of these first places is clear of the rest, allowing for 4 comparisons" in told(6, many)[0]
+    assert "every first place is clear of the rest, allowing for 4 comparisons" in told(20, many)[0]
+
+
+def test_a_method_that_was_not_asked_everywhere_says_so() -> None:
+    scores = {name: {"a": 0.9, "b": 0.1} for name in "st"} | {"u": {"a": 0.1, "b": 0.2, "c": 0.9}}
+    assert "a comes first in 2 of 3 comparisons, c in 1 of its 1;" in told(20, scores)[0]
+
+
+@pytest.mark.parametrize("control", ["random", "oracle"])
+def test_holes_of_a_control_do_not_move_the_methods(control: str) -> None:
+    holes = [(control, i) for i in range(10)]
+    _, reading = told(20, {"s": {"a": 0.9, "b": 0.5, control: 0.2}}, holes=holes, noise=0.3)
+    _, whole = told(20, {"s": {"a": 0.9, "b": 0.5}}, noise=0.3)
+    (panel,) = reading.panels
+    table = reading.standings[panel].table
+    assert list(table["method"]) == ["a", "b"]
+    pd.testing.assert_frame_equal(table, whole.standings[panel].table)
+
+
+def test_the_chart_can_be_read_as_a_table() -> None:
+    _, reading = told(20, {"s": {"a": 0.9, "b": 0.5, "random": 0.2}}, noise=0.0)
+    text = numbers(reading, reading.panels[0])
+    rows = [re.sub("<[^>]+>", " ", row).split() for row in re.findall("<tr.*?</tr>", text)]
+    assert [row[0] for row in rows] == ["method", "a", "b", "random"]
+    assert rows[1][1:3] == ["20", "0.900"]
+    assert rows[1][-1] == "1"
