@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from heatproof import recipe
 from heatproof.study import Study
 
 METHODS = ["saliency", "input_x_gradient", "smoothgrad", "integrated_gradients", "grad_cam", "lrp"]
-CONTROLS = ["random", "edges", "oracle"]
+BLIND = ["random", "edges"]
 
 
 def studies(quick: bool = False) -> list[Study]:
-    """Pixel flipping and pointing; `quick` asks one model about few pictures, and paints over them in one way only."""
-    painted = ["mif", "lif", "srg"]
-    inpainted = ["srg(occlusion=occlusion(imputer=telea))"]
+    """Pixel flipping and pointing; `quick` asks one model about few pictures, and paints over them in one way only.
+
+    The regions of the embedded pictures are objects, so pointing and the oracle are for the model of objects.
+    """
+    answers = ["srg"] if quick else ["srg", "srg(occlusion=occlusion(imputer=telea))"]
+    asked = {"embedded:object": [*answers, "pointing_game"]} | ({} if quick else {"embedded:scene": answers})
     return [
         Study(
-            models=["embedded:object"] if quick else ["embedded:object", "embedded:scene"],
+            models=[model],
             datasets=["two_factor"],
-            methods=[*METHODS, *CONTROLS],
-            metrics=[*painted, *([] if quick else inpainted), "pointing_game"],
+            methods=[*METHODS, *BLIND, *(["oracle"] if "pointing_game" in main else [])],
+            metrics=["mif", "lif", *main],
             limit=24 if quick else 60,
+            notes={"main": [recipe.label(recipe.parse("metric", text)) for text in main]},
         )
+        for model, main in asked.items()
     ]

@@ -42,7 +42,9 @@ def _card(reading: Reading, panel: Panel) -> str:
     if controls:
         told += f'<div class="controls">{controls}</div>'
     tag = f'<span class="where">{escape(where)}</span>' if where else ""
-    return f'<article class="card"><h3>{breakable(panel.metric)}{tag}</h3>{told}</article>'
+    about = reading.about("metrics", panel.metric)
+    gloss = f'<p class="about">{escape(about)}</p>' if about else ""
+    return f'<article class="card"><h3>{breakable(panel.metric)}{tag}</h3>{gloss}{told}</article>'
 
 
 def brief(reading: Reading, panel: Panel) -> list[str]:
