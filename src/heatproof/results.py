@@ -14,6 +14,7 @@ import pandas as pd
 
 from heatproof.errors import BadInput, UnknownName
 from heatproof.stats import bootstrap, ranks
+from heatproof.stats.significance import PairwiseTests, compare_pairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,11 +36,12 @@ class Ranking:
 
     metric: str
     higher_is_better: bool
-    table: pd.DataFrame  # method, n, mean, low, high, rank, rank_low, rank_high
+    table: pd.DataFrame  # method, n, mean, low, high, rank, rank_low, rank_high (among the methods), control
 
     def __str__(self) -> str:
         arrow = "higher" if self.higher_is_better else "lower"
-        return f"{self.metric} ({arrow} is better)\n{self.table.to_string(index=False, float_format='{:.4f}'.format)}"
+        rows = self.table.to_string(index=False, na_rep="", float_format="{:.4g}".format)
+        return f"{self.metric} ({arrow} is better)\n{rows}"
 
     __repr__ = __str__
 
@@ -127,36 +129,60 @@ class Results:
         """Methods from best to worst, compared on the pictures that all of them have a score for.
 
         A method with scores on few of the pictures is left out, and so is a control that lacks one the methods have:
-        a yardstick must not decide which pictures count. Intervals need five pictures.
+        a yardstick must not decide which pictures count, and it has no rank. Intervals need five pictures. Where a run
+        has several models or data sets, name one of each: pictures that were judged twice are not twice as many.
         """
         higher = self.higher_is_better(metric)
-        wide = self.table(metric, model=model, dataset=dataset)
-        if wide.empty:
-            raise BadInput(f"metric {metric!r} has no scores to rank; results.rows({metric!r}) says why")
-        yardsticks = [method for method in wide.columns if self.is_control(method)]
-        contest = wide.drop(columns=yardsticks)
-        shared = ranks.complete(contest if len(contest.columns) else wide).table
-        beside = wide.loc[shared.index, [method for method in yardsticks if method not in shared]]
-        shared = shared.join(beside.dropna(axis=1))
-        ranked = ranks.rank_methods(shared, higher_is_better=higher)
+        wide = self._panel(metric, model, dataset)
+        controls = [method for method in wide.columns if self.is_control(method)]
+        contest = wide.drop(columns=controls)
+        alone = not len(contest.columns)
+        shared = ranks.complete(wide if alone else contest).table
+        own = ranks.rank_methods(shared, higher_is_better=higher)
+        if not alone:
+            shared = shared.join(wide.loc[shared.index, controls].dropna(axis=1))
+        everyone = ranks.rank_methods(shared, higher_is_better=higher)
         share = self.is_share(metric) or bootstrap.is_share(wide)
         spans = [
-            bootstrap.interval(shared[method].to_numpy(), kind="expanded", share=share) for method in ranked.methods
+            bootstrap.interval(shared[method].to_numpy(), kind="expanded", share=share) for method in everyone.methods
         ]
-        enough = ranked.n >= ranks.FEWEST
+        missing, enough = float("nan"), own.n >= ranks.FEWEST
+        places = dict(zip(own.methods, zip(own.ranks, own.low, own.high, strict=True), strict=True))
+        placed = [places.get(method, (missing, missing, missing)) for method in everyone.methods]
         table = pd.DataFrame(
             {
-                "method": ranked.methods,
-                "n": ranked.n,
-                "mean": ranked.scores,
-                "low": [span.low if enough else float("nan") for span in spans],
-                "high": [span.high if enough else float("nan") for span in spans],
-                "rank": ranked.ranks,
-                "rank_low": ranked.low,
-                "rank_high": ranked.high,
+                "method": everyone.methods,
+                "n": everyone.n,
+                "mean": everyone.scores,
+                "low": [span.low if enough else missing for span in spans],
+                "high": [span.high if enough else missing for span in spans],
+                "rank": [rank for rank, _, _ in placed],
+                "rank_low": [low for _, low, _ in placed],
+                "rank_high": [high for _, _, high in placed],
+                "control": [method in controls for method in everyone.methods],
             }
         )
         return Ranking(metric, higher, table)
+
+    def pairs(self, metric: str, *, model: str | None = None, dataset: str | None = None) -> PairwiseTests:
+        """Every two methods compared, picture by picture: Wilcoxon's signed ranks, p adjusted by Holm's way."""
+        wide = self._panel(metric, model, dataset)
+        controls = [method for method in wide.columns if self.is_control(method)]
+        return compare_pairs(wide, higher_is_better=self.higher_is_better(metric), controls=controls)
+
+    def _panel(self, metric: str, model: str | None, dataset: str | None) -> pd.DataFrame:
+        """Pictures × methods of one model and data set."""
+        wide = self.table(metric, model=model, dataset=dataset)
+        if wide.empty:
+            raise BadInput(f"metric {metric!r} has no scores to rank; results.rows({metric!r}) says why")
+        met = list(dict.fromkeys((d, m) for d, m, _ in wide.index))
+        if len(met) > 1:
+            named = "; ".join(f"model={m!r}, dataset={d!r}" for d, m in met[:4])
+            raise BadInput(
+                f"{metric!r} was scored for {len(met)} pairs of model and data set, which do not belong in one table: "
+                f"name one ({named}{'; …' if len(met) > 4 else ''}), or loop over results.settings"
+            )
+        return wide
 
     @cached_property
     def gallery(self) -> list[Picture]:

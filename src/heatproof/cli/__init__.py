@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from heatproof.cli import building, concepts, explaining, judging, listing, making, reading
+from heatproof.cli import building, concepts, explaining, judging, listing, making, reading, tabling
 
 app = typer.Typer(
     help="Which heatmaps hold up: judge attribution methods for image classifiers under published protocols.",
@@ -16,6 +16,7 @@ app = typer.Typer(
 app.command()(judging.demo)
 app.command()(judging.run)
 app.command()(judging.report)
+app.command()(tabling.table)
 app.command("list")(listing.list_)
 app.command()(listing.check)
 app.command()(explaining.explain)

@@ -1,0 +1,119 @@
+"""A run's results as tables for a paper: rankings with intervals, and the tests of all pairs; CSV, Markdown, LaTeX."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal
+
+import pandas as pd
+
+from heatproof.errors import BadInput, HeatproofError
+from heatproof.results import Results
+
+Format = Literal["csv", "md", "latex"]
+PLACE = ("dataset", "model", "metric")
+
+
+def rankings(results: Results, metrics: Sequence[str] = ()) -> pd.DataFrame:
+    """One row per data set, model, metric and method, best first; controls have no rank."""
+    return _gathered(results, metrics, lambda metric, where: results.ranking(metric, **where).table)
+
+
+def pairs(results: Results, metrics: Sequence[str] = ()) -> pd.DataFrame:
+    """One row per data set, model, metric and pair of methods: difference, effect, p and Holm's p."""
+    chosen = ["method_a", "method_b", "n", "mean_difference", "low", "high", "rank_biserial", "p", "p_holm", "winner"]
+
+    def found(metric: str, where: dict[str, str]) -> pd.DataFrame:
+        frame = results.pairs(metric, **where).frame.rename(columns={"mean_low": "low", "mean_high": "high"})
+        return frame.assign(winner=frame["winner"].where(frame["significant"], ""))[chosen]  # one that is ahead is none
+
+    return _gathered(results, metrics, found)
+
+
+def _gathered(
+    results: Results, metrics: Sequence[str], found: Callable[[str, dict[str, str]], pd.DataFrame]
+) -> pd.DataFrame:
+    parts: list[pd.DataFrame] = []
+    reasons: list[str] = []
+    for metric in metrics or results.metrics:
+        rows = results.rows(metric)
+        for dataset, model in rows[["dataset", "model"]].drop_duplicates().itertuples(index=False):
+            try:
+                table = found(metric, {"dataset": dataset, "model": model})
+            except HeatproofError as error:  # nothing to rank there; elsewhere there may be
+                reasons.append(f"{metric} ({model} on {dataset}): {error}")
+                continue
+            parts.append(table.assign(dataset=dataset, model=model, metric=metric))
+    if not parts:
+        raise BadInput(f"there is nothing for a table: {'; '.join(reasons)}")
+    whole = pd.concat(parts, ignore_index=True)
+    return whole[[*PLACE, *(name for name in whole.columns if name not in PLACE)]]
+
+
+def written(table: pd.DataFrame, form: Format) -> str:
+    """The table as text; Markdown and LaTeX have one table per data set, model and metric."""
+    if form == "csv":
+        return table.to_csv(index=False)
+    return "\n".join(_markdown(*part) if form == "md" else _latex(*part) for part in _panels(table))
+
+
+def _panels(table: pd.DataFrame) -> Iterator[tuple[str, list[str], list[list[str]]]]:
+    """(title, heads, rows of words) of each data set, model and metric."""
+    for (dataset, model, metric), part in table.groupby(list(PLACE), sort=False, observed=True):
+        shown = part.drop(columns=list(PLACE))
+        shown = _with_intervals(shown)
+        rows = [[_word(value) for value in row] for row in shown.itertuples(index=False)]
+        yield f"{metric}: {model} on {dataset}", [str(name).replace("_", " ") for name in shown.columns], rows
+
+
+def _with_intervals(table: pd.DataFrame) -> pd.DataFrame:
+    """Bounds beside what they bound: `0.640 [0.583, 0.701]`, and ranks as `2–4`."""
+    middle = "mean" if "mean" in table else "mean_difference"
+    bounds = zip(table[middle], table["low"], table["high"], strict=True)
+    shown = table.assign(
+        **{middle: [f"{m:.3f}" if math.isnan(low) else f"{m:.3f} [{low:.3f}, {high:.3f}]" for m, low, high in bounds]}
+    ).drop(columns=["low", "high"])
+    if "rank" not in shown:
+        return shown
+    places = zip(table["rank"], table["rank_low"], table["rank_high"], strict=True)
+    shown["rank"] = [
+        "" if math.isnan(rank) else f"{rank:g}" if math.isnan(low) or low == high else f"{low:g}–{high:g}"
+        for rank, low, high in places
+    ]
+    return shown.drop(columns=["rank_low", "rank_high", "control"])
+
+
+def _word(value: Any) -> str:
+    if not isinstance(value, float):
+        return str(value)
+    return "" if math.isnan(value) else f"{value:.3f}" if abs(value) >= 0.001 or value == 0 else f"{value:.1e}"
+
+
+def _markdown(title: str, heads: list[str], rows: list[list[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    body = "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
+    return f"**{title}**\n\n{body}\n"
+
+
+def _latex(title: str, heads: list[str], rows: list[list[str]]) -> str:
+    """With the rules of the package booktabs."""
+    body = "\n".join(" & ".join(_escaped(cell) for cell in row) + r" \\" for row in rows)
+    columns = "l" * len(heads)
+    return (
+        f"\\begin{{table}}\n\\caption{{{_escaped(title)}}}\n\\begin{{tabular}}{{{columns}}}\n\\toprule\n"
+        f"{' & '.join(_escaped(head) for head in heads)} \\\\\n\\midrule\n{body}\n\\bottomrule\n"
+        "\\end{tabular}\n\\end{table}\n"
+    )
+
+
+def _escaped(text: str) -> str:
+    special = {
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "–": "--",
+        "×": r"$\times$",
+    }
+    special |= {letter: f"\\{letter}" for letter in "&%$#_{}"}
+    return "".join(special.get(letter, letter) for letter in text)
