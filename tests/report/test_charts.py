@@ -34,6 +34,7 @@ from heatproof.report.charts.critical_difference import cliques
 from heatproof.report.charts.curves import DASHES
 from heatproof.report.charts.heatmap import shade, short
 from heatproof.report.charts.spacing import spread
+from heatproof.report.charts.svg import CHARACTER
 
 SVG = "{http://www.w3.org/2000/svg}"
 EVIL = "<script>alert('1')</script> & \"quotes\" \x00"
@@ -160,10 +161,13 @@ def test_shades_diverge_around_zero() -> None:
         "x",
     ]
     assert shade(-1, "sequential", 1.0) == "p5"
+    assert [shade(v, "diverging", 1.0, least=1) for v in (-0.02, 0, 0.001, 0.5)] == ["n1", "z", "p1", "p3"]
 
 
 def test_short_numbers_fit_a_cell() -> None:
-    assert [short(v) for v in (0.94, -0.5, 1.0, -1.0, 0.0, -0.001)] == [".94", "−.5", "1", "−1", "0", "0"]
+    numbers = (0.94, -0.5, 0.6, 1.0, -1.0, 0.996, -0.9999, 0.0, -0.001)
+    assert [short(v) for v in numbers] == [".94", "−.50", ".60", "1.0", "−1.0", ".99", "−.99", "0", "−.00"]
+    assert short(1 - 1e-15) == "1.0"  # the rounding of a sum
 
 
 def test_small_matrices_show_numbers_and_large_ones_stay_light() -> None:
@@ -259,3 +263,84 @@ def test_several_controls_differ_by_their_dashes_also_at_their_names() -> None:
     style = (files("heatproof.report") / "style.css").read_text(encoding="utf-8")
     dashes = [re.search(rf"\.d{at} {{ --dash: ([^;]+);", style) for at in range(DASHES)]
     assert len({found[1] for found in dashes if found}) == DASHES
+
+
+def names_of(svg: str) -> dict[tuple[str, str | None], tuple[float, float]]:
+    """(words, anchor) -> where each name stands."""
+    return {
+        (str(node.text), node.get("text-anchor")): (float(node.get("x", "nan")), float(node.get("y", "nan")))
+        for node in parsed(svg).iter(f"{SVG}text")
+        if node.get("class") == "name"
+    }
+
+
+TIED = [Ranks(f"m{at}", [rank, rank], at) for at, rank in enumerate([2, 2, 2, 4.5, 4.5, 6])]
+ALL_FIRST = [Ranks(f"m{at}", [1, 1], at) for at in range(6)]
+
+
+@pytest.mark.parametrize("methods", [TIED, ALL_FIRST], ids=["some", "all"])
+def test_names_of_tied_methods_do_not_overprint_each_other(methods: list[Ranks]) -> None:
+    both = names_of(bumps(methods, ["x", "y"], title="t"))
+    last = names_of(ranks_over([0.1, 0.2], methods, title="t", x_label="x"))
+    for names, anchor in ((both, "end"), (both, None), (last, None)):
+        heights = {name: y for (name, side), (_, y) in names.items() if side == anchor}
+        assert sorted(heights) == [f"m{at}" for at in range(6)]
+        assert np.diff(sorted(heights.values())).min() >= 13
+        assert sorted(heights, key=heights.__getitem__) == sorted(heights)  # still in the order of the ranks
+
+
+def test_names_that_had_to_move_are_joined_to_their_line() -> None:
+    assert bumps(TIED, ["x", "y"], title="t").count('class="lead"') >= 6
+    apart = [Ranks(f"m{at}", [at + 1, at + 1]) for at in range(4)]
+    assert 'class="lead"' not in bumps(apart, ["x", "y"], title="t")
+
+
+def test_mean_ranks_of_two_digits_leave_the_names_alone() -> None:
+    names = {f"method_with_a_name_{at:02d}": float(at) for at in range(1, 15)}
+    nodes = list(parsed(critical_difference(names, 2.0, title="t")).iter(f"{SVG}text"))
+    label = max(len(str(node.text)) for node in nodes if node.get("class") == "label")
+    starts = [
+        float(node.get("x", "nan")) - CHARACTER * len(str(node.text)) for node in nodes if node.get("class") == "value"
+    ]
+    assert len(starts) == 14
+    assert min(starts) >= 2 + CHARACTER * label
+
+
+LONG = "mosaic_precision, signed methods only"
+BY_LABEL = {
+    "interval_ranking": lambda name: interval_ranking([Estimate(name, 0.5, 0.4, 0.6)], title="t"),
+    "curves": lambda name: curves([Line(name, [0, 1], [0, 1])], title="t"),
+    "strips": lambda name: strips([Spread(name, [0.1, 0.2])], title="t"),
+    "bars": lambda name: bars([Bar(name, 0.5)], title="t"),
+    "bumps": lambda name: bumps([Ranks(name, [1, 2]), Ranks("b", [2, 1])], ["x", "y"], title="t"),
+    "critical_difference": lambda name: critical_difference({name: 1.2, "b": 1.8}, 0.3, title="t"),
+    "ranks_over": lambda name: ranks_over([0, 1], [Ranks(name, [1, 1])], title="t", x_label="x"),
+}
+
+
+def width(svg: str) -> float:
+    return float((parsed(svg).get("viewBox") or "").split()[2])
+
+
+@pytest.mark.parametrize("chart", BY_LABEL)
+def test_long_labels_get_the_room_they_need(chart: str) -> None:
+    drawn = BY_LABEL[chart](LONG)
+    assert LONG in {str(node.text) for node in parsed(drawn).iter(f"{SVG}text")}
+    grown = width(drawn) - width(BY_LABEL[chart]("m" * 22))
+    assert grown >= (len(LONG) - 22) * CHARACTER - 0.2  # the numbers' part does not pay for it
+    endless = BY_LABEL[chart]("m" * 300)
+    assert width(endless) < 1000
+    assert "m…" in endless
+
+
+def test_what_half_a_page_cannot_hold_gets_the_whole_row() -> None:
+    assert 'class="chart broad"' in BY_LABEL["curves"](LONG)
+    assert "broad" not in BY_LABEL["curves"]("integrated_gradients")
+
+
+def test_labels_of_a_matrix_are_cut_where_they_stay_apart() -> None:
+    names = [f"insertion(occlusion=telea/superpixels, window={window})" for window in ("late", "wide")]
+    nodes = list(parsed(heatmap(np.eye(2), names, names, title="t")).iter(f"{SVG}text"))
+    assert len({node.text for node in nodes if node.get("class") == "label"}) == 2
+    cut = heatmap(np.eye(2), ["a" * 40, "b" * 40], ["a" * 40, "b" * 40], title="t")
+    assert f"{'a' * 19}…" in cut

@@ -1,11 +1,20 @@
-"""What the section on re-drawn pictures says of its prior."""
+"""What the section on re-drawn pictures says of its prior, its controls and its references."""
 
+from __future__ import annotations
+
+import re
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
-from heatproof.report.sections.in_distribution import _stranger
+from heatproof.report.reading import Reading
+from heatproof.report.sections.in_distribution import _stranger, in_distribution
+from heatproof.report.sections.ranking import scoreboard
+from heatproof.results import Results
+from heatproof.stats.out_of_distribution import alike
 
 
 @pytest.mark.parametrize(
@@ -20,3 +29,92 @@ from heatproof.report.sections.in_distribution import _stranger
 def test_a_prior_that_never_saw_such_pictures_is_told(prior: str, datasets: list[Any], warned: bool) -> None:
     reading: Any = SimpleNamespace(info={"studies": [{"notes": {"prior": prior}, "datasets": datasets}]})
     assert ("never seen such pictures" in _stranger(reading)) == warned
+
+
+FUD, GAIN, ENERGY = "fud(controls=[random])", "fud(score=gain, controls=[random])", "energy(of=x)"
+PLACE = {"dataset": "d", "model": "m"}
+
+
+def invented(pictures: tuple[int, ...] = (4,), gain: bool = True) -> Results:
+    """Two methods under FUD; one evaluation per number of pictures in the audit."""
+    scores, curves, told = [], [], {}
+    for method, area in (("lrp", 0.8723), ("saliency", 0.7518)):
+        for image in range(3):
+            row = {**PLACE, "method": method, "image": f"{image}", "status": "ok", "seconds": 0.1}
+            note = (
+                "clean 0.900, random 0.706, no guidance 0.915, guidance only 0.916, prior only 0.918"  # 0.7064 in truth
+            )
+            scores.append({**row, "metric": FUD, "value": area, "note": note})
+            if gain:
+                scores.append({**row, "metric": GAIN, "value": area - 0.7064, "note": "random 0.706"})
+            start = {"x": [0.0, 0.5], "y": [0.9 + image / 100, 0.5]}
+            curves.append({**PLACE, "method": method, "image": f"{image}", "metric": FUD, **start})
+    dice = np.random.default_rng(0)
+    for at, count in enumerate(pictures):
+        label = f"{ENERGY}{at}"
+        told[label] = {"evaluation": f"flipping {at}", "statistic": "energy"}
+        for image in range(count):
+            line = {"x": [0.0, 0.5], "y": dice.normal(size=2).tolist()}
+            curves.append({**PLACE, "method": "lrp", "image": f"{image}", "metric": label, **line})
+    named = {"name": "fud", "higher_is_better": True}
+    metrics = {FUD: named, **({GAIN: named} if gain else {})}
+    studies = [{"protocol": "in_distribution", "notes": {"audit": told}}]
+    info = {"metrics": metrics, "studies": studies, "protocols": ["in_distribution"]}
+    return Results(pd.DataFrame(scores), pd.DataFrame(curves), None, info)
+
+
+def page_of(**how: Any) -> str:
+    page = in_distribution(Reading(invented(**how)))
+    assert page is not None
+    return page
+
+
+def row_of(page: str, name: str) -> list[str]:
+    found = re.search(rf'<th scope="row">{name}</th>(.*?)</tr>', page)
+    assert found is not None
+    return re.findall(r"<td[^>]*>([^<]*)</td>", found[1])
+
+
+def test_the_text_compares_with_what_stands_in_the_table() -> None:
+    page = page_of()
+    assert "untouched picture" in page
+    heads = re.findall(r"<button>([^<]+)</button>", page)[:8]
+    assert heads[5:] == ["guidance alone", "prior alone", "untouched"]
+    assert "“Guidance alone” and “prior alone” remove nothing" in page
+    assert row_of(page, "lrp") == ["0.872", "0.706", "0.166", "0.915", "0.916", "0.918", "0.910"]
+    assert "clean confidence" not in page
+
+
+def test_the_gain_is_the_one_that_the_ranking_shows() -> None:
+    """The notes say 0.706 for 0.7064: less that, the area would give 0.046."""
+    for method in ("lrp", "saliency"):
+        board = row_of(scoreboard(Reading(invented()), "d", "m"), method)
+        assert row_of(page_of(), method)[2] == board[1]
+    assert row_of(page_of(), "saliency")[2] == "0.045"
+    assert row_of(page_of(gain=False), "saliency")[2] == "0.046"  # of the notes, there being no other
+
+
+def test_the_area_is_never_the_gain() -> None:
+    results = invented()
+    turned = {**results.info, "metrics": dict(reversed(results.info["metrics"].items()))}
+    page = in_distribution(Reading(Results(results.scores, results.curves, None, turned)))
+    assert row_of(str(page), "lrp")[0] == "0.872"
+
+
+@pytest.mark.parametrize("count", [4, 16])
+def test_the_reference_of_fpr95_is_the_one_for_so_many_pictures(count: int) -> None:
+    page = page_of(pictures=(count,))
+    assert f"<button>FPR95 ({alike(count).fpr95:.2f})</button>" in page
+    assert "0.95)" not in page
+    assert f"on {count} pictures, an FPR95 of {alike(count).fpr95:.2f} on average" in page
+    low, high = alike(count).fpr95_range
+    assert f"its FPR95 from {low:.2f} to {high:.2f}, 95 times in 100" in page
+    assert all(re.fullmatch(r"\d\.\d\d|0|–", cell) for cell in row_of(page, "flipping 0")[:2])
+
+
+def test_uneven_numbers_of_pictures_are_told_row_by_row() -> None:
+    page = page_of(pictures=(4, 16))
+    assert "<button>FPR95</button>" in page
+    for at, count in enumerate((4, 16)):
+        assert row_of(page, f"flipping {at}")[2:4] == [f"{alike(count).fpr95:.2f}", str(count)]
+    assert "on 4 pictures" in page

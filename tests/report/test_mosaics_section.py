@@ -6,10 +6,12 @@ import re
 
 import numpy as np
 import pandas as pd
+import pytest
 
-from heatproof.report.reading import Reading
+from heatproof.metrics.mosaic import ONE_SIGN as metric_note
+from heatproof.report.reading import Panel, Reading
 from heatproof.report.sections.mosaic_reliability import alphas
-from heatproof.report.sections.mosaics import mosaic_panels, mosaics
+from heatproof.report.sections.mosaics import ONE_SIGN, chance, mosaic_panels, mosaics
 from heatproof.results import Results
 
 RATIO = "mosaic_precision"
@@ -57,3 +59,64 @@ def test_a_dot_without_a_bar_is_said_to_be_no_certainty() -> None:
     unsure = alphas_of(invented(noise=0.4))
     assert 'class="span"' in unsure
     assert "A dot without a bar" not in unsure
+
+
+def test_alpha_with_and_without_unsigned_methods_can_be_told_apart() -> None:
+    results = invented(noise=0.4)
+    signed = {"methods": {f"method{at}": {"signed": at > 0} for at in range(4)}}
+    page = alphas_of(Results(results.scores, pd.DataFrame(), None, {**results.info, **signed}))
+    labels = re.findall(r'class="label">([^<]+)<', page)
+    assert sorted(labels) == [RATIO, f"{RATIO}, signed methods only"]
+
+
+def test_undefined_scores_are_counted_and_cost_the_other_methods_nothing() -> None:
+    results = invented(models=("m", "n"))
+    gone = (results.scores["method"] == "method3") & results.scores["image"].isin(list("012345"))
+    results.scores.loc[gone, "value"] = np.nan
+    results.scores.loc[gone, "status"], results.scores.loc[gone, "note"] = "undefined", "no positive relevance"
+    page = mosaics(Reading(results)) or ""
+    carried = page.split("Does the ranking carry over?")[1]
+    assert re.search(r"2 models</td><td>d</td><td class=\"num\">4</td><td class=\"num\">12</td>", carried)
+    counts = re.search(r"m, mosaics of 8</th>(.*?)</tr>", carried)
+    assert counts is not None
+    assert re.findall(r">(\d+)<", counts[1]) == ["8", "8", "8", "2"]
+
+
+@pytest.mark.parametrize(("grid", "precision", "f1"), [(2, 1 / 2, 1 / 2), (3, 4 / 9, 8 / 17), (4, 1 / 2, 1 / 2)])
+def test_chance_is_the_share_of_tiles_that_show_the_target(grid: int, precision: float, f1: float) -> None:
+    results = invented()
+    info = dict(results.info, studies=[{"protocol": "mosaics", "notes": {"grid": grid}}])
+    names = {"mosaic_f1": f1, "mosaic_recall": 0.5, "mosaic_accuracy": 0.5, RATIO: precision}
+    info["metrics"] = {name: {"name": name, "higher_is_better": True} for name in names}
+    reading = Reading(Results(results.scores, pd.DataFrame(), None, info))
+    for name, wanted in names.items():
+        assert chance(reading, Panel(name, "d", "m")) == pytest.approx(wanted)
+    own = dict(info, studies=[{"protocol": "mosaics", "notes": {"grid": 2, "plans": {"d": {"grid": 3}}}}])
+    reading = Reading(Results(results.scores, pd.DataFrame(), None, own))
+    assert chance(reading, Panel(RATIO, "d", "m")) == pytest.approx(4 / 9), "a data set may have a plan of its own"
+
+
+def test_methods_that_fail_together_are_held_against_that_chance() -> None:
+    """Precisions of 0.47 are below one half and above 4 of 9 tiles."""
+    results = invented(methods=2, noise=0.0)
+    results.scores["value"] = 0.46 + 0.001 * results.scores["image"].astype(int)
+    for grid, told in ((2, True), (3, False)):
+        info = dict(results.info, studies=[{"protocol": "mosaics", "notes": {"grid": grid}}])
+        page = mosaics(Reading(Results(results.scores, pd.DataFrame(), None, info))) or ""
+        assert ("both score badly" in page) is told
+        assert ("worse than chance" in page) is not told
+
+
+def test_maps_of_one_sign_are_named() -> None:
+    results = invented()
+    results.scores.loc[results.scores["method"] == "method1", "note"] = ONE_SIGN
+    refused = results.scores["method"] == "method2"
+    results.scores.loc[refused, "status"] = "not_applicable"
+    results.scores.loc[refused, "note"] = "recall needs negative relevance too, and no map here has any: take precision"
+    page = mosaics(Reading(results)) or ""
+    assert "8 mosaics on which method1 has no negative relevance" in page
+    assert "Judged by precision only, their maps being never negative: method2<" in page
+
+
+def test_the_note_is_the_metric_s_own() -> None:
+    assert metric_note == ONE_SIGN

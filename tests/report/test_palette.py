@@ -18,14 +18,15 @@ VISIONS = {
     "protanope": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
 }
 STYLE = (files("heatproof.report") / "style.css").read_text(encoding="utf-8")
-LIGHT, DARK, PRINT = (
-    dict(re.findall(r"--(c\d|paper): (#\w+);", block))
-    for block in (
-        STYLE.split("prefers-color-scheme: dark")[0],
-        STYLE.split("prefers-color-scheme: dark")[1].split("@media")[0],
-        STYLE.split("@media print")[1],
-    )
+BLOCKS = (
+    STYLE.split("prefers-color-scheme: dark")[0],
+    STYLE.split("prefers-color-scheme: dark")[1].split("@media")[0],
+    STYLE.split("@media print")[1],
 )
+LIGHT, DARK, PRINT = (dict(re.findall(r"--(c\d|paper): (#\w+);", block)) for block in BLOCKS)
+WHOLE = [dict(re.findall(r"--([\w-]+): (#\w+);", block)) for block in BLOCKS]
+SCHEMES = ["light", "dark", "print"]
+READABLE = 4.5  # of words against what is behind them (WCAG 2.1, AA)
 
 
 def linear(colour: str) -> np.ndarray:
@@ -54,3 +55,57 @@ def test_print_has_the_colours_of_the_light_page() -> None:
     assert {name: PRINT[name] for name in PRINT if name != "paper"} == {
         name: LIGHT[name] for name in LIGHT if name != "paper"
     }
+
+
+def contrast(one: np.ndarray, other: np.ndarray) -> float:
+    low, high = sorted(float(xyz_from_rgb[1] @ colour) for colour in (one, other))
+    return (high + 0.05) / (low + 0.05)
+
+
+def mixed(colour: str, other: str, share: float) -> np.ndarray:
+    """CSS color-mix(in srgb, …), linear."""
+    parts = []
+    for one in (colour, other):
+        digits = one[1:] if len(one) == 7 else "".join(2 * digit for digit in one[1:])
+        parts.append(np.array([int(digits[at : at + 2], 16) for at in (0, 2, 4)]))
+    value = np.round(share * parts[0] + (1 - share) * parts[1]).astype(int)
+    return linear("#" + "".join(f"{channel:02x}" for channel in value))
+
+
+@pytest.mark.parametrize("palette", WHOLE, ids=SCHEMES)
+def test_names_in_the_colour_of_their_line_can_be_read(palette: dict[str, str]) -> None:
+    rule = re.search(r"\.chart \.name { fill: color-mix\(in srgb, var\(--c, .*?\) (\d+)%, var\(--ink\)\)", STYLE)
+    assert rule is not None
+    share = int(rule[1]) / 100
+    for name in [*(f"c{at}" for at in range(8)), "quiet", "soft"]:
+        assert contrast(mixed(palette[name], palette["ink"], share), linear(palette["paper"])) >= READABLE
+
+
+def colour_of_text(shade: str) -> str:
+    """The variable that fills the number of a cell of this shade: the last rule that names it wins."""
+    rules = re.findall(r"([^{}]*\.cell-text[^{}]*){[^}]*fill: var\(--([\w-]+)\)", STYLE)
+    named = [colour for selector, colour in rules if f".h{shade} " in selector]
+    return named[-1] if named else next(colour for selector, colour in rules if ".h" not in selector)
+
+
+@pytest.mark.parametrize("palette", WHOLE, ids=SCHEMES)
+@pytest.mark.parametrize("shade", ["z", *(f"{side}{step}" for side in "pn" for step in range(1, 6))])
+def test_numbers_in_cells_can_be_read(palette: dict[str, str], shade: str) -> None:
+    assert contrast(linear(palette[colour_of_text(shade)]), linear(palette[shade])) >= READABLE
+
+
+@pytest.mark.parametrize("palette", WHOLE, ids=SCHEMES)
+def test_quiet_words_can_be_read(palette: dict[str, str]) -> None:
+    for words, behind in (("muted", "paper"), ("muted", "raised"), ("soft", "faint"), ("ember", "paper")):
+        assert contrast(linear(palette[words]), linear(palette[behind])) >= READABLE
+    hole = re.search(r"\.hole {[^}]*color: var\(--(\w+)\)", STYLE)
+    assert hole is not None
+    assert hole[1] == "soft"
+
+
+@pytest.mark.parametrize("palette", WHOLE, ids=SCHEMES)
+def test_deeper_shades_are_further_from_none(palette: dict[str, str]) -> None:
+    for side in "pn":
+        away = [contrast(linear(palette[f"{side}{step}"]), linear(palette["z"])) for step in range(1, 6)]
+        assert away == sorted(away)
+        assert min(np.diff(away)) > 0.1

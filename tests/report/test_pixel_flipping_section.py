@@ -10,8 +10,10 @@ import pytest
 from heatproof.report.page import page
 from heatproof.report.reading import Reading
 from heatproof.report.sections.pixel_flipping import pixel_flipping
+from heatproof.report.typeset import number
 from heatproof.results import Results
-from heatproof.stats.strategies import random_among, setups_table, strategies_of, without_holes
+from heatproof.stats.bootstrap import interval
+from heatproof.stats.strategies import gains, random_among, setups_table, strategies_of, without_holes
 
 ANSWERS = {  # strategy -> method -> (mif, lif); SRG agrees in both, MIF does not
     "mean": {"good<b>": (0.20, 0.80), "fair": (0.30, 0.60), "random": (0.45, 0.45)},
@@ -112,7 +114,7 @@ def test_the_gain_is_the_difference_of_the_scores_beside_it_when_some_are_missin
     good = (run.scores["method"] == "good<b>") & (run.scores["image"] == "5")
     run.scores.loc[good & (run.scores["metric"] == "lif(telea)"), "value"] = 5.0
     html = pixel_flipping(Reading(run))
-    srg, _, mrg, lrg, mif, lif = cells_of(html, "good&lt;b&gt;")
+    srg, _, mrg, _, lrg, _, mif, lif = cells_of(html, "good&lt;b&gt;")
     assert float(srg) == pytest.approx(float(lif) - float(mif), abs=1e-3) == pytest.approx(0.55, abs=1e-3)
     assert float(mrg) + float(lrg) == pytest.approx(float(srg), abs=2e-3)
     assert "5 pictures that every method was scored on" in html
@@ -140,6 +142,49 @@ def test_it_shows_the_gains_under_the_strategy_that_confuses_least():
     assert "telea on 25 superpixels, R-OMS 0.600, the highest of 2 strategies; 6 pictures that every method" in html
     assert cells_of(html, "good&lt;b&gt;")[0::2][:2] == ["0.550", "0.200"]  # SRG, MRG
     assert "<b>" not in html
+
+
+def test_all_three_gains_have_intervals_over_pictures():
+    run = invented()
+    chance = (run.scores["metric"] == "r_oms(telea)") & (run.scores["image"] == "0")
+    run.scores.loc[chance, "value"] += 0.1  # so that gains over R-OMS vary, and SRG does not
+    cells = cells_of(pixel_flipping(Reading(run)), "good&lt;b&gt;")
+    assert cells[1] == "[0.550, 0.550]"
+    table = gains(run.scores, strategies_of(run.info["studies"])[1], "d", "m")
+    for at, name in ((2, "mrg"), (4, "lrg")):
+        found = interval(table[name]["good<b>"].to_numpy())
+        assert found.low < found.high
+        assert cells[at : at + 2] == [number(found.estimate), f"[{number(found.low)}, {number(found.high)}]"]
+
+
+def twice(asked: tuple[str, str]) -> Results:
+    """One imputer on as many segments under two ways of asking, whose scores differ."""
+    run = invented()
+    scores = run.scores.replace(
+        {"metric": {f"{n}(telea)": f"{n}(mean, twice)" for n in ("mif", "lif", "srg", "r_oms")}}
+    )
+    setups = run.info["studies"][0]["notes"]["setups"]
+    setups[1] = {"imputer": "mean", "n_superpixels": 25, **{n: f"{n}(mean, twice)" for n in ("mif", "lif", "r_oms")}}
+    for setup, words in zip(setups, asked, strict=True):
+        setup |= {"asked": words} if words else {}
+    return Results(scores, run.curves, info=run.info)
+
+
+@pytest.mark.parametrize(
+    ("asked", "named"),
+    [
+        (("", "2 draws"), "mean on 25 superpixels, 2 draws, R-OMS 0.600, the highest of 2 strategies"),
+        (("", ""), "mean on 25 superpixels, mif(mean, twice), R-OMS 0.600, the highest of 2 strategies"),
+    ],
+)
+def test_strategies_with_one_imputer_and_number_are_told_apart(asked: tuple[str, str], named: str):
+    run = twice(asked)
+    table = setups_table(run.scores, strategies_of(run.info["studies"]))
+    assert len(table[["imputer", "n_superpixels", "asked"]].drop_duplicates()) == 2
+    html = pixel_flipping(Reading(run))
+    assert named in html
+    assert "2 setups put 3 methods in 2 different orders under MIF" in html
+    assert cells_of(html, "good&lt;b&gt;")[0] == "0.550"
 
 
 def test_it_counts_the_rankings():

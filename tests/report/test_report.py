@@ -19,6 +19,8 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from heatproof.errors import BadInput
 from heatproof.report import report
+from heatproof.report.charts import Line, small_multiples
+from heatproof.report.charts import curves as draw
 from heatproof.report.reading import Reading
 from heatproof.report.sections import SECTIONS
 from heatproof.report.sections.blocks import fold, table
@@ -160,7 +162,7 @@ def test_print_loses_nothing_of_a_card_and_names_what_is_folded(browser: Browser
     style = (files("heatproof.report") / "style.css").read_text(encoding="utf-8")
     page = tmp_path / "page.html"
     held_back = f'<article class="card">{fold("2 more", "<p id=card>a beats b</p>")}</article>'
-    folded = fold("some metric", "<p id=far>far away</p>")
+    folded = fold("some metric", "<p id=far>far away</p>") + fold("3 pairs", "<p id=pairs>a, b</p>", class_="pairs")
     page.write_text(f"<!doctype html><meta charset=utf-8><style>{style}</style>{held_back}{folded}", encoding="utf-8")
     visit = Visit(browser, page)
     assert not visit.page.locator("#card").is_visible()
@@ -168,6 +170,7 @@ def test_print_loses_nothing_of_a_card_and_names_what_is_folded(browser: Browser
     assert visit.page.locator("#card").is_visible()
     assert visit.page.locator("summary", has_text="some metric").is_visible()
     assert not visit.page.locator("#far").is_visible()
+    assert visit.page.locator("#pairs").is_visible()  # what the matrix says only to who hovers
     visit.page.close()
 
 
@@ -185,6 +188,64 @@ def test_a_click_sorts_numbers_as_they_are_typeset(browser: Browser, tmp_path: P
         assert "".join(visit.page.locator("tbody th").all_inner_texts()) == "dbfcae"
         visit.page.locator("th button").nth(column).click()
         assert "".join(visit.page.locator("tbody th").all_inner_texts()) == "acfbde"
+    visit.page.close()
+
+
+def test_a_click_sorts_words_by_the_numbers_in_them(browser: Browser, tmp_path: Path) -> None:
+    script = (files("heatproof.report") / "sort.js").read_text(encoding="utf-8")
+    page = tmp_path / "page.html"
+    board = table(("k", "drop"), [[str(k), k / 10] for k in (10, 1, 2, 9)])
+    page.write_text(f"<!doctype html><meta charset=utf-8>{board}<script>{script}</script>", encoding="utf-8")
+    visit = Visit(browser, page)
+    visit.page.locator("th button").nth(0).click()
+    assert visit.page.locator("tbody th").all_inner_texts() == ["1", "2", "9", "10"]
+    visit.page.locator("th button").nth(0).click()
+    assert visit.page.locator("tbody th").all_inner_texts() == ["10", "9", "2", "1"]
+    visit.page.close()
+
+
+def test_what_is_too_wide_for_half_a_page_has_a_row_of_its_own(browser: Browser, tmp_path: Path) -> None:
+    style = (files("heatproof.report") / "style.css").read_text(encoding="utf-8")
+    lines = [draw([Line(name, [0, 1], [0, 1])], title=name) for name in ("short", "a name " * 5, "b")]
+    drawn = small_multiples([("", chart) for chart in lines])
+    page = tmp_path / "page.html"
+    page.write_text(f"<!doctype html><meta charset=utf-8><style>{style}</style>{drawn}", encoding="utf-8")
+    visit = Visit(browser, page, 1000)
+    boxes = visit.page.evaluate(
+        "[...document.querySelectorAll('svg')].map(s => s.getBoundingClientRect()).map(b => [b.x, b.y, b.width])"
+    )
+    (short, long, other) = boxes
+    assert short[1] < long[1] < other[1]  # each in a row of its own, for the second fills one
+    assert long[2] / short[2] > 1.1
+    visit.page.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_warning_looks_like_one_and_a_heading_keeps_off_what_is_above(
+    browser: Browser, tmp_path: Path, scheme: str
+) -> None:
+    style = (files("heatproof.report") / "style.css").read_text(encoding="utf-8")
+    body = '<p class="warning">Beware</p><ul><li>a</li></ul><h3>b</h3>' + fold("c", "d") + "<h3>e</h3>"
+    page = tmp_path / "page.html"
+    page.write_text(
+        f"<!doctype html><meta charset=utf-8><style>{style}</style><section>{body}</section>", encoding="utf-8"
+    )
+    visit = Visit(browser, page, scheme=scheme)
+    for media in ("screen", "print"):
+        visit.page.emulate_media(media=media, color_scheme=scheme)
+        told = visit.page.evaluate(
+            "(s => [s.backgroundColor, s.borderLeftWidth, parseFloat(s.paddingLeft)])"
+            "(getComputedStyle(document.querySelector('.warning')))"
+        )
+        paper = visit.page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert told[0] not in (paper, "rgba(0, 0, 0, 0)")
+        assert told[1] == "4px"
+        assert told[2] > 8
+    gaps = visit.page.evaluate(
+        "[...document.querySelectorAll('h3')].map(h => h.getBoundingClientRect().top"
+        " - h.previousElementSibling.getBoundingClientRect().bottom)"
+    )
+    assert min(gaps) >= 30
     visit.page.close()
 
 

@@ -11,7 +11,7 @@ import pytest
 from heatproof.report.reading import Reading
 from heatproof.report.sections.normalising_rules import rule_name
 from heatproof.report.sections.size_strata import strata_of
-from heatproof.report.sections.threshold_choice import stacked
+from heatproof.report.sections.threshold_choice import stacked, stretches
 from heatproof.report.sections.threshold_free import threshold_free
 from heatproof.results import Results
 
@@ -52,7 +52,8 @@ def invented(area: str = "mean_height", strata: dict | None = None) -> Results:
 def test_it_says_who_wins_where():
     html = threshold_free(Reading(invented()))
     assert "Without a threshold <strong>steady</strong> is first." in html
-    assert "At 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4 it would have been" in html
+    assert "With a single one it would have been <strong>steep&lt;b&gt;</strong> from 0.05 to 0.4." in html
+    assert "is ahead of <strong>steep&lt;b&gt;</strong>, but behind from 0.05 to 0.4" in html
     assert "1 pair of 1 change order at some threshold" in html
     assert "small · 4 images · up to" in html
     assert "Who is first depends on the rule" in html
@@ -68,9 +69,49 @@ def test_an_area_is_divided_by_the_range_before_it_meets_heights():
     """A method whose IoU is the same at all thresholds then differs from it by nothing, not by ten per cent."""
     rows = [threshold_free(Reading(invented(area))).split("steady</th>")[2] for area in ("mean_height", "paper")]
     for row in rows:
-        cells = row.split("</tr>")[0].split("<td")[4:6]  # the two relative differences
+        cells = row.split("</tr>")[0].split("<td")[5:8]  # the three relative differences
         for cell in cells:
             assert abs(float(cell.split('data-v="')[1].split('"')[0])) < 1e-9
+
+
+def test_three_thresholds_stand_beside_the_threshold_free_height():
+    html = threshold_free(Reading(invented()))
+    heads = re.findall(r"<button>((?:IoU|difference) at [^<]+)</button>", html)
+    assert heads == [f"IoU at {t}" for t in (0.3, 0.5, 0.7)] + [f"difference at {t}, %" for t in (0.3, 0.5, 0.7)]
+
+
+@pytest.mark.parametrize("area", ["mean_height", "paper"])
+def test_each_method_is_tested_against_itself_at_every_threshold(area):
+    """`steady` has one IoU at all thresholds and so differs from none; `steep` crosses its mean in the middle."""
+    html = threshold_free(Reading(invented(area)))
+    assert "At 18 of 38 methods × thresholds the IoU differs" in html
+    assert "<strong>steady</strong> differs at none" in html
+    assert "<strong>steep&lt;b&gt;</strong> differs but not at 0.5" in html
+    assert "Holm-adjusted over all 38" in html
+
+
+def test_it_says_which_rule_was_applied_to_whom():
+    results = invented()
+    results.info["studies"][0]["notes"]["rules"] = {"steady": "positive", "steep<b>": "abs_p99"}
+    results.info["methods"] = {"steady": {"signed": False}, "steep<b>": {"signed": True}}
+    html = threshold_free(Reading(results))
+    assert "the positive part over its maximum (<code>positive</code>) for steady" in html
+    assert "99th percentile (<code>abs_p99</code>) for steep&lt;b&gt;" in html
+    assert "A method of one’s own is taken for a map of gradients" in html
+    assert "the six rules come down to about three" in html
+    assert "So it is here for steady." in html
+    assert "come down to about three" not in threshold_free(Reading(invented()))
+
+
+def test_a_doubtful_temperature_is_said_to_be_one():
+    results = invented()
+    told = {"value": 100.0, "pictures": 12, "confidence_before": 0.9, "confidence_after": 0.1, "accuracy": 0.0}
+    results.info["studies"][0]["notes"]["temperature"] = told
+    assert "may mean nothing" not in threshold_free(Reading(results))  # stored before doubts were
+    results.info["studies"][0]["notes"]["temperature"] = {**told, "unlabelled": 3, "doubt": "T is at its end"}
+    html = threshold_free(Reading(results))
+    assert "Left out: 3 pictures without a class of the model." in html
+    assert "This temperature may mean nothing: T is at its end." in html
 
 
 def test_strata_are_cut_as_the_protocol_asked():
@@ -140,3 +181,49 @@ def test_no_gain_is_zero_without_a_sign():
     row = re.search(r"steady</th>(.*?)</tr>", threshold_free(Reading(results)).split("By size of the region")[1])
     assert row is not None
     assert row[1].endswith(">0 %</td>")
+
+
+def test_thresholds_are_drawn_together_where_they_are_neighbours():
+    assert stretches([0.05, 0.1, 0.15, 0.5, 0.9, 0.95], GRID) == "from 0.05 to 0.15, at 0.5 and from 0.9 to 0.95"
+    assert stretches([0.05], GRID) == "at 0.05"
+
+
+def test_several_winners_each_have_their_thresholds():
+    results = invented()
+    third = np.where(np.array(GRID) > 0.8, 0.9, 0.0)
+    of = results.scores["method"] == "steady"
+    scores = pd.concat([results.scores, results.scores[of].assign(method="late", value=0.1)])
+    of = results.curves["method"] == "steady"
+    late = results.curves[of].assign(method="late", y=[third] * IMAGES)
+    html = threshold_free(Reading(Results(scores, pd.concat([results.curves, late]), info=results.info)))
+    told = "<strong>steep&lt;b&gt;</strong> from 0.05 to 0.4 and <strong>late</strong> from 0.85 to 0.95."
+    assert f"it would have been {told}" in html
+
+
+def test_no_difference_is_no_power_of_ten():
+    table = threshold_free(Reading(invented("paper"))).split("How far a single threshold leads away")[1]
+    shown = re.findall(r"<td[^>]*>([^<]*)</td>", table.split("</table>")[0])
+    assert not [cell for cell in shown if "e" in cell]
+    steady = re.findall(r"<td[^>]*>([^<]*)</td>", re.search(r"steady</th>(.*?)</tr>", table)[1])
+    assert steady[4:] == ["0", "0", "0", "0", "1.00"]  # of height and IoU, the swing, and how many times
+
+
+def test_means_and_deviations_have_the_same_decimals():
+    results = invented()
+    steady = (results.scores["metric"] == "auc_iou") & (results.scores["method"] == "steady")
+    results.scores.loc[steady, "value"] = 0.463 + 4e-4 * (np.arange(IMAGES) % 2)
+    row = re.search(r"steady</th>(.*?)</tr>", threshold_free(Reading(results)).split("By size of the region")[1])
+    assert row is not None
+    assert row[1].count(">0.463 ± &lt; 0.001<") == 3
+
+
+def test_where_two_lead_together_nobody_is_named_the_winner():
+    results = invented()
+    scores, curves = (
+        pd.concat([each, each[each["method"] == "steep<b>"].assign(method="twin")])
+        for each in (results.scores, results.curves)
+    )
+    html = threshold_free(Reading(Results(scores, curves, info=results.info)))
+    assert "is first. From 0.05 to 0.4 others are ahead of it, level with each other." in html
+    assert "it would have been" not in html
+    assert "<strong></strong>" not in html

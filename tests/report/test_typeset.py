@@ -14,9 +14,12 @@ from heatproof.report.typeset import (
     duration,
     emphasised,
     escape,
+    fixed,
     link_or_text,
     listed,
     number,
+    plus_minus,
+    probability,
     shortened,
 )
 
@@ -83,3 +86,40 @@ def test_names_that_are_too_long_lose_their_field_names_first():
     two = ("smoothgrad(method=saliency, draws=5)", "smoothgrad(method=integrated_gradients, draws=5)")
     assert shortened(two[0], 17) == "smoothgrad(salie…"
     assert shortened(two[0], 17) != shortened(two[1], 17)
+
+
+@pytest.mark.parametrize(
+    ("value", "decimals", "text"),
+    [
+        (0.4626, 3, "0.463"),
+        (-12.04, 1, "−12.0"),
+        (2.0e-14, 1, "0"),
+        (-3e-16, 3, "0"),
+        (0.00044, 3, "< 0.001"),
+        (-0.00044, 3, "> −0.001"),
+        (0.0006, 3, "0.001"),
+        (12345.67, 1, "12\u202f345.7"),
+        (math.nan, 1, "–"),
+        (math.inf, 2, "∞"),
+    ],
+)
+def test_numbers_of_one_column_have_the_same_decimals(value: float, decimals: int, text: str) -> None:
+    assert fixed(value, decimals) == text
+
+
+def test_a_spread_has_the_decimals_of_its_centre() -> None:
+    assert plus_minus(0.463, 4.4e-4) == "0.463 ± < 0.001"
+    assert plus_minus(0.4632, 0.0207) == "0.463 ± 0.021"
+    assert plus_minus(1.0, 0.0) == "1.000 ± 0.000"
+    assert plus_minus(123.4, 5.67) == "123 ± 6"
+    assert plus_minus(0.5, math.nan) == "0.500 ± –"
+
+
+def test_no_probability_is_zero() -> None:
+    assert [probability(p) for p in (0.031, 4.2e-9, 0.0, 5e-324, 1.0)] == [
+        "0.031",
+        "4.2e−9",
+        "< 1e−300",
+        "< 1e−300",
+        "1.00",
+    ]

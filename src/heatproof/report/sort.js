@@ -2,7 +2,8 @@
 for (const table of document.querySelectorAll("table.sortable")) {
   const heads = [...table.tHead.rows[0].cells];
   heads.forEach((head, column) => head.querySelector("button")?.addEventListener("click", () => {
-    // Words from A first, numbers from their better end; a further click turns the order.
+    // Words from A first (and the numbers in them by size: k2 before k10), numbers from their better end; a further
+    // click turns the order.
     const numeric = head.classList.contains("num");
     const sorted = head.getAttribute("aria-sort");
     const down = sorted ? sorted === "ascending" : numeric && !("lower" in head.dataset);
@@ -18,7 +19,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
         if (isNaN(p) || isNaN(q)) return isNaN(p) - isNaN(q);
         return down ? q - p : p - q;
       }
-      return (down ? -1 : 1) * x.localeCompare(y);
+      return (down ? -1 : 1) * x.localeCompare(y, "en", { numeric: true });
     };
     const body = table.tBodies[0];
     body.append(...[...body.rows].sort(compare));

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 MINUS = "\N{MINUS SIGN}"
 MISSING = "\N{EN DASH}"
+NOISE = 1e-9  # smaller than this, a difference of scores is the rounding of the arithmetic
 
 
 def escape(text: object) -> str:
@@ -42,6 +43,35 @@ def number(value: float, digits: int = 3) -> str:
     decimals = max(0, min(digits, digits - 1 - math.floor(math.log10(size)) + (1 if size < 1 else 0)))
     decimals = min(decimals, digits)
     return f"{value:,.{decimals}f}".replace(",", "\N{NARROW NO-BREAK SPACE}").replace("-", MINUS)
+
+
+def fixed(value: float, decimals: int = 3) -> str:
+    """A number among others of its kind, all to the same decimals: 0.463, −12.0, and < 0.001 where nothing is left.
+
+    What is only the rounding of a computer's arithmetic is 0.
+    """
+    if not math.isfinite(value):
+        return number(value)
+    if abs(value) < NOISE:
+        return "0"
+    least = 10.0**-decimals
+    if abs(value) < least / 2:
+        return f"< {least:.{decimals}f}" if value > 0 else f"> {MINUS}{least:.{decimals}f}"
+    return f"{value:,.{decimals}f}".replace(",", "\N{NARROW NO-BREAK SPACE}").replace("-", MINUS)
+
+
+def plus_minus(centre: float, spread: float) -> str:
+    """`0.463 ± 0.021`: both to the same decimals, three up to 10 and fewer beyond."""
+    if not math.isfinite(centre):
+        return f"{number(centre)} ± {number(spread)}"
+    decimals = max(0, 2 - math.floor(math.log10(abs(centre)))) if abs(centre) >= 10 else 3
+    around = f"{0:.{decimals}f}" if abs(spread) < NOISE else fixed(spread, decimals)
+    return f"{fixed(centre, decimals)} ± {around}"
+
+
+def probability(p: float) -> str:
+    """A p-value: 0.031, 4.2e−9; one that is too small for the machine is below what it can hold, not 0."""
+    return f"< 1e{MINUS}300" if p < 1e-300 else number(p)
 
 
 def count(value: int) -> str:

@@ -7,19 +7,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from heatproof.report.charts.end_names import REACH, end_names
+from heatproof.report.charts.spacing import GAP
 from heatproof.report.charts.svg import (
     CHARACTER,
+    apart,
     colour_class,
     coordinate,
     drawing,
     element,
     group,
     label_width,
-    text,
+    letters,
 )
 from heatproof.report.typeset import escape, listed, shortened
 
-ROW, TOP = 24.0, 8.0
+WIDTH, ROW, TOP = 440.0, 24.0, 8.0
+USUAL = 16  # characters of a label; for longer ones the drawing grows
 
 
 @dataclass(frozen=True)
@@ -32,18 +36,22 @@ class Ranks:
     control: bool = False
 
 
-def bumps(methods: Sequence[Ranks], measures: Sequence[str], *, title: str, width: float = 440.0) -> str:
+def bumps(methods: Sequence[Ranks], measures: Sequence[str], *, title: str) -> str:
     """Lines through the ranks from measure to measure, 1 at the top, named at both ends."""
-    side = label_width([method.label for method in methods], 16) + 14
-    slant = max(len(shortened(measure, 22)) for measure in measures) * CHARACTER * 0.5 + 16
+    labels = [method.label for method in methods]
+    most = letters(labels, USUAL)
+    width = WIDTH + 2 * (most - USUAL) * CHARACTER
+    side = label_width(labels, most) + REACH
+    below = apart(measures, 22, 30)
+    slant = max(len(shortened(measure, below)) for measure in measures) * CHARACTER * 0.5 + 16
     deepest = max((rank for method in methods for rank in method.ranks if math.isfinite(rank)), default=1.0)
-    bottom = TOP + ROW * deepest
+    bottom = TOP + max(ROW * deepest, GAP * len(methods))  # room for the names, however many share a rank
     step = (width - 2 * side) / max(1, len(measures) - 1)
     across = [side + step * at for at in range(len(measures))]
     parts = [
         element(
             "text",
-            escape(shortened(measure, 22)) + element("title", escape(measure)),
+            escape(shortened(measure, below)) + element("title", escape(measure)),
             x=x,
             y=bottom + 14,
             transform=f"rotate(-30 {coordinate(x)} {coordinate(bottom + 14)})",
@@ -52,12 +60,16 @@ def bumps(methods: Sequence[Ranks], measures: Sequence[str], *, title: str, widt
         )
         for measure, x in zip(measures, across, strict=True)
     ]
-    for method in sorted(methods, key=lambda each: each.colour is not None):
-        parts.append(_method(method, measures, across))
+    first, last = ([TOP + ROW * (method.ranks[at] - 0.5) for method in methods] for at in (0, -1))
+    before = end_names(labels, first, across[0], TOP, bottom, most=most, right=False)
+    after = end_names(labels, last, across[-1], TOP, bottom, most=most) if len(across) > 1 else [""] * len(labels)
+    names = [left + right for left, right in zip(before, after, strict=True)]
+    for method, name in sorted(zip(methods, names, strict=True), key=lambda each: each[0].colour is not None):
+        parts.append(_method(method, measures, across, name))
     return drawing(width, bottom + slant + 10, title, "".join(parts))
 
 
-def _method(method: Ranks, measures: Sequence[str], across: Sequence[float]) -> str:
+def _method(method: Ranks, measures: Sequence[str], across: Sequence[float], names: str) -> str:
     places = [
         (x, TOP + ROW * (rank - 0.5)) for x, rank in zip(across, method.ranks, strict=True) if math.isfinite(rank)
     ]
@@ -74,11 +86,7 @@ def _method(method: Ranks, measures: Sequence[str], across: Sequence[float]) -> 
     parts += "".join(
         element("circle", cx=x, cy=y, r=4, class_="dot hollow" if method.control else "dot") for x, y in places
     )
-    name = shortened(method.label, 16)
-    if math.isfinite(method.ranks[0]):
-        parts += text(across[0] - 10, places[0][1] + 4, name, "name", "end")
-    if math.isfinite(method.ranks[-1]) and len(across) > 1:
-        parts += text(across[-1] + 10, places[-1][1] + 4, name, "name")
+    parts += names
     said = listed(
         [f"{rank:g} under {measure}" for measure, rank in zip(measures, method.ranks, strict=True) if rank == rank]
     )

@@ -9,21 +9,23 @@ from dataclasses import dataclass
 import numpy as np
 
 from heatproof.report.charts.axis import Axis, spanning, tick_labels
-from heatproof.report.charts.spacing import spread
+from heatproof.report.charts.spacing import GAP, spread
 from heatproof.report.charts.svg import (
+    CHARACTER,
     colour_class,
     coordinate,
     drawing,
     element,
     group,
     label_width,
+    letters,
     line,
     text,
 )
 from heatproof.report.typeset import escape, number, shortened
 
 WIDTH, HEIGHT, TOP, BOTTOM, LEFT = 400.0, 276.0, 12.0, 40.0, 40.0
-GAP = 13.5  # the least distance between two labels
+USUAL = 17  # characters of a label; for longer ones the drawing grows
 DASHES = 4  # patterns that tell controls apart, all of them being grey
 SAMPLE = 16.0  # of a control's pattern before its name, where there are several
 
@@ -45,11 +47,14 @@ class Line:
 def curves(lines: Sequence[Line], *, title: str, x_label: str = "", y_label: str = "") -> str:
     """Lines with ribbons over shared axes; names stand at the lines' ends, moved apart where they collide."""
     named = [each for each in lines if not each.quiet]
-    most = int((HEIGHT - TOP - BOTTOM) / GAP) + 1
-    named, rest = named[:most], named[most:]
+    fitting = int((HEIGHT - TOP - BOTTOM) / GAP) + 1
+    named, rest = named[:fitting], named[fitting:]
     dashes = {each.label: at % DASHES for at, each in enumerate(each for each in lines if each.control)}
     sample = SAMPLE if len(dashes) > 1 else 5.0
-    right = WIDTH - label_width([each.label for each in named], 17) - 11 - sample
+    labels = [each.label for each in named]
+    most = letters(labels, USUAL)
+    width = WIDTH + (most - USUAL) * CHARACTER
+    right = width - label_width(labels, most) - 11 - sample
     across = spanning([x for each in lines for x in each.x], LEFT, right, room=0.0)
     heights = [y for each in lines for y in [*each.y, *(each.low or []), *(each.high or [])]]
     up = spanning(heights, HEIGHT - BOTTOM, TOP)
@@ -57,8 +62,8 @@ def curves(lines: Sequence[Line], *, title: str, x_label: str = "", y_label: str
     # The named lie over the quiet, the coloured over the grey.
     for each in sorted([*lines], key=lambda one: (not one.quiet and one not in rest, one.colour is not None)):
         parts.append(_curve(each, across, up, _class(each, dashes)))
-    parts.append(_names(named, across, up, dashes, sample))
-    return drawing(WIDTH, HEIGHT, title, "".join(parts))
+    parts.append(_names(named, across, up, dashes, sample, most))
+    return drawing(width, HEIGHT, title, "".join(parts))
 
 
 def _class(each: Line, dashes: Mapping[str, int]) -> str:
@@ -117,7 +122,7 @@ def _path(xs: Sequence[float], ys: Sequence[float], across: Axis, up: Axis) -> s
     return "M" + "L".join(points)
 
 
-def _names(named: Sequence[Line], across: Axis, up: Axis, dashes: Mapping[str, int], sample: float) -> str:
+def _names(named: Sequence[Line], across: Axis, up: Axis, dashes: Mapping[str, int], sample: float, most: int) -> str:
     ends = [_end(each) for each in named]
     # Curves often end in one point (everything removed); then their names stand in the order of their means.
     middling = [float(np.nanmean(np.asarray(each.y, dtype=float))) for each in named]
@@ -131,7 +136,7 @@ def _names(named: Sequence[Line], across: Axis, up: Axis, dashes: Mapping[str, i
             f"{coordinate(place)}"
             f"L{coordinate(across.end + 5 + sample)} {coordinate(place)}"
         )
-        name = text(across.end + 8 + sample, place + 4, shortened(each.label, 17), "name", tooltip=each.label)
+        name = text(across.end + 8 + sample, place + 4, shortened(each.label, most), "name", tooltip=each.label)
         parts.append(group(element("path", d=lead, class_="lead") + name, _class(each, dashes)))
     return "".join(parts)
 

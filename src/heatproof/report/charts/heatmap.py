@@ -9,27 +9,34 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from heatproof.report.charts.svg import CHARACTER, coordinate, drawing, element, group, text
-from heatproof.report.typeset import MINUS, escape, shortened
+from heatproof.report.charts.svg import CHARACTER, apart, coordinate, drawing, element, group, text
+from heatproof.report.typeset import MINUS, NOISE, escape, shortened
 
 Scale = Literal["diverging", "sequential"]
 STEPS = 5  # shades on each side of zero
 SMALL = 16  # up to so many rows, each cell has its number and tooltip; beyond, cells of a shade share a path
 
 
-def shade(value: float, scale: Scale, limit: float) -> str:
-    """The CSS class of a value: `p1`…`p5` above zero, `n1`…`n5` below, `z` at zero, `x` for none."""
+def shade(value: float, scale: Scale, limit: float, least: int = 0) -> str:
+    """The CSS class of a value: `p1`…`p5` above zero, `n1`…`n5` below, `z` at zero, `x` for none.
+
+    Whatever is not zero has a shade of at least the step `least`.
+    """
     if math.isnan(value):
         return "x"
-    step = min(STEPS, math.floor(abs(value) / limit * STEPS + 0.5))
+    step = min(STEPS, max(least if value else 0, math.floor(abs(value) / limit * STEPS + 0.5)))
     return "z" if step == 0 else f"{'n' if value < 0 and scale == 'diverging' else 'p'}{step}"
 
 
 def short(value: float) -> str:
-    """Two decimals without the leading zero, as fits a small cell: .94, −.5, 1."""
-    text = f"{abs(value):.2f}".rstrip("0").rstrip(".")
-    text = text.removeprefix("0") or "0"
-    return f"{MINUS if value < 0 and text != '0' else ''}{text}"
+    """Two decimals without the leading zero, as fits a small cell: .94, −.50; 1.0 and 0 are said of nothing else."""
+    size = abs(value)
+    if size < NOISE:
+        return "0"
+    sign = MINUS if value < 0 else ""
+    if abs(size - 1) < NOISE:
+        return f"{sign}1.0"
+    return sign + f"{min(size, 0.99) if size < 1 else size:.2f}".removeprefix("0")
 
 
 def heatmap(
@@ -40,13 +47,17 @@ def heatmap(
     title: str,
     scale: Scale = "diverging",
     limit: float = 1.0,
+    least: int = 0,
     texts: Sequence[Sequence[str]] | None = None,
     notes: Sequence[Sequence[str]] | None = None,
 ) -> str:
-    """Cells coloured by value, NaN left open. `texts` replaces the printed numbers, `notes` the tooltips."""
+    """Cells coloured by value, NaN left open. `texts` replaces the printed numbers, `notes` the tooltips.
+
+    `least` is the least shade of a value that is not zero: 1 where zero alone means that there is nothing.
+    """
     small = max(len(rows), len(columns)) <= SMALL
     cell = 32.0 if max(len(rows), len(columns)) <= 10 else 27.0 if small else 14.0
-    most = 20
+    most = apart([*dict.fromkeys([*rows, *columns])], 20)
     left = max((len(shortened(row, most)) for row in rows), default=0) * CHARACTER + 12
     # Column names stand at 45 degrees: they need the sine of their length above, the cosine to the right.
     slant = max((len(shortened(column, most)) for column in columns), default=0) * CHARACTER * 0.72 + 12
@@ -61,7 +72,7 @@ def heatmap(
         turn = f"rotate(-45 {coordinate(x)} {coordinate(y)})"
         content = escape(shortened(column, most)) + element("title", escape(column))
         parts.append(element("text", content, x=x, y=y, transform=turn, class_="label"))
-    shades = [[shade(float(value), scale, limit) for value in row] for row in values]
+    shades = [[shade(float(value), scale, limit, least) for value in row] for row in values]
     if small:
         parts.append(_cells(values, shades, rows, columns, texts, notes, left, slant, cell))
     else:

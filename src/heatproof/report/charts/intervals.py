@@ -8,17 +8,20 @@ from dataclasses import dataclass
 
 from heatproof.report.charts.axis import spanning, tick_labels
 from heatproof.report.charts.svg import (
+    CHARACTER,
     colour_class,
     drawing,
     element,
     group,
     label_width,
+    letters,
     line,
     text,
 )
 from heatproof.report.typeset import number, shortened
 
 WIDTH, ROW, TOP, BOTTOM = 400.0, 23.0, 8.0, 26.0
+USUAL = 22  # characters of a label; for longer ones the drawing grows
 
 
 @dataclass(frozen=True)
@@ -58,8 +61,11 @@ def interval_ranking(
     )
     widest = max((len(row.rank) for row in rows), default=0)
     rank_width = max(28.0, 6.2 * widest + 10) if widest else 0.0
-    left = rank_width + label_width([row.label for row in rows], 22) + 8
-    right = WIDTH - 46
+    labels = [row.label for row in rows]
+    most = letters(labels, USUAL)
+    width = WIDTH + (most - USUAL) * CHARACTER
+    left = rank_width + label_width(labels, most) + 8
+    right = width - 46
     shown = [*within, *(number for row in rows for number in (row.value, row.low, row.high))]
     axis = spanning([*shown, reference] if reference is not None else shown, left, right)
     height = TOP + ROW * len(rows) + BOTTOM
@@ -74,16 +80,16 @@ def interval_ranking(
         parts.append(line(axis.at(reference), TOP, axis.at(reference), floor, "reference"))
     for place, row in enumerate(rows):
         y = TOP + ROW * (place + 0.5)
-        cells = text(rank_width + 2, y + 4, shortened(row.label, 22), "label control" if row.control else "label")
+        cells = text(rank_width + 2, y + 4, shortened(row.label, most), "label control" if row.control else "label")
         if row.rank:
             cells = text(rank_width - 8, y + 4, row.rank, "rank", "end") + cells
         if math.isnan(row.value):
             cells += text(left, y + 4, shortened(row.note or "no score", 24), "missing")
         else:
             cells += _dot(row, axis.at(row.low), axis.at(row.value), axis.at(row.high), y)
-            cells += text(WIDTH - 2, y + 4, number(row.value), "value", "end")
+            cells += text(width - 2, y + 4, number(row.value), "value", "end")
         parts.append(group(cells, colour_class(row.colour, row.control), _said(row)))
-    return drawing(WIDTH, height, title, "".join(parts))
+    return drawing(width, height, title, "".join(parts))
 
 
 def _dot(row: Estimate, low: float, at: float, high: float, y: float) -> str:

@@ -7,11 +7,25 @@ from collections.abc import Sequence
 
 from heatproof.report.charts.axis import spanning
 from heatproof.report.charts.bumps import Ranks
-from heatproof.report.charts.svg import colour_class, coordinate, drawing, element, group, label_width, line, text
-from heatproof.report.typeset import counted, number, shortened
+from heatproof.report.charts.end_names import REACH, end_names
+from heatproof.report.charts.spacing import GAP
+from heatproof.report.charts.svg import (
+    CHARACTER,
+    colour_class,
+    coordinate,
+    drawing,
+    element,
+    group,
+    label_width,
+    letters,
+    line,
+    text,
+)
+from heatproof.report.typeset import counted, number
 
 WIDTH, ROW, TOP, BOTTOM, LEFT = 400.0, 22.0, 10.0, 42.0, 30.0
 TICKS = 5
+USUAL = 17  # characters of a label; for longer ones the drawing grows
 
 
 def ranks_over(xs: Sequence[float], methods: Sequence[Ranks], *, title: str, x_label: str) -> str:
@@ -21,8 +35,11 @@ def ranks_over(xs: Sequence[float], methods: Sequence[Ranks], *, title: str, x_l
     """
     order = sorted((at for at, x in enumerate(xs) if math.isfinite(x)), key=lambda at: xs[at])
     deepest = max((rank for method in methods for rank in method.ranks if math.isfinite(rank)), default=1.0)
-    floor = TOP + ROW * deepest
-    right = WIDTH - label_width([method.label for method in methods], 17) - 16
+    floor = TOP + max(ROW * deepest, GAP * len(methods))  # room for the names, however many share a rank
+    labels = [method.label for method in methods]
+    most = letters(labels, USUAL)
+    width = WIDTH + (most - USUAL) * CHARACTER
+    right = width - label_width(labels, most) - REACH
     across = spanning(range(len(order)), LEFT, right, room=0.03)
     ticks = sorted({round(share * (len(order) - 1) / (TICKS - 1)) for share in range(TICKS)})
     parts = [line(across.at(tick), TOP, across.at(tick), floor, "grid") for tick in ticks]
@@ -31,6 +48,8 @@ def ranks_over(xs: Sequence[float], methods: Sequence[Ranks], *, title: str, x_l
         text(LEFT - 10, TOP + ROW * (rank - 0.5) + 4, str(rank), "tick", "end") for rank in range(1, int(deepest) + 1)
     ]
     parts.append(text((LEFT + right) / 2, floor + 34, x_label, "axis-label", "middle"))
+    ends = [_last(method, order) for method in methods]
+    names = dict(zip(labels, end_names(labels, ends, right, TOP, floor, most=most), strict=True))
     for method in sorted(methods, key=lambda each: each.colour is not None):
         places = [
             (across.at(place), TOP + ROW * (method.ranks[at] - 0.5))
@@ -44,7 +63,7 @@ def ranks_over(xs: Sequence[float], methods: Sequence[Ranks], *, title: str, x_l
         drawn += "".join(
             element("circle", cx=x, cy=y, r=3, class_="dot hollow" if method.control else "dot") for x, y in places
         )
-        drawn += text(right + 10, places[-1][1] + 4, shortened(method.label, 17), "name", tooltip=method.label)
+        drawn += names[method.label]
         known = [rank for rank in method.ranks if math.isfinite(rank)]
         said = (
             f"{method.label}: rank {number(min(known))} to {number(max(known))} over {counted(len(known), 'setup')}, "
@@ -52,4 +71,10 @@ def ranks_over(xs: Sequence[float], methods: Sequence[Ranks], *, title: str, x_l
         )
         mood = " control" if method.control else ""
         parts.append(group(drawn, colour_class(method.colour, method.control) + mood, said))
-    return drawing(WIDTH, floor + BOTTOM, title, "".join(parts))
+    return drawing(width, floor + BOTTOM, title, "".join(parts))
+
+
+def _last(method: Ranks, order: Sequence[int]) -> float:
+    """The height at which the method's line ends."""
+    known = [method.ranks[at] for at in order if math.isfinite(method.ranks[at])]
+    return TOP + ROW * (known[-1] - 0.5) if known else math.nan

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+GAP = 13.5  # the least distance between two lines of words
+
 
 def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
     """Positions at least `gap` apart, in the order of `wanted`, as near to it as that allows (least squares).

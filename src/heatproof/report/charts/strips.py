@@ -10,18 +10,21 @@ from numpy.typing import NDArray
 
 from heatproof.report.charts.axis import Axis, spanning, tick_labels
 from heatproof.report.charts.svg import (
+    CHARACTER,
     colour_class,
     coordinate,
     drawing,
     element,
     group,
     label_width,
+    letters,
     line,
     text,
 )
 from heatproof.report.typeset import counted, number, shortened
 
 WIDTH, ROW, TOP, BOTTOM = 400.0, 34.0, 6.0, 26.0
+USUAL = 22  # characters of a label; for longer ones the drawing grows
 DOTS = 40  # scores drawn per violin, at even quantiles: the page must not grow with the number of images
 
 
@@ -43,10 +46,13 @@ def strips(
     `within` are numbers the axis shows besides: charts meant to be compared are given each other's.
     """
     finite = [_finite(each.values) for each in spreads]
-    left = label_width([each.label for each in spreads], 22) + 8
+    labels = [each.label for each in spreads]
+    most = letters(labels, USUAL)
+    width = WIDTH + (most - USUAL) * CHARACTER
+    left = label_width(labels, most) + 8
     shown = [*within]
     shown += [float(value) for values in finite if values.size for value in (values.min(), values.max())]
-    axis = spanning([*shown, reference] if reference is not None else shown, left, WIDTH - 10)
+    axis = spanning([*shown, reference] if reference is not None else shown, left, width - 10)
     height = TOP + ROW * len(spreads) + BOTTOM
     floor = height - BOTTOM
     ticks = axis.ticks(5)
@@ -59,10 +65,10 @@ def strips(
         parts.append(line(axis.at(reference), TOP, axis.at(reference), floor, "reference"))
     for place, (each, values) in enumerate(zip(spreads, finite, strict=True)):
         y = TOP + ROW * (place + 0.5)
-        cells = text(2, y + 4, shortened(each.label, 22), "label control" if each.control else "label")
+        cells = text(2, y + 4, shortened(each.label, most), "label control" if each.control else "label")
         cells += _violin(values, axis, y) if values.size else text(left, y + 4, "no score", "missing")
         parts.append(group(cells, colour_class(each.colour, each.control), _said(each, values)))
-    return drawing(WIDTH, height, title, "".join(parts))
+    return drawing(width, height, title, "".join(parts))
 
 
 def density(values: NDArray[np.float64], grid: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from heatproof.report.typeset import escape, shortened
 
 # Average advance of a system sans-serif at 12 px, rather too wide: the labels' columns are sized with it.
 CHARACTER = 6.6
+LONGEST = 48  # characters of a label: beyond, names are sentences
+HALF = 500.0  # the width that half a page bears, its words a little smaller; what is wider gets the whole row
 
 
 def coordinate(value: float) -> str:
@@ -52,12 +56,26 @@ def group(content: str, class_: str | None = None, tooltip: str | None = None) -
 
 
 def drawing(width: float, height: float, title: str, content: str, class_: str = "chart") -> str:
-    """A complete, accessible, responsive drawing; it never grows past its natural size times 1.25."""
+    """A complete, accessible, responsive drawing; what is too wide for half a page is `broad`."""
+    class_ += " broad" if width > HALF and "matrix" not in class_ else ""
     return (
         f'<svg class="{escape(class_)}" viewBox="0 0 {coordinate(width)} {coordinate(height)}" role="img" '
         f'aria-label="{escape(title)}" xmlns="http://www.w3.org/2000/svg" '
         f'style="--w:{coordinate(width)}px"><title>{escape(title)}</title>{content}</svg>'
     )
+
+
+def letters(labels: Iterable[str], usual: int, longest: int = LONGEST) -> int:
+    """How many characters labels get: the usual number, or as many as the longest needs not to be cut."""
+    cut = [label for label in labels if shortened(label, usual).endswith("…")]
+    needed = [next((n for n in range(usual, longest) if not shortened(one, n).endswith("…")), longest) for one in cut]
+    return max(needed, default=usual)
+
+
+def apart(labels: Sequence[str], usual: int, longest: int = LONGEST) -> int:
+    """How many characters labels get where room is dear: the usual number, or as many as tell them apart."""
+    many = len(set(labels))
+    return next((n for n in range(usual, longest) if len({shortened(one, n) for one in labels}) == many), longest)
 
 
 def label_width(labels: list[str], most: int) -> float:

@@ -23,9 +23,10 @@ def metric_heading(reading: Reading, metric: str) -> str:
     return f'<h3>{breakable(metric)} <span class="direction">{direction}</span></h3>{said}'
 
 
-def fold(summary: str, body: str, *, opened: bool = False) -> str:
+def fold(summary: str, body: str, *, opened: bool = False, class_: str = "") -> str:
     """Something to unfold. `summary` is escaped."""
-    return f"<details{' open' if opened else ''}><summary>{escape(summary)}</summary>{body}</details>"
+    kind = f' class="{escape(class_)}"' if class_ else ""
+    return f"<details{kind}{' open' if opened else ''}><summary>{escape(summary)}</summary>{body}</details>"
 
 
 def unfolding(pieces: Sequence[tuple[str, str]], shown: int) -> str:
@@ -42,8 +43,8 @@ def table(
 ) -> str:
     """A table whose columns sort it; the first `words` columns are words, the others numbers, or set like them.
 
-    Rows whose first word is a `control` stand back; a head that ends in ↓ says that lower is better. Everything is
-    escaped; NaN is missing.
+    A pair is what is shown and the number it is sorted by. Rows whose first word is a `control` stand back; a head
+    that ends in ↓ says that lower is better. Everything is escaped; NaN is missing.
     """
     top = "".join(
         f'<th scope="col"{_aligned(at >= words)}{lower(name.endswith("↓"))}><button>{escape(name)}</button></th>'
@@ -66,7 +67,9 @@ def lower(better: bool) -> str:
     return " data-lower" if better else ""
 
 
-def _cell(value: str | float, right: bool) -> str:
+def _cell(value: str | float | tuple[str, float], right: bool) -> str:
+    if isinstance(value, tuple):
+        return f'<td class="num" data-v="{value[1]:.6g}">{escape(value[0])}</td>'
     if isinstance(value, str):
         return f"<td{_aligned(right)}>{escape(value) if right else breakable(value)}</td>"
     if value != value:

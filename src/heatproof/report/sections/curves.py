@@ -29,7 +29,13 @@ AXES = {
     "lrg": (REMOVED, "least first − random order"),
     "insertion": ("share of the picture shown", "the model's answer"),
     "auc_iou": ("threshold", "IoU"),
+    "iou_by_area": ("share of the picture taken", "IoU"),
     "fud": ("share of the picture re-drawn", "confidence"),
+    **dict.fromkeys(("r_oms", "nr_oms", "smoothness"), (REMOVED, "confidence")),
+    "road": (REMOVED, "half of least − most first"),
+    "sensitivity_n": (REMOVED, "correlation with the drop"),
+    "energy": (REMOVED, "energy"),
+    "image_quality": (REMOVED, "likeness to the original"),
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -11,11 +12,22 @@ import pandas as pd
 
 from heatproof.report.reading import Panel, Reading
 from heatproof.report.sections.blocks import section, table
-from heatproof.report.typeset import breakable, escape
-from heatproof.stats.out_of_distribution import auroc, fpr95
+from heatproof.report.typeset import MISSING, breakable, counted, escape, fixed
+from heatproof.stats.out_of_distribution import alike, auroc, fpr95
 
 PROTOCOL = "in_distribution"
-CONTROLS = ("random", "no guidance", "guidance only")
+CONTROLS = ("random", "no guidance", "guidance only", "prior only")  # in the notes on FUD
+BESIDE = (
+    "method",
+    "FUD",
+    "random order",
+    "FUD − random",
+    "without guidance",
+    "guidance alone",
+    "prior alone",
+    "untouched",
+)
+GAIN = "score=gain"  # in the label of FUD less the random order
 AFTER_TAU = ("random", "inverted", "scope")  # in the notes on smoothness
 _NOTED = re.compile(r"([a-z][a-z ]*?) (-?\d+(?:\.\d+)?)(?:,|$)")
 QUALITY = {
@@ -63,29 +75,49 @@ def noted(note: str) -> dict[str, float]:
 def _controls(reading: Reading) -> str | None:
     """Per method its area, and the areas of its controls, mean over images."""
     named = reading.info.get("metrics", {})
-    label = next((one for one in reading.metrics if named.get(one, {}).get("name") == "fud"), None)
+    labels = [one for one in reading.metrics if named.get(one, {}).get("name") == "fud"]
+    label = next((one for one in labels if GAIN not in one), None)
     if label is None:
         return None
+    gained = next((one for one in labels if GAIN in one), None)
     pieces = []
     for panel in (one for one in reading.panels if one.metric == label):
-        rows: list[list[Any]] = []
-        for method in reading.table(panel).columns:
-            scores = _rows(reading, panel).query("method == @method")
-            beside = pd.DataFrame([noted(str(note)) for note in scores["note"]])
-            area = float(scores["value"].mean())
-            means = [float(beside[one].mean()) if one in beside else float("nan") for one in CONTROLS]
-            gap = area - means[0]
-            rows.append([method, area, *means, gap])
+        rows = [_beside(reading, panel, gained, str(method)) for method in reading.table(panel).columns]
         rows.sort(key=lambda row: row[1], reverse=True)
-        head = ["method", "FUD", "random order", "without guidance", "guidance alone", "FUD − random"]
-        told = table(head, rows, control=reading.is_control)
+        told = table(BESIDE, rows, control=reading.is_control)
         pieces.append(f"<h4>{escape(panel.model)} on {breakable(panel.dataset)}</h4>{told}")
     said = (
         "Read the gain over the random order, not the area: a prior that fills in well leaves much "
-        "confidence to any order. “Guidance alone” removes nothing; what it falls short of the clean "
-        "confidence is the attack."
+        "confidence to any order. “Guidance alone” and “prior alone” remove nothing: what the prior alone falls short "
+        "of the untouched picture is its own strangeness, what guidance alone falls short of the prior alone is the "
+        "attack."
     )
     return f"<h3>FUD and its controls</h3><p>{said}</p>{''.join(pieces)}" if pieces else None
+
+
+def _beside(reading: Reading, panel: Panel, gained: str | None, method: str) -> list[Any]:
+    """A row of the table: method, FUD and what it is to be read against."""
+    scores = _rows(reading, panel).query("method == @method").set_index("image")
+    controls = pd.DataFrame([noted(str(note)) for note in scores["note"]], index=scores.index)
+    area = float(scores["value"].mean())
+    chance, *others = (float(controls[one].mean()) if one in controls else float("nan") for one in CONTROLS)
+    gain = area - chance
+    if gained is not None and reading.has(other := Panel(gained, panel.dataset, panel.model)):
+        # Notes are rounded. Where the gain is a score of its own, the whole page tells that one.
+        gains = _rows(reading, other).query("method == @method").set_index("image")["value"]
+        gain = float(gains.reindex(scores.index).mean())
+        chance = area - gain
+    return [method, area, chance, gain, *others, _untouched(reading.curves, panel, method)]
+
+
+def _untouched(curves: pd.DataFrame, panel: Panel, method: str) -> float:
+    """The confidence in the pictures as they are: where FUD's curves begin."""
+    if not len(curves):
+        return float("nan")
+    chosen = (curves["metric"] == panel.metric) & (curves["dataset"] == panel.dataset)
+    chosen &= (curves["model"] == panel.model) & (curves["method"] == method)
+    begun = [float(y[0]) for x, y in curves.loc[chosen, ["x", "y"]].itertuples(index=False) if float(x[0]) == 0]
+    return float(np.mean(begun)) if begun else float("nan")
 
 
 def _rows(reading: Reading, panel: Panel) -> pd.DataFrame:
@@ -102,7 +134,10 @@ def _audit(reading: Reading) -> str | None:
     evaluations = list(dict.fromkeys(about["evaluation"] for about in told.values()))
     statistics = dict.fromkeys(about["statistic"] for about in told.values())
     quality = [one for one in QUALITY if one in statistics]
-    rows = []
+    seen = {one: pictures(reading.curves, _label(told, one, "energy")) for one in evaluations}
+    counts = sorted({n for found in seen.values() for n in found})
+    uneven = len(counts) > 1  # then each row says how many pictures it rests on
+    rows: list[list[Any]] = []
     for evaluation in evaluations:
         labels = {about["statistic"]: label for label, about in told.items() if about["evaluation"] == evaluation}
         area, passing = separation(reading.curves, labels.get("energy"))
@@ -111,17 +146,51 @@ def _audit(reading: Reading) -> str | None:
         taus = [float(smooth["value"].mean())]
         taus += [float(beside[one].mean()) if one in beside else float("nan") for one in AFTER_TAU]
         rest = [float(_of(reading, labels.get(one))["value"].mean()) for one in quality]
-        rows.append([evaluation, area, passing, *rest, *taus])
-    head = ["evaluation", "AUROC (0.5)", "FPR95 (0.95)", *(QUALITY[one] for one in quality)]
-    head += ["τ", "τ random", "τ inverted", "R-OMS"]
+        rests = _rests(seen[evaluation]) if uneven else []
+        rows.append([evaluation, *map(_rounded, (area, passing)), *rests, *map(_rounded, [*rest, *taus])])
+    bracket = f" ({alike(counts[0]).fpr95:.2f})" if len(counts) == 1 else ""
+    head = ["evaluation", "AUROC (0.5)", f"FPR95{bracket}", *["if alike", "pictures"] * uneven]
+    head += [*(QUALITY[one] for one in quality), "τ", "τ random", "τ inverted", "R-OMS"]
     said = (
         "AUROC and FPR95 say how well the model’s energy score tells an evaluation’s samples from the "
-        "originals; in brackets the values where it cannot. Quality measures compare each sample with its"
+        f"originals, mean over levels.{_by_chance(counts)} Quality measures compare each sample with its"
         " original: an evaluation that changes little does well. τ says how orderly confidence falls, "
         "beside the random and the inverted order: where these are as high, smoothness says nothing about"
         " the maps. R-OMS is the confidence that a random order leaves."
     )
     return f"<h3>How far each evaluation leaves the data</h3><p>{said}</p>{table(head, rows)}"
+
+
+def _rests(counts: list[int]) -> list[Any]:
+    """The FPR95 of samples that cannot be told from so many originals, and how many these are."""
+    if not counts:
+        return [float("nan"), MISSING]
+    chance = float(np.mean([alike(n).fpr95 for n in counts]))
+    return [_rounded(chance), "–".join(str(n) for n in dict.fromkeys((min(counts), max(counts))))]
+
+
+def _by_chance(counts: list[int]) -> str:
+    """What samples that cannot be told from the originals give on the fewest pictures, and how far that strays."""
+    if not counts:
+        return ""
+    few = counts[0]
+    found = alike(few)
+    (low, high), (least, most) = found.fpr95_range, found.auroc_range
+    return (
+        f" Samples that cannot be told apart have an AUROC of 0.5 and, on {counted(few, 'picture')}, an FPR95 of "
+        f"{found.fpr95:.2f} on average (0.95 only on very many); by chance alone one level’s AUROC then lies anywhere "
+        f"from {least:.2f} to {most:.2f} and its FPR95 from {low:.2f} to {high:.2f}, 95 times in 100."
+    )
+
+
+def _rounded(value: float) -> float | tuple[str, float]:
+    """Few pictures bear two decimals, and decibels one."""
+    return value if math.isnan(value) else (fixed(value, 2 if abs(value) < 10 else 1), value)
+
+
+def _label(told: Mapping[str, Mapping[str, str]], evaluation: str, statistic: str) -> str | None:
+    wanted = {"evaluation": evaluation, "statistic": statistic}
+    return next((label for label, about in told.items() if dict(about) == wanted), None)
 
 
 def audited(reading: Reading) -> Mapping[str, Mapping[str, str]]:
@@ -145,6 +214,14 @@ def separation(curves: pd.DataFrame, label: str | None) -> tuple[float, float]:
             areas.append(auroc(energies[:, 0], energies[:, level]))
             passing.append(fpr95(energies[:, 0], energies[:, level]))
     return (float(np.mean(areas)), float(np.mean(passing))) if areas else (float("nan"), float("nan"))
+
+
+def pictures(curves: pd.DataFrame, label: str | None) -> list[int]:
+    """How many pictures each data set, model and method gave to `separation`."""
+    if label is None or not len(curves):
+        return []
+    groups = curves[curves["metric"] == label].groupby(["dataset", "model", "method"], observed=True)
+    return [len(part) for _, part in groups]
 
 
 def _of(reading: Reading, label: str | None) -> pd.DataFrame:

@@ -9,20 +9,23 @@ from heatproof.report.charts import critical_difference as diagram
 from heatproof.report.charts import heatmap, small_multiples
 from heatproof.report.charts.heatmap import SMALL, short
 from heatproof.report.reading import ALPHA, Panel, Reading
-from heatproof.report.sections.blocks import metric_heading, section, unfolding
-from heatproof.report.typeset import counted, number
+from heatproof.report.sections.blocks import fold, metric_heading, section, table, unfolding
+from heatproof.report.typeset import counted, number, probability
 from heatproof.stats.significance import CriticalDifference, PairwiseTests, critical_difference
 
 SHOWN = 4  # metrics in full; further ones are behind a fold
 BYTES = 1_200_000  # of matrices on a page: beyond, they would outweigh everything else
+LISTED = 400_000  # bytes of their tables: of forty methods, two or three
 
 
 def significance(reading: Reading) -> str | None:
     """A matrix per comparison, with Demšar's diagram of mean ranks where it can be drawn."""
     panels = [panel for panel in reading.panels if reading.pairs(panel) is not None]
     pieces, weight, more = [], 0, 0
+    listing, unlisted = 0, 0
     for metric in reading.metrics:
         figures: list[tuple[str, str]] = []
+        tables: list[str] = []
         for panel in panels:
             if panel.metric != metric:
                 continue
@@ -30,9 +33,14 @@ def significance(reading: Reading) -> str | None:
             weight += sum(len(chart) for _, chart in made)
             more += not made
             figures += made
+            if made and listing < LISTED:
+                tables.append(pair_table(reading, panel))
+                listing += len(tables[-1])
+            else:
+                unlisted += bool(made)
         if figures:
-            body = f'<div class="metric">{metric_heading(reading, metric)}{small_multiples(figures)}</div>'
-            pieces.append((metric, body))
+            drawn = small_multiples(figures) + "".join(tables)
+            pieces.append((metric, f'<div class="metric">{metric_heading(reading, metric)}{drawn}</div>'))
     if not pieces:
         return None
     lead = (
@@ -43,7 +51,9 @@ def significance(reading: Reading) -> str | None:
         f"Wilcoxon signed-rank test, Holm-adjusted p&nbsp;&lt;&nbsp;{ALPHA:g}; pairs with a control are adjusted by "
         "themselves, so that yardsticks cost the methods nothing)."
     )
-    note = f'<p class="note">{counted(more, "further matrix", "further matrices")} not drawn.</p>' if more > 0 else ""
+    notes = [f"{counted(more, 'further matrix', 'further matrices')} not drawn."] * bool(more)
+    notes += [f"{counted(unlisted, 'further table')} of pairs not written out."] * bool(unlisted)
+    note = f'<p class="note">{" ".join(notes)}</p>' if notes else ""
     return section("significance", "What is solid, what is noise", lead, unfolding(pieces, SHOWN) + note)
 
 
@@ -64,7 +74,7 @@ def _figures(reading: Reading, panel: Panel) -> list[tuple[str, str]]:
     figures = [(caption, matrix(reading, panel, tests))]
     found = _critical(reading, panel)
     if found is not None and len(found.methods) <= 20:
-        told = "" if found.rejected else "; Friedman's test finds no difference at all"
+        told = "" if found.rejected else "; these images cannot show that any two differ (Friedman's test)"
         title = f"Mean ranks by {panel.metric}{', ' + where if where else ''}"
         drawing = diagram(
             dict(zip(found.methods, found.mean_ranks, strict=True)),
@@ -92,8 +102,7 @@ def _critical(reading: Reading, panel: Panel) -> CriticalDifference | None:
 
 def matrix(reading: Reading, panel: Panel, tests: PairwiseTests) -> str:
     """Rows against columns in the order of the ranking: the effect where significant, else a dot."""
-    ranked = [str(method) for method in reading.standings[panel].table["method"] if method in tests.methods]
-    order = [*ranked, *(method for method in tests.methods if method not in ranked)]
+    order = _order(reading, panel, tests)
     at = {method: index for index, method in enumerate(order)}
     values = np.full((len(order), len(order)), np.nan)
     texts = [["" for _ in order] for _ in order]
@@ -112,8 +121,53 @@ def matrix(reading: Reading, panel: Panel, tests: PairwiseTests) -> str:
             ends = sorted((flip * float(row["mean_low"]), flip * float(row["mean_high"])))
             notes[x][y] = (
                 f"{first} − {second}: mean difference {number(difference)} "
-                f"[{number(ends[0])}, {number(ends[1])}], Holm p {number(float(row['p_holm']))}, n {row['n']}"
+                f"[{number(ends[0])}, {number(ends[1])}], Holm p {probability(float(row['p_holm']))}, n {row['n']}"
             )
     where = reading.named(panel)
     title = f"Pairwise comparison by {panel.metric}{', ' + where if where else ''}"
-    return heatmap(values, order, order, title=title, texts=texts, notes=notes)
+    # Neutral means that these images cannot tell: the weakest effect that they can has a shade.
+    return heatmap(values, order, order, title=title, least=1, texts=texts, notes=notes)
+
+
+def _order(reading: Reading, panel: Panel, tests: PairwiseTests) -> list[str]:
+    ranked = [str(method) for method in reading.standings[panel].table["method"] if method in tests.methods]
+    return [*ranked, *(method for method in tests.methods if method not in ranked)]
+
+
+def pair_table(reading: Reading, panel: Panel) -> str:
+    """The numbers behind the matrix, for who cannot hover: every pair, the one that ranks higher first."""
+    tests = reading.pairs(panel)
+    if tests is None:
+        return ""
+    order = {method: at for at, method in enumerate(_order(reading, panel, tests))}
+    sign = 1 if reading.higher_is_better(panel.metric) else -1
+    rows = []
+    for row in tests.frame.sort_values("controls", kind="stable").to_dict("records"):
+        a, b = str(row["method_a"]), str(row["method_b"])
+        flip = 1 if order[a] < order[b] else -1
+        first, second = (a, b)[::flip]
+        rows.append(
+            (
+                (int(row["controls"]), order[first], order[second]),
+                [
+                    first,
+                    second,
+                    flip * float(row["mean_difference"]),
+                    short(flip * sign * float(row["rank_biserial"])),
+                    (probability(float(row["p_holm"])), float(row["p_holm"])),
+                    str(row["n"]),
+                ],
+            )
+        )
+    head = ("method", "against", "mean difference", "effect", "Holm p ↓", "images")
+    where = reading.named(panel)
+    told = f"{where + ' · ' if where else ''}{counted(len(rows), 'pair')} in numbers"
+    said = (
+        "The mean difference is the method less the one it is set against; an effect above 0 says that the method is "
+        "the better one."
+    )
+    return fold(
+        told,
+        f'<p class="note">{said}</p>{table(head, [cells for _, cells in sorted(rows)], words=2)}',
+        class_="pairs",
+    )

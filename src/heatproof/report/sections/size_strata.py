@@ -13,7 +13,7 @@ from heatproof.errors import HeatproofError
 from heatproof.report.charts import Estimate, interval_ranking, small_multiples
 from heatproof.report.reading import Panel, Reading
 from heatproof.report.sections.blocks import lower
-from heatproof.report.typeset import MINUS, MISSING, counted, escape, number
+from heatproof.report.typeset import MINUS, MISSING, counted, escape, plus_minus
 from heatproof.stats.strata import Strata, by_cutoffs, by_percentile, by_stratum, gain
 
 FEWEST = 5  # images: an interval drawn from fewer says more about luck than about the method
@@ -107,7 +107,9 @@ def _gains(reading: Reading, panel: Panel, means: pd.DataFrame, strata: Strata) 
     rows = []
     for method in [name for name in reading.methods if name in relative.index]:
         pairs = [told[method, name] for name in strata.names]
-        cells = "".join(f'<td class="num" data-v="{mean:.6g}">{number(mean)} ± {number(sd)}</td>' for mean, sd in pairs)
+        cells = "".join(
+            f'<td class="num" data-v="{mean:.6g}">{escape(plus_minus(mean, sd))}</td>' for mean, sd in pairs
+        )
         change = float(relative[method])
         percent = round(100 * change) if math.isfinite(change) else 0
         words = (f"{percent:+d} %" if percent else "0 %").replace("-", MINUS) if math.isfinite(change) else MISSING

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,8 +12,14 @@ from heatproof.report.charts import Line, small_multiples
 from heatproof.report.charts import curves as draw
 from heatproof.report.reading import Panel, Reading
 from heatproof.report.sections.blocks import fold
-from heatproof.report.typeset import MISSING, counted, escape, listed, number
-from heatproof.stats.threshold_bias import ThresholdBias, ThresholdPair, threshold_bias
+from heatproof.report.typeset import counted, escape, fixed, listed, number
+from heatproof.stats.threshold_bias import (
+    ThresholdBias,
+    ThresholdPair,
+    ThresholdTests,
+    threshold_bias,
+    threshold_tests,
+)
 
 LOW, HIGH = 0.3, 0.7  # the two single thresholds that are set against each other
 
@@ -29,7 +37,8 @@ def threshold_choice(reading: Reading, panel: Panel, *, paper: bool) -> str | No
     except HeatproofError as error:
         return f'<p class="hole">{escape(error)}</p>'
     told = f"<h4>What one threshold would have said</h4><p>{_said(bias)}</p>"
-    return f"{told}{_figure(bias)}{_table(bias)}{_pairs(bias)}"
+    tests = threshold_tests(iou, free, methods, grid.tolist(), span=span)
+    return f"{told}{_figure(bias)}{_table(bias)}{_pairs(bias)}{_tests(tests)}"
 
 
 def stacked(
@@ -57,14 +66,17 @@ def stacked(
 
 def _said(bias: ThresholdBias) -> str:
     tau = bias.thresholds["tau"].to_numpy(dtype=np.float64)
-    levels = bias.thresholds["threshold"].to_numpy(dtype=np.float64)
+    levels = [float(level) for level in bias.thresholds["threshold"]]
     others = bias.thresholds.loc[bias.thresholds["winner"] != bias.winner]
+    taken = {str(name): stretches(where, levels) for name, where in others.groupby("winner", sort=False)["threshold"]}
+    level = taken.pop("", None)  # nobody is ahead alone
     parts = [f"Without a threshold <strong>{escape(bias.winner)}</strong> is first."]
-    if len(others):
-        names = listed([f"<strong>{escape(name)}</strong>" for name in others["winner"].unique()])
-        where = ", ".join(f"{float(level):g}" for level in others["threshold"])
-        parts.append(f"At {where} it would have been {names}.")
-    else:
+    if taken:
+        told = [f"<strong>{escape(name)}</strong> {where}" for name, where in taken.items()]
+        parts.append(f"With a single one it would have been {listed(told)}.")
+    if level:
+        parts.append(f"{level.capitalize()} others are ahead of it, level with each other.")
+    if not len(others):
         parts.append("So it is at every single threshold.")
     if np.isfinite(tau).any():
         worst = int(np.nanargmin(tau))
@@ -84,24 +96,32 @@ def _figure(bias: ThresholdBias) -> str:
 def _table(bias: ThresholdBias) -> str:
     heads = (
         "without",
-        f"IoU at {bias.low:g}",
-        f"IoU at {bias.high:g}",
-        f"difference at {bias.low:g}, %",
-        f"difference at {bias.high:g}, %",
+        *(f"IoU at {level:g}" for level in (bias.low, bias.middle, bias.high)),
+        *(f"difference at {level:g}, %" for level in (bias.low, bias.middle, bias.high)),
         "swing, points",
         "fold",
     )
-    columns = ("free", "iou_low", "iou_high", "difference_low", "difference_high", "swing", "fold")
+    decimals = {
+        "free": 3,
+        "iou_low": 3,
+        "iou_middle": 3,
+        "iou_high": 3,
+        "difference_low": 1,
+        "difference_middle": 1,
+        "difference_high": 1,
+        "swing": 1,
+        "fold": 2,
+    }
     head = "".join(f'<th scope="col" class="num"><button>{escape(name)}</button></th>' for name in heads)
     rows = "".join(
         f'<tr><th scope="row">{escape(row["method"])}</th>'
-        + "".join(_cell(float(row[name])) for name in columns)
+        + "".join(_cell(float(row[name]), digits) for name, digits in decimals.items())
         + "</tr>"
         for row in bias.methods.sort_values("free", ascending=False).to_dict("records")
     )
     caption = (
         "How far a single threshold leads away: the threshold-free height relative to the IoU there, the "
-        "swing between the two, and how many times the IoU shrinks from one to the other."
+        "swing between the lowest and the highest, and how many times the IoU shrinks from one to the other."
     )
     return (
         f'<figure class="wide"><figcaption>{caption}</figcaption><div class="scroll">'
@@ -110,23 +130,57 @@ def _table(bias: ThresholdBias) -> str:
     )
 
 
-def _cell(value: float) -> str:
-    shown = MISSING if np.isnan(value) else number(value)
-    return f'<td class="num" data-v="{value:.6g}">{shown}</td>'
+def _cell(value: float, decimals: int) -> str:
+    return f'<td class="num" data-v="{value:.6g}">{escape(fixed(value, decimals))}</td>'
 
 
 def _pairs(bias: ThresholdBias) -> str:
     if not bias.pairs:
         return "<p>No pair of methods changes order at any threshold.</p>"
-    items = "".join(f"<li>{_pair(pair)}</li>" for pair in bias.pairs)
+    levels = [float(level) for level in bias.thresholds["threshold"]]
+    items = "".join(f"<li>{_pair(pair, levels)}</li>" for pair in bias.pairs)
     count = len(bias.methods)
     told = f"{counted(len(bias.pairs), 'pair')} of {count * (count - 1) // 2} change order at some threshold"
     return fold(told, f"<ul>{items}</ul>")
 
 
-def _pair(pair: ThresholdPair) -> str:
-    levels = ", ".join(f"{level:g}" for level in pair.thresholds)
+def _pair(pair: ThresholdPair, levels: Sequence[float]) -> str:
     return (
         f"<strong>{escape(pair.first)}</strong> is ahead of <strong>{escape(pair.second)}</strong>, "
-        f"but behind at {levels}"
+        f"but behind {stretches(pair.thresholds, levels)}"
     )
+
+
+def _tests(tests: ThresholdTests) -> str:
+    """Where a method's own score would be another at one threshold than without."""
+    levels = [float(level) for level in tests.frame["threshold"].unique()]
+    items = []
+    for method, rows in tests.frame.groupby("method", sort=False):
+        where = [float(level) for level in rows.loc[rows["significant"], "threshold"]]
+        spared = [level for level in levels if level not in where]
+        if not where:
+            words = "differs at none"
+        elif not spared:
+            words = "differs at all"
+        else:
+            words = f"differs but not {stretches(spared, levels)}"
+        items.append(f"<li><strong>{escape(method)}</strong> {words}</li>")
+    family, found = len(tests.frame), int(tests.frame["significant"].sum())
+    told = f"At {found} of {family} methods × thresholds the IoU differs from the same method’s threshold-free height"
+    how = (
+        f"<p>Signed-rank tests over the images, height against height; Holm-adjusted over all {family}, "
+        f"p&nbsp;&lt;&nbsp;{tests.alpha:g}.</p>"
+    )
+    return fold(told, f"{how}<ul>{''.join(items)}</ul>")
+
+
+def stretches(some: Iterable[float], levels: Sequence[float]) -> str:
+    """`from 0.05 to 0.4 and at 0.95`: which of the levels these are, neighbours drawn together."""
+    wanted = set(some)
+    runs: list[list[float]] = [[]]
+    for level in levels:
+        if level in wanted:
+            runs[-1].append(level)
+        elif runs[-1]:
+            runs.append([])
+    return listed([f"from {run[0]:g} to {run[-1]:g}" if len(run) > 1 else f"at {run[0]:g}" for run in runs if run])
