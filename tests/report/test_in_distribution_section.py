@@ -118,3 +118,16 @@ def test_uneven_numbers_of_pictures_are_told_row_by_row() -> None:
     for at, count in enumerate((4, 16)):
         assert row_of(page, f"flipping {at}")[2:4] == [f"{alike(count).fpr95:.2f}", str(count)]
     assert "on 4 pictures" in page
+
+
+def test_models_are_audited_apart() -> None:
+    one = invented(pictures=(8,))
+    curves = one.curves[one.curves["metric"] != FUD]
+    flat = [[y[0], y[0]] for y in curves["y"]]  # the other model cannot tell samples from originals
+    both = pd.concat([one.curves, curves.assign(model="other", y=flat)])
+    page = str(in_distribution(Reading(Results(one.scores, both, None, one.info))))
+    audit = page[page.index("How far each evaluation") :]
+    assert re.findall("<h4>(.*?)</h4>", audit) == ["m on d", "other on d"]
+    rows = [row_of(part, "flipping 0") for part in audit.split("<h4>")[1:]]
+    assert rows[0][:2] == row_of(page_of(pictures=(8,)), "flipping 0")[:2]
+    assert rows[1][0] == "0.50"

@@ -127,38 +127,60 @@ def _rows(reading: Reading, panel: Panel) -> pd.DataFrame:
 
 
 def _audit(reading: Reading) -> str | None:
-    """Evaluations × statistics."""
+    """Evaluations × statistics, of each data set and model by itself."""
     told = audited(reading)
-    if not told:
+    scores, curves = (
+        frame[frame["metric"].isin(told)] if len(frame) else frame for frame in (reading.scores, reading.curves)
+    )
+    met = [frame[["dataset", "model"]] for frame in (scores, curves) if len(frame)]
+    places = list(pd.concat(met).drop_duplicates().itertuples(index=False, name=None)) if met else []
+    if not told or not places:
         return None
+    pieces: list[str] = []
+    counts: set[int] = set()
+    for dataset, model in places:
+        here, lines = (
+            frame[(frame["dataset"] == dataset) & (frame["model"] == model)] if len(frame) else frame
+            for frame in (scores, curves)
+        )
+        head, rows, numbers = _evaluations(told, here[here["status"] == "ok"], lines)
+        counts |= set(numbers)
+        title = f"<h4>{escape(model)} on {breakable(dataset)}</h4>" if len(places) > 1 else ""
+        pieces.append(title + table(head, rows))
+    said = (
+        "AUROC and FPR95 say how well the model’s energy score tells an evaluation’s samples from the "
+        f"originals, mean over levels.{_by_chance(sorted(counts))} Quality measures compare each sample with its"
+        " original: an evaluation that changes little does well. τ says how orderly confidence falls, "
+        "beside the random and the inverted order: where these are as high, smoothness says nothing about"
+        " the maps. R-OMS is the confidence that a random order leaves."
+    )
+    return f"<h3>How far each evaluation leaves the data</h3><p>{said}</p>{''.join(pieces)}"
+
+
+def _evaluations(
+    told: Mapping[str, Mapping[str, str]], scores: pd.DataFrame, curves: pd.DataFrame
+) -> tuple[list[str], list[list[Any]], list[int]]:
+    """Heads and rows of the table, and the numbers of pictures it rests on."""
     evaluations = list(dict.fromkeys(about["evaluation"] for about in told.values()))
     statistics = dict.fromkeys(about["statistic"] for about in told.values())
     quality = [one for one in QUALITY if one in statistics]
-    seen = {one: pictures(reading.curves, _label(told, one, "energy")) for one in evaluations}
+    seen = {one: pictures(curves, _label(told, one, "energy")) for one in evaluations}
     counts = sorted({n for found in seen.values() for n in found})
     uneven = len(counts) > 1  # then each row says how many pictures it rests on
     rows: list[list[Any]] = []
     for evaluation in evaluations:
         labels = {about["statistic"]: label for label, about in told.items() if about["evaluation"] == evaluation}
-        area, passing = separation(reading.curves, labels.get("energy"))
-        smooth = _of(reading, labels.get("tau"))
+        area, passing = separation(curves, labels.get("energy"))
+        smooth = scores[scores["metric"] == labels.get("tau")]
         beside = pd.DataFrame([noted(str(note)) for note in smooth["note"]])
         taus = [float(smooth["value"].mean())]
         taus += [float(beside[one].mean()) if one in beside else float("nan") for one in AFTER_TAU]
-        rest = [float(_of(reading, labels.get(one))["value"].mean()) for one in quality]
+        rest = [float(scores.loc[scores["metric"] == labels.get(one), "value"].mean()) for one in quality]
         rests = _rests(seen[evaluation]) if uneven else []
         rows.append([evaluation, *map(_rounded, (area, passing)), *rests, *map(_rounded, [*rest, *taus])])
     bracket = f" ({alike(counts[0]).fpr95:.2f})" if len(counts) == 1 else ""
     head = ["evaluation", "AUROC (0.5)", f"FPR95{bracket}", *["if alike", "pictures"] * uneven]
-    head += [*(QUALITY[one] for one in quality), "τ", "τ random", "τ inverted", "R-OMS"]
-    said = (
-        "AUROC and FPR95 say how well the model’s energy score tells an evaluation’s samples from the "
-        f"originals, mean over levels.{_by_chance(counts)} Quality measures compare each sample with its"
-        " original: an evaluation that changes little does well. τ says how orderly confidence falls, "
-        "beside the random and the inverted order: where these are as high, smoothness says nothing about"
-        " the maps. R-OMS is the confidence that a random order leaves."
-    )
-    return f"<h3>How far each evaluation leaves the data</h3><p>{said}</p>{table(head, rows)}"
+    return [*head, *(QUALITY[one] for one in quality), "τ", "τ random", "τ inverted", "R-OMS"], rows, counts
 
 
 def _rests(counts: list[int]) -> list[Any]:
@@ -222,8 +244,3 @@ def pictures(curves: pd.DataFrame, label: str | None) -> list[int]:
         return []
     groups = curves[curves["metric"] == label].groupby(["dataset", "model", "method"], observed=True)
     return [len(part) for _, part in groups]
-
-
-def _of(reading: Reading, label: str | None) -> pd.DataFrame:
-    scores = reading.scores
-    return scores[(scores["metric"] == label) & (scores["status"] == "ok")]
