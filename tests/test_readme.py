@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,28 @@ def test_named_commands_exist() -> None:
     spoken = set(re.findall(r"^heatproof (\w+)", README, re.M)) | set(re.findall(r"`heatproof (\w+)", README))
     groups = {group.name for group in app.registered_groups}
     assert spoken <= known | groups
+
+
+def test_directories_that_commands_read_are_written_by_others() -> None:
+    written = set(re.findall(r"--out (runs/\w+)", README)) | set(re.findall(r"writes (runs/\w+)/", README))
+    read = set(re.findall(r"^heatproof (?:run|consistency|report) (runs/\w+)", README, re.M))
+    assert read
+    assert read <= written
+
+
+def test_the_network_of_the_readme_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    from heatproof import models
+
+    code = README[README.index("    def factory():") : README.index("It must answer")]
+    network = "torch.nn.Sequential(torch.nn.Conv2d(3, 4, 5, 4), torch.nn.Flatten(), torch.nn.Linear(900, 3))"
+    made = code.replace("MyNetwork()", network)
+    monkeypatch.chdir(tmp_path)
+    torch.save(eval(network, {"torch": torch}).state_dict(), "weights.pt")
+    Path("mine.py").write_text("import torch\n" + textwrap.dedent(made))
+    model = models.load("mine.py:factory")
+    assert (model.view, model.mean, model.classes[0]) == ((64, None, "bilinear"), (0.5, 0.5, 0.5), "circle")
 
 
 def test_pictures_in_the_readme_are_there() -> None:

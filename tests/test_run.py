@@ -22,7 +22,7 @@ from torch import Tensor
 
 import heatproof
 from heatproof.data.two_factor.dataset import TwoFactor
-from heatproof.errors import BadInput, NotApplicable
+from heatproof.errors import BadInput, BadModel, NotApplicable
 from heatproof.methods.controls import Inverted
 from heatproof.models import engine
 from heatproof.run import run
@@ -373,3 +373,84 @@ def test_a_curve_without_a_number_is_left_out(tmp_path: Path) -> None:
 def test_a_metric_without_a_direction_is_refused_at_once() -> None:
     with pytest.raises(BadInput, match="must say whether higher_is_better"):
         study(["saliency"], [brightness])
+
+
+def _in_folders(tmp_path: Path, names: Sequence[str]) -> str:
+    pictures = TwoFactor(count=len(names)).batch(range(len(names))).images
+    for name, picture in zip(names, pictures, strict=True):
+        (tmp_path / "pictures" / name).mkdir(parents=True)
+        pixels = (picture * 255).byte().permute(1, 2, 0).numpy()
+        Image.fromarray(pixels).save(tmp_path / "pictures" / name / "x.png")
+    return str(tmp_path / "pictures")
+
+
+@pytest.mark.parametrize("asked", [{"target": "label"}, {"metrics": ["mif(target=label)"]}])
+def test_folders_named_by_class_are_not_guessed_at(tmp_path: Path, asked: dict[str, Any]) -> None:
+    model = dataclasses.replace(small_cnn(), view=heatproof.View(64))
+    folder = _in_folders(tmp_path, ("dog", "jay"))
+    with pytest.raises(BadInput, match=r"names 2 classes \(dog, jay\), and model 'small_cnn' has 10"):
+        run(study(models=[model], datasets=[folder], **asked), tmp_path / "run")
+    predicted = run(study(models=[model], datasets=[folder]), tmp_path / "predicted")
+    assert predicted.complete  # nobody asks for the label
+
+
+def test_as_many_folders_as_classes_are_taken_in_the_alphabets_order_and_that_is_said(tmp_path: Path) -> None:
+    model = dataclasses.replace(small_cnn(), view=heatproof.View(64))
+    names = ("jay", "ant", "bee", "cat", "dog", "eel", "fox", "gnu", "hen", "ibis")
+    folder = _in_folders(tmp_path, names)
+    with pytest.warns(UserWarning, match="numbered in alphabetical order"):
+        run(study(["random"], models=[model], datasets=[folder], target="label"), tmp_path / "run")
+
+
+def test_localisation_without_a_region_is_refused_at_once(tmp_path: Path) -> None:
+    model = dataclasses.replace(small_cnn(), view=heatproof.View(64))
+    folder = _in_folders(tmp_path, ("dog", "jay"))
+    asked: list[int] = []
+
+    def counting(model: Model, batch: Batch) -> Tensor:
+        asked.append(len(batch))
+        return batch.images.mean(1)
+
+    localising = ["auc_iou", "pointing_game", "region_share"]
+    with pytest.raises(BadInput, match="has no regions: give masks"):
+        run(study([counting], localising, models=[model], datasets=[folder]), tmp_path / "run")
+    assert not asked
+    mixed = run(study([brightness], ["srg", "auc_iou"], models=[model], datasets=[folder]), tmp_path / "mixed")
+    assert set(mixed.scores["status"]) == {"ok", "not_applicable"}
+    one_of_two = study([brightness], localising, models=[model], datasets=[folder, TwoFactor(count=2)])
+    assert "ok" in set(run(one_of_two, tmp_path / "two").scores["status"])
+
+
+def test_the_time_of_all_calls_is_kept_and_that_of_other_work_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = iter(range(0, 10_000, 100))
+    monkeypatch.setattr("heatproof.provenance.time.time", lambda: float(next(now)))
+    seconds = [run(study(methods), tmp_path).info["seconds"] for methods in (["random"], ["random"], ["edges"])]
+    assert seconds[1] > seconds[0] > 0
+    assert seconds[2] == seconds[0]  # nothing of what was done before is in this table
+
+
+def test_a_run_that_is_stopped_can_be_reported_on_as_far_as_it_came(tmp_path: Path) -> None:
+    def stop(done: int, total: int, label: str) -> None:
+        if done == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(study(["random", "edges"]), tmp_path, watch=stop)  # three shards of two units
+    early = heatproof.Results.load(tmp_path)
+    assert early.scores.groupby("method").size().to_dict() == {"edges": 16, "random": 16}
+    assert early.info["stopped"] == "after 16 of 20 pictures"
+    assert heatproof.report(early, tmp_path / "report.html").is_file()
+    whole = run(study(["random", "edges"]), tmp_path)
+    assert len(whole.scores) == 40
+    assert "stopped" not in whole.info
+    with pytest.raises(KeyboardInterrupt):
+        run(study(["random", "edges", "saliency"]), tmp_path, watch=stop)
+    assert len(heatproof.Results.load(tmp_path).scores) == 40  # a whole table is not exchanged for half of one
+
+
+def test_a_network_that_nobody_can_look_into_is_refused() -> None:
+    scripted = torch.jit.trace(small_cnn().network, torch.rand(1, 3, 32, 32))
+    with pytest.raises(BadModel, match="is TorchScript"):
+        study(models=[Model("scripted", scripted)])

@@ -85,6 +85,11 @@ def test_a_network_that_does_not_answer_with_logits_is_told_so(answer: object) -
         Model("odd", Answers(answer))(batch().images)
 
 
+def test_a_single_logit_is_refused_with_what_to_do() -> None:
+    with pytest.raises(BadModel, match=r"at least two logits .*torch\.cat\(\[-z, z\], 1\)"):
+        Model("yes or no", Answers(torch.zeros(3, 1)))(batch().images)
+
+
 def test_dropout_left_on_is_switched_off() -> None:
     network = nn.Sequential(nn.Dropout(0.5), nn.Flatten(), nn.Linear(3 * 32 * 32, 10)).train()
     model = Model("dropout", network)

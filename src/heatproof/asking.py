@@ -28,10 +28,13 @@ def studies(
 ) -> list[Study]:
     """The studies that were asked for; what was left out is embedded, or a first contestant."""
     wanted = {name: value for name, value in (changes or {}).items() if value is not None}
-    if not any((models, images, methods, metrics, protocols)):
+    if not any((models, images)) and methods is metrics is protocols is None:
         raise BadInput(
             "say what to judge: --model, --images, --methods, --metrics or --protocols (or see `heatproof demo`)"
         )
+    for option, said in (("--methods", methods), ("--metrics", metrics), ("--protocols", protocols)):
+        if said is not None and not said.strip(" ,"):
+            raise BadInput(f"{option} must name at least one, got {said!r}: leave it out, or see `heatproof list`")
     chosen = [heatproof.models.load(spec, trust_pickle=trust_pickle) for spec in models]
     pictures = [data.load(spec, masks) for spec in images]
     contestants = components("method", methods) if methods else None

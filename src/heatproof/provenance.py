@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib.metadata
 import platform
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -18,10 +19,27 @@ from heatproof.store import Store
 from heatproof.study import Study
 
 
-def describe(studies: Sequence[Study], began: float, store: Store) -> dict[str, Any]:
+@contextmanager
+def timed(store: Store, resumed: bool) -> Iterator[None]:
+    """Keep when the work in a directory began and the seconds spent on it, of all calls if this one goes on with it.
+
+    Kept also if the call is stopped: the next one goes on from there.
+    """
+    before = (resumed and store.get_json("time.json")) or {"began": time.time(), "seconds": 0.0}
+    began = time.time()
+    try:
+        yield
+    finally:
+        store.put_json("time.json", {**before, "seconds": before["seconds"] + time.time() - began})
+
+
+def describe(studies: Sequence[Study], store: Store) -> dict[str, Any]:
     """What was run: enough to run it again, and for the report to speak of each component."""
     methods = {recipe.label(m): m for one in studies for m in one.methods}
     metrics = {recipe.label(m): m for one in studies for m in one.metrics}
+    # A protocol says which of its metrics are its answer; the others are variants of it, or ask something else.
+    main = {label for one in studies for label in one.notes.get("main", map(recipe.label, one.metrics))}
+    spent = store.get_json("time.json")
     return {
         "studies": [one.plain() for one in studies],
         "protocols": sorted({one.protocol for one in studies if one.protocol}),
@@ -30,6 +48,7 @@ def describe(studies: Sequence[Study], began: float, store: Store) -> dict[str, 
                 **_about(m),
                 "signed": bool(getattr(m, "signed", True)),
                 "control": bool(getattr(m, "control", False)),
+                "blind": bool(getattr(m, "blind", False)),  # a control that knows neither model nor answer
             }
             for label, m in methods.items()
         },
@@ -38,6 +57,8 @@ def describe(studies: Sequence[Study], began: float, store: Store) -> dict[str, 
                 **_about(m),
                 "higher_is_better": bool(m.higher_is_better),  # type: ignore[union-attr]
                 "measures": str(getattr(m, "measures", "other")),
+                "share": bool(getattr(m, "share", False)),  # it counts hits
+                "main": label in main,
             }
             for label, m in metrics.items()
         },
@@ -47,8 +68,8 @@ def describe(studies: Sequence[Study], began: float, store: Store) -> dict[str, 
             **{name: importlib.metadata.version(name) for name in ("torch", "numpy", "scipy", "captum", "zennit")},
         },
         "machine": {"system": platform.system(), "processor": platform.machine(), "threads": torch.get_num_threads()},
-        "started": time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(began)),
-        "seconds": time.time() - began,
+        "started": time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(spent["began"])),
+        "seconds": spent["seconds"],
         "engine": engine.choices(),
         "damaged": list(store.damaged),
     }

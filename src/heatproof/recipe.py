@@ -2,13 +2,15 @@
 
 A configured component is a frozen dataclass of plain values and other components, so its recipe is its registered name
 and its fields. A function of one's own is named by module and hashed by source: it can be told apart, and found again
-if it lives in an importable module or file.
+if it lives in an importable module or file. So is an object of one's own, by its class, and found again if the class
+makes it without being told anything.
 """
 
 from __future__ import annotations
 
 import ast
 import dataclasses
+import functools
 import hashlib
 import importlib
 import importlib.util
@@ -16,8 +18,7 @@ import json
 import re
 import sys
 import traceback
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -46,11 +47,16 @@ def plain(value: Any) -> Plain:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value) if f.init}
         known = registry.name_of(value)
-        named = {known[0]: known[1]} if known else {"class": f"{type(value).__module__}:{type(value).__qualname__}"}
+        where = f"{type(value).__module__}:{type(value).__qualname__}"
+        # A name that a file of one's own registers is known only to those who have read that file.
+        named = {known[0]: known[1]} if known and not _IN_FILE.fullmatch(where) else {"class": where}
         source = {"source": sources.digest(type(value))} if sources.is_component(type(value)) else {}
         return {**named, "fields": fields, **source}
+    if isinstance(value, functools.partial) and _is_plain((*value.args, *value.keywords.values())):
+        return {"partial": plain(value.func), "arguments": plain(value.args), "keywords": plain(value.keywords)}
     if callable(value):
-        return {"function": _named(value), "source": sources.digest(value)}
+        kind = "function" if hasattr(value, "__qualname__") else "object"
+        return {kind: _named(value), "source": sources.digest(value)}
     raise BadInput(
         f"{value!r} cannot be part of a recipe: use plain values, frozen dataclasses or functions, "
         f"got {type(value).__name__}"
@@ -63,12 +69,81 @@ def _named(function: Any) -> str:
     return f"{home.__module__}:{home.__qualname__}"
 
 
+def _is_plain(value: Any) -> bool:
+    """Whether a recipe gives exactly this back: a list would come back as a tuple."""
+    if isinstance(value, tuple):
+        return all(_is_plain(item) for item in value)
+    return value is None or isinstance(value, bool | int | float | str)
+
+
 def _unedited(found: Any, recipe: dict[str, Any], where: str) -> None:
     if recipe.get("source", "") not in ("", sources.digest(found)):
         raise BadInput(
             f"{where} was edited since this recipe was written (or Python is another): "
             "run the study anew with what it is now"
         )
+
+
+def _same_function(where: str, source: str) -> Any:
+    if "<" in where:  # as Python writes the names of what only a running function or line knows
+        raise UnknownName(
+            f"{where} is a lambda, or a function made by another one, which has no name to be found by: "
+            "run its script again, or define it with `def` at the top of a file"
+        )
+    found = _import(where)
+    if source in ("", sources.digest(found)):
+        return found
+    raise BadInput(
+        f"{where} was edited since this recipe was written, or what ran was made of it in Python under the same name "
+        "(a decorated copy, a method of an object), or Python is another: run its script again, or the study anew "
+        "with what it is now"
+    )
+
+
+def _same_object(make: Any, source: str, where: str) -> Any:
+    """What a class makes without being told anything, if that is the object it was."""
+    try:
+        made = make()
+    except Exception:  # it wants to be told something, and nobody knows what
+        made = None
+    if made is None or sources.digest(made) != source:
+        raise BadInput(
+            f"{where} is the class of an object made in Python, and does not make the same one again by itself "
+            "(the object was told something, or the class was edited since): run its script again, "
+            "or make the class a frozen dataclass"
+        )
+    return made
+
+
+def lost(value: Any) -> Iterator[Any]:
+    """Functions and objects in a component that its recipe cannot find again, however long nobody edits them."""
+    if isinstance(value, tuple | list):
+        for item in value:
+            yield from lost(item)
+    elif callable(getattr(value, "recipe", None)) or isinstance(value, type):
+        return
+    elif dataclasses.is_dataclass(value):
+        yield from lost([getattr(value, f.name) for f in dataclasses.fields(value) if f.init])
+    elif isinstance(value, functools.partial) and "partial" in plain(value):
+        yield from lost(value.func)
+    elif callable(value) and not _is_found(value):
+        yield value
+
+
+def _is_found(value: Any) -> bool:
+    where = _named(value)
+    place, _, name = where.rpartition(":")
+    found = sys.modules.get(place)  # not imported anew: a script may be in the middle of its run
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if found is None or "<" in where:
+        return False
+    if hasattr(value, "__qualname__"):
+        return sources.digest(found) == sources.digest(value)
+    try:
+        return _same_object(found, sources.digest(value), where) is not None
+    except BadInput:
+        return False
 
 
 def key(value: Any) -> str:
@@ -84,6 +159,9 @@ def label(value: Any) -> str:
             return name
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return spelt(value)
+    if isinstance(value, functools.partial):
+        told = [_short(item) for item in value.args] + [f"{k}={_short(v)}" for k, v in value.keywords.items()]
+        return f"{label(value.func)}({', '.join(told)})"
     return str(getattr(value, "__name__", registry.snake(type(value).__name__)))
 
 
@@ -154,10 +232,13 @@ def build(recipe: Plain) -> Any:
         make = _import(recipe["class"])
         _unedited(make, recipe, recipe["class"])
         return make(**{name: build(value) for name, value in recipe["fields"].items()})
+    if set(recipe) == {"partial", "arguments", "keywords"}:
+        function, arguments, words = (build(recipe[part]) for part in ("partial", "arguments", "keywords"))
+        return functools.partial(function, *arguments, **words)
     if "function" in recipe:
-        function = _import(recipe["function"])
-        _unedited(function, recipe, recipe["function"])
-        return function
+        return _same_function(recipe["function"], recipe.get("source", ""))
+    if set(recipe) == {"object", "source"}:
+        return _same_object(_import(recipe["object"]), recipe["source"], recipe["object"])
     return {name: build(value) for name, value in recipe.items()}
 
 
@@ -204,7 +285,7 @@ def from_file(path: Path) -> Any:
     return module
 
 
-@lru_cache(16)  # several components of a study may come from one file
+@functools.lru_cache(16)  # several components of a study may come from one file
 def _once(place: str, changed: int) -> Any:
     return own_file(Path(place))
 
@@ -233,6 +314,8 @@ def _line(error: BaseException, path: Path) -> int | str:
     return next((line for line in reversed(lines) if line), "?")
 
 
+# Where a file of one's own says what is meant: path/to/file.py:Name, perhaps with fields.
+_IN_FILE = re.compile(r"(?P<file>[^()\n]*\.py):(?P<name>[^\W\d]\w*)\s*(?P<told>\(.*\))?", re.DOTALL)
 _BARE = r"[^\s,()\[\]{}'\"=]+"
 _QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 
@@ -256,7 +339,13 @@ def _quoted(text: str) -> str:
 
 
 def parse(kind: registry.Kind, text: str) -> Any:
-    """A component from a command line: `srg`, `integrated_gradients(steps=32)`, nested as in Python."""
+    """A component from a command line: `srg`, `integrated_gradients(steps=32)`, nested as in Python.
+
+    Or one of somebody's own: `path/to/file.py:Name`, a class with or without fields, or a function as it is.
+    """
+    own = _IN_FILE.fullmatch(text.strip())
+    if own:
+        return _of_file(kind, Path(own["file"]).expanduser().absolute(), own["name"], own["told"], text)
     try:
         node = ast.parse(_quoted(text.strip()), mode="eval").body
     except SyntaxError as error:
@@ -264,6 +353,29 @@ def parse(kind: registry.Kind, text: str) -> Any:
     if not isinstance(node, ast.Name | ast.Call):
         raise BadInput(f"{text!r} must look like name or name(field=value, …)")
     return _component(kind, node, text)
+
+
+def _of_file(kind: registry.Kind, file: Path, name: str, told: str | None, text: str) -> Any:
+    module = _once(str(file), _changed(str(file)))
+    make = getattr(module, name, None)
+    if not callable(make):
+        own = [key for key, one in vars(module).items() if getattr(one, "__module__", "") == str(file)]
+        raise UnknownName.among(f"{kind} in {file}", name, own)
+    if told is None and not isinstance(make, type):
+        return make
+    try:
+        call = ast.parse(_quoted(f"{name}{told or '()'}"), mode="eval").body
+    except SyntaxError as error:
+        raise BadInput(f"{text!r} must look like file.py:Name or file.py:Name(field=value, …): {error.msg}") from error
+    if not isinstance(call, ast.Call) or call.args:
+        raise BadInput(f"{text!r} must name its fields: file.py:Name(field=value, …)")
+    known = registry.Entry(kind, name, make).fields()
+    fields = _fields(make, known, call, text)
+    registry.check_fields(f"{kind} {name!r}", make, known, fields)
+    try:
+        return make(**fields)
+    except TypeError as error:
+        raise BadInput(f"{text!r} could not be made: {error}") from error
 
 
 def _component(kind: registry.Kind, node: ast.expr, text: str) -> Any:
@@ -296,6 +408,8 @@ def _field(default: Any, hint: Any, node: ast.expr, text: str) -> Any:
         registry.check_fields(registry.snake(type(default).__name__), type(default), parts, changed)
         return dataclasses.replace(default, **changed)
     value = _value(node, hint, text)
+    if isinstance(value, str) and known is not None and _IN_FILE.fullmatch(value):
+        return parse(known[0], value)
     if isinstance(value, str) and (known is not None or dataclasses.is_dataclass(default)):
         raise BadInput(f"{text!r}: {value!r} must look like name or name(field=value, …)")
     return (value,) if isinstance(default, tuple) and not isinstance(value, tuple) and value is not None else value

@@ -90,10 +90,59 @@ def register(kind: Kind, make: Callable[..., Any], name: str | None = None) -> N
             f"two {kind}s are called {name!r}: {_origin(known.make)} and {_origin(make)}; rename one of them"
         )
     _entries[kind, name] = Entry(kind, name, make)
+    if isinstance(make, type):
+        _checked(make, f"{kind} {name!r}")
 
 
 def _origin(make: Callable[..., Any]) -> str:
     return f"{make.__module__}.{make.__qualname__}"
+
+
+C = TypeVar("C", bound=type)
+
+
+def checked(make: C) -> C:
+    """For a dataclass without a name of its own (a sampler): choices are checked where it is made, as a component's."""
+    return _checked(make, snake(make.__name__))
+
+
+def _checked(make: C, whose: str) -> C:
+    """A dataclass that refuses a misspelt choice when it is made: one nobody knows would be taken for another."""
+    settings = vars(make).get("__dataclass_params__")
+    if settings is None or not settings.init:  # an `__init__` of somebody's own is theirs
+        return make
+    plain_init = make.__init__  # type: ignore[misc]
+
+    @cache
+    def choices() -> tuple[tuple[str, ...], dict[str, tuple[Any, Any]]]:
+        """The fields in order, and of each that is a choice what it is declared as and its default."""
+        hints, parameters = hints_of(make), inspect.signature(plain_init).parameters
+        order = tuple(parameters)[1:]
+        chosen = [name for name in order if name in hints and _is_choice(hints[name])]
+        return order, {name: (hints[name], parameters[name].default) for name in chosen}
+
+    def init(self: Any, *args: Any, **fields: Any) -> None:
+        order, declared = choices()  # not before: a class may be written with names that come after it
+        for name, value in {**dict(zip(order, args, strict=False)), **fields}.items() if declared else ():
+            hint, default = declared.get(name, (Any, None))
+            if value is not default and not fits(value, hint):
+                raise _misfit(name, whose, hint, value)
+        plain_init(self, *args, **fields)
+
+    # Signatures are read off the original. The module is left as it is: of somebody's own class this one part
+    # is heatproof's, and no reason to think that the class was edited.
+    init.__wrapped__ = plain_init  # type: ignore[attr-defined]
+    init.__doc__ = plain_init.__doc__
+    make.__init__ = init  # type: ignore[misc]
+    return make
+
+
+def _is_choice(hint: Any) -> bool:
+    return get_origin(hint) is Literal or any(_is_choice(part) for part in get_args(hint))
+
+
+def _misfit(name: str, whose: str, hint: Any, value: Any) -> BadInput:
+    return BadInput(f"{name} of {whose} must be {_wanted(hint)}, got {value!r}")
 
 
 class _Decorator:
@@ -162,14 +211,14 @@ def check_fields(whose: str, make: Callable[..., Any], known: Mapping[str, Any],
     hints = hints_of(make) if fields else {}
     for name, value in fields.items():
         if name in hints and value is not known[name] and not fits(value, hints[name]):
-            raise BadInput(f"{name} of {whose} must be {_wanted(hints[name])}, got {value!r}")
+            raise _misfit(name, whose, hints[name], value)
 
 
 def hints_of(make: Callable[..., Any]) -> dict[str, Any]:
     """What each field is declared as; of a class, as read where its own class was written."""
     try:
         return get_type_hints(make)
-    except NameError:  # imported for the type checker only, in somebody's module
+    except (NameError, AttributeError, TypeError):  # imported for the type checker only, in somebody's module
         return {}
 
 

@@ -7,24 +7,26 @@ one more method pays only for that method.
 from __future__ import annotations
 
 import dataclasses
-import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from heatproof import recipe, study
 from heatproof.data import in_grey
+from heatproof.data.class_order import alphabetical
 from heatproof.data.pictures import takes_grey
-from heatproof.errors import BadInput
+from heatproof.errors import BadInput, NotApplicable
 from heatproof.gallery import keep_pictures
 from heatproof.models import engine
-from heatproof.provenance import describe
+from heatproof.provenance import describe, timed
 from heatproof.results import Results
 from heatproof.store import Store, StoreFull, Unit
 from heatproof.study import Study
-from heatproof.types import Batch, Dataset, Model
+from heatproof.types import Attribution, Batch, Dataset, Model
 from heatproof.unit import explain, judge
 
 Watch = Callable[[int, int, str], None]  # (units done, units in all, what was done)
@@ -39,22 +41,83 @@ def run(
         raise BadInput("run needs at least one study, got none")
     store = Store(Path(out))
     _resume_engine(store)
-    began = time.time()
     work = [shard for one in asked for shard in shards(one, engine.pick(device))]
+    _check_regions(work)
+    _warn_of_lost(asked)
     store.put_json("study.json", study.dump(asked))  # not before it is known to make sense
     total = sum(len(shard.units) for shard in work)
-    with engine.threads_for(shard.model for shard in work):
-        done = 0
-        for shard in work:
-            for label in finish(shard, store):
-                done += 1
-                if watch:
-                    watch(done, total, label)
+    resumed = any(store.get(key) for shard in work for key in shard.units.values())
+    try:
+        with timed(store, resumed), engine.threads_for(shard.model for shard in work):
+            done = 0
+            for shard in work:
+                for label in finish(shard, store):
+                    done += 1
+                    if watch:
+                        watch(done, total, label)
+    except KeyboardInterrupt:
+        _gather_finished(asked, work, store)
+        raise
+    return _gather(asked, work, store)
+
+
+def _gather(asked: Sequence[Study], work: Sequence[Shard], store: Store, **notes: str) -> Results:
+    """The tables, the gallery and what was run, from units in the store."""
     scores, curves = store.compact(_places(work, store))
     store.put_json("gallery.json", _shown(work))
-    info = describe(asked, began, store)
+    info = {**describe(asked, store), **notes}
     store.put_json("info.json", info)
     return Results(scores, curves, store.root, info)
+
+
+def _gather_finished(asked: Sequence[Study], work: Sequence[Shard], store: Store) -> None:
+    """Of a run that was stopped, the pictures on which everybody was judged: a report can be drawn of them.
+
+    A table of an earlier run stays: it is whole, and this one goes on.
+    """
+    finished = [shard for shard in work if all(store.get(key) for key in shard.units.values())]
+    if finished and not (store.root / "scores.parquet").is_file():
+        counts = (sum(len(shard.indices) for shard in some) for some in (finished, work))
+        _gather(asked, finished, store, stopped="after {} of {} pictures".format(*counts))
+
+
+def _check_regions(work: Sequence[Shard]) -> None:
+    """Refuse a study that only asks where heat lies if nobody says where it should: at once, not after hours."""
+    for one in dict.fromkeys(shard.study for shard in work):
+        asked = [metric for metric in one.metrics if getattr(metric, "measures", "other") != "pictures"]
+        if not asked or any(getattr(metric, "measures", "other") != "localisation" for metric in asked):
+            continue
+        first = {recipe.label(shard.dataset): shard for shard in reversed(work) if shard.study is one}
+        reasons = [_no_regions(shard, asked[0]) for shard in first.values()]
+        if reasons and all(reasons):
+            raise BadInput(f"{reasons[0]} (--masks FOLDER, or a column 'mask' in a table)")
+
+
+def _no_regions(shard: Shard, metric: Any) -> str:
+    """What a metric says of a picture without a region; nothing where there is one."""
+    batch = shard.dataset.batch(shard.indices[:1])
+    if batch.regions is not None or not len(batch):
+        return ""
+    try:
+        metric(Attribution(shard.model, batch, None, torch.zeros_like(batch.images[:, 0])))  # type: ignore[arg-type]
+    except NotApplicable as reason:
+        return str(reason)
+    except Exception:  # it will be said of every picture
+        return ""
+    return ""
+
+
+def _warn_of_lost(studies: Sequence[Study]) -> None:
+    """A study file makes its own parts again; of others a replay finds only what has a name."""
+    parts = [part for one in studies if not one.file for part in (*one.methods, *one.metrics, *one.datasets)]
+    names = dict.fromkeys(recipe.label(part) for part in parts if any(True for _ in recipe.lost(part)))
+    if names:
+        warnings.warn(
+            f"study.json will not find {', '.join(names)} again (a lambda, a function made by another one, or an "
+            "object made in Python): to replay it run this script again, or write it as a frozen dataclass or as a "
+            "function at the top of a file",
+            stacklevel=3,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,11 +188,30 @@ def fitted(dataset: Dataset, model: Model, study: Study) -> Dataset:
                 "has none: give the data set a view, e.g. view=heatproof.View(size=224, resize=256)"
             )
         dataset = dataclasses.replace(dataset, view=model.view)  # type: ignore[type-var]
-    by_label = study.target == "label" or any(getattr(metric, "target", "") == "label" for metric in study.metrics)
-    if by_label and model.classes and getattr(dataset, "classes", ...) == ():
+    if _by_label(study) and model.classes and getattr(dataset, "classes", ...) == ():
         # Folders named by class must mean the model's classes, not the k-th folder.
         dataset = dataclasses.replace(dataset, classes=model.classes)  # type: ignore[type-var]
     return dataset
+
+
+def _by_label(study: Study) -> bool:
+    return study.target == "label" or any(getattr(metric, "target", "") == "label" for metric in study.metrics)
+
+
+def _check_order(shard: Shard, count: int) -> None:
+    """Folders named by class mean the model's classes; where it names none, the alphabet's order is but a guess."""
+    names = alphabetical(shard.dataset) if _by_label(shard.study) else ()
+    if not names:
+        return
+    few = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+    said = (
+        f"data set {recipe.label(shard.dataset)!r} names {len(names)} classes ({few}), and model {shard.model.name!r} "
+        f"has {count} and does not say what they are called"
+    )
+    mend = "give the model its classes (factory.classes = […]), or name the sub-folders index_name"
+    if len(names) != count:
+        raise BadInput(f"{said}: {mend}")
+    warnings.warn(f"{said}: they were numbered in alphabetical order; if that is wrong, {mend}", stacklevel=2)
 
 
 def finish(shard: Shard, store: Store) -> Iterator[str]:
@@ -166,6 +248,7 @@ def aimed(shard: Shard) -> Batch:
     if target == "given" or not len(batch):
         return batch
     classes = engine.forward(shard.model, batch.images)
+    _check_order(shard, classes.shape[1])
     if target == "predicted":
         return batch.aimed(classes.argmax(1))
     labels = batch.labels.get(shard.model.task)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import chdir, nullcontext
+from contextlib import AbstractContextManager, chdir, nullcontext
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from heatproof import recipe
-from heatproof.errors import BadInput, UnknownName
+from heatproof import recipe, replay
+from heatproof.errors import BadInput, HeatproofError, UnknownName
 from heatproof.registry import Kind
-from heatproof.types import AnyMethod, Dataset, Metric, Model
+from heatproof.types import AnyMethod, Dataset, Metric, Model, check_network
 
 Target = Literal["predicted", "label"]
 
@@ -38,7 +38,7 @@ class Study:
     target: Target = "predicted"  # the class explained: what the model says, or the true one
     notes: dict[str, Any] = field(default_factory=dict)  # settings of the protocol, for its section of the report
     file: str = ""  # the Python file it was written in: a replay may need what only that file knows,
-    folder: str = ""  # and paths in that file begin here
+    folder: str = ""  # and paths begin here: the working directory, if not said
 
     def __post_init__(self) -> None:
         from heatproof import data, models
@@ -58,6 +58,9 @@ class Study:
                 raise BadInput(f"a study needs at least one of {name}, got none")
             distinct(name, [recipe.label(part) for part in parts])
             object.__setattr__(self, name, parts)
+        for model in self.models:
+            if isinstance(model, Model):
+                check_network(model.network, model.name)
         for metric in self.metrics:
             if not isinstance(getattr(metric, "higher_is_better", None), bool):
                 raise BadInput(f"metric {recipe.label(metric)!r} must say whether higher_is_better, true or false")
@@ -71,7 +74,7 @@ class Study:
     def plain(self) -> dict[str, Any]:
         """JSON-ready; `Study.from_plain` is its inverse."""
         components = {name: recipe.plain(tuple(getattr(self, name))) for name in ("datasets", "methods", "metrics")}
-        chosen = ("protocol", "seed", "limit", "shard", "target", "notes", "file", "folder")
+        chosen = ("protocol", "seed", "limit", "shard", "target", "notes", "file")
         return {
             "models": [
                 {"spec": model.name, "from": _whole(model.name), "revision": model.revision}  # type: ignore[union-attr]
@@ -80,12 +83,15 @@ class Study:
             **components,
             "pictures": self.pictures,
             **{name: recipe.plain(getattr(self, name)) for name in chosen},
+            "folder": self.folder or str(Path.cwd()),
         }
 
     @classmethod
     def from_plain(cls, stored: dict[str, Any], trust_pickle: bool = False) -> Study:
-        loaded = [_same_model(wanted, trust_pickle) for wanted in stored["models"]]
-        components = _components(stored)
+        stored = replay.found_here(stored)
+        written = cache(lambda: _written(stored))
+        loaded = [_same_model(wanted, written, trust_pickle) for wanted in stored["models"]]
+        components = _components(stored, written)
         chosen = {f.name for f in dataclasses.fields(cls)} - {"models", *components}
         rest = {name: value for name, value in stored.items() if name in chosen}
         study = cls(models=loaded, **components, **rest)
@@ -108,18 +114,43 @@ class Study:
         return digests
 
 
-def _components(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """The stored data sets, methods and metrics; those of one's own come from the file the study was written in."""
-    kinds = ("datasets", "methods", "metrics")
+Written = Callable[[], Sequence[Study]]  # the studies of the Python file that a stored one was written in
+
+
+def _written(stored: Mapping[str, Any]) -> Sequence[Study]:
+    file = stored.get("file", "")
+    if not file or not Path(file).is_file():
+        return ()
+    with _in_folder(stored):
+        return load(file)
+
+
+def _in_folder(stored: Mapping[str, Any]) -> AbstractContextManager[None]:
     folder = stored.get("folder", "")
-    with chdir(folder) if folder and Path(folder).is_dir() else nullcontext():
-        try:
-            return {name: recipe.build(stored[name]) for name in kinds}
-        except UnknownName:
-            if not stored.get("file"):
-                raise
-            recipe.own_file(Path(stored["file"]))  # it registers what is not known yet, and shows the files beside it
-            return {name: recipe.build(stored[name]) for name in kinds}
+    return chdir(folder) if folder and Path(folder).is_dir() else nullcontext()
+
+
+def _components(stored: Mapping[str, Any], written: Written) -> dict[str, Any]:
+    """The stored data sets, methods and metrics; those of one's own come from the file the study was written in."""
+    with _in_folder(stored):
+        return {
+            kind: tuple(_same_component(wanted, kind, written) for wanted in stored[kind])
+            for kind in ("datasets", "methods", "metrics")
+        }
+
+
+def _same_component(wanted: Any, kind: str, written: Written) -> Any:
+    """What a stored recipe describes or, of what has no name to be found by, what the study's file makes again."""
+    try:
+        return recipe.build(wanted)
+    except HeatproofError as error:
+        made = [part for study in written() for part in getattr(study, kind)]  # this registers what was not known, too
+        same = [part for part in made if recipe.plain(part) == wanted]
+        if same:
+            return same[0]
+        if isinstance(error, UnknownName) and made:
+            return recipe.build(wanted)
+        raise
 
 
 def on_disk(dataset: Any) -> Any:
@@ -139,19 +170,37 @@ def _whole(spec: str) -> str:
     return f"{name}{mark}{there.absolute()}" if file and there.exists() else spec
 
 
-def _same_model(wanted: Mapping[str, Any], trust_pickle: bool) -> Model:
-    """A stored study's model by the name it had or, from another directory, by its whole path."""
-    from heatproof import models
-
+def _same_model(wanted: Mapping[str, Any], written: Written, trust_pickle: bool) -> Model:
+    """A stored study's model by the name it had or, from another directory, by its whole path, or from its file."""
     whole = wanted.get("from", wanted["spec"])
     spec = wanted["spec"] if _whole(wanted["spec"]) == whole else whole
-    model = models.load(spec, trust_pickle=trust_pickle)
+    try:
+        model = _named_model(spec, trust_pickle)
+    except HeatproofError:
+        made = [one for study in written() for one in study.models if one.name == spec]  # type: ignore[union-attr]
+        if not made:
+            raise
+        model = made[0]  # type: ignore[assignment]
     if wanted.get("revision", model.revision) != model.revision:
         raise BadInput(
             f"model {spec!r} has other weights now ({model.revision}) than in the stored study "
             f"({wanted['revision']}): its numbers would not be comparable"
         )
     return model
+
+
+def _named_model(spec: str, trust_pickle: bool) -> Model:
+    from heatproof import models
+
+    try:
+        return models.load(spec, trust_pickle=trust_pickle)
+    except UnknownName as error:
+        if ":" in spec:
+            raise
+        raise UnknownName(
+            f"model {spec!r} was made in Python (or by a plug-in that is not installed here): run its script again, "
+            "or name it by file.py:factory"
+        ) from error
 
 
 def distinct(kind: str, labels: list[str]) -> None:
@@ -164,8 +213,13 @@ def dump(studies: Sequence[Study]) -> dict[str, Any]:
     return {"heatproof_study": 1, "studies": [study.plain() for study in studies]}
 
 
-def load(path: str | Path, trust_pickle: bool = False) -> list[Study]:
-    """Studies from a `study.json` that a run wrote, or from a Python file that defines `study` or `studies`."""
+def load(
+    path: str | Path, trust_pickle: bool = False, models: Sequence[str] = (), images: Sequence[str] = ()
+) -> list[Study]:
+    """Studies from a `study.json` that a run wrote, or from a Python file that defines `study` or `studies`.
+
+    `models` and `images` say where the models and pictures of a `study.json` are now, if elsewhere.
+    """
     path = Path(path)
     if path.suffix == ".py":
         module = recipe.own_file(path)
@@ -184,7 +238,7 @@ def load(path: str | Path, trust_pickle: bool = False) -> list[Study]:
         raise BadInput(f"{path} must be a study.json that a run wrote; it is not JSON: {error}") from error
     if not isinstance(stored, dict) or "studies" not in stored:
         raise BadInput(f"{path} must be a study.json that a run wrote, with a list 'studies'")
-    return [Study.from_plain(item, trust_pickle) for item in stored["studies"]]
+    return [Study.from_plain(item, trust_pickle) for item in replay.told_anew(stored["studies"], models, images)]
 
 
 def components(kind: Kind, text: str) -> list[Any]:

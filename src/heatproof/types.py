@@ -197,6 +197,15 @@ class Model:
         return check_logits(self.network(self.normalised(images).to(self.dtype)), len(images), self.name)
 
 
+def check_network(network: nn.Module, name: str) -> None:
+    """`BadModel` for a network whose layers cannot be listened to."""
+    if any(isinstance(part, torch.jit.ScriptModule) for part in network.modules()):
+        raise BadModel(
+            f"model {name!r} is TorchScript, whose layers nobody can look into: return the Python network that it was "
+            "made from, with its weights loaded (load_state_dict)"
+        )
+
+
 def _parameters(module: nn.Module) -> Iterator[nn.Parameter]:
     """In the order of `parameters()`, whose preparations take ten times as long as finding the first."""
     yield from (parameter for parameter in module._parameters.values() if parameter is not None)
@@ -217,6 +226,12 @@ def check_logits(answer: Any, count: int, name: str) -> Logits:
         answer = inner
     if answer.ndim != 2 or len(answer) != count:
         raise BadModel(f"model {name!r} must return logits of shape ({count}, classes), got {tuple(answer.shape)}")
+    if answer.shape[1] < 2:
+        raise BadModel(
+            f"model {name!r} must return at least two logits per image, got {answer.shape[1]}: the probability of a "
+            "single class is always 1; for a yes-or-no network wrap it in a module that returns torch.cat([-z, z], 1), "
+            "or [0, z] to keep its sigmoid"
+        )
     logits: Logits = answer if answer.dtype in (torch.float32, torch.float64) else answer.float()
     return logits
 

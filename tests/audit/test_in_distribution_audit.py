@@ -3,18 +3,18 @@ ones."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 import torch
-from networks import batch, small_cnn
+from networks import batch, linear, small_cnn
 from sklearn.metrics import roc_auc_score
 from tiny_prior import tiny
 
 from heatproof.audit.energy import Energy, energy
-from heatproof.audit.evaluation import LEVELS, Removal
+from heatproof.audit.evaluation import LEVELS, Removal, follows_map, random_maps
 from heatproof.audit.image_quality import MEASURES, ImageQuality, quality
-from heatproof.audit.smoothness import Smoothness, kendall, mean_height
+from heatproof.audit.smoothness import Smoothness, confidences, fall, kendall, mean_height
 from heatproof.audit.table import Audit, table
 from heatproof.errors import BadInput
 from heatproof.methods.controls import Centre, Edges
@@ -72,6 +72,18 @@ def test_untouched_pictures_are_no_stranger_than_themselves():
     assert told.curve.y.shape == (4, 5)
 
 
+def test_a_picture_that_lost_its_evidence_is_stranger():
+    model, shown = linear(), batch(4)
+    model.network.fc.weight.data.abs_()  # bright is well known, black is not
+    told = Energy(Removal(Occlusion(Constant(), Grid(4), 1)))(Attribution(model, shown, None, torch.rand(4, 32, 32)))
+    assert bool((told.values > 0).all())
+    known = -model(shown.images).exp().sum(1).log().double().detach()
+    torch.testing.assert_close(told.curve.y[:, 0], known, atol=1e-5, rtol=0)
+    torch.testing.assert_close(told.values, told.curve.y[:, 1:].mean(1) - told.curve.y[:, 0])
+    with pytest.raises(BadInput, match="temperature"):
+        Energy(temperature=0)
+
+
 @pytest.mark.parametrize("measure", MEASURES)
 def test_quality_is_best_for_the_same_picture_and_falls_as_more_is_blackened(measure):
     attribution = _attribution(2)
@@ -112,6 +124,45 @@ def test_smoothness_tells_its_controls_and_how_far_the_curve_falls():
     assert all(note.startswith("falls by") and "random" in note and "inverted" in note for note in told.notes)
 
 
+def test_the_controls_of_smoothness_are_the_orders_they_are_named_after():
+    attribution, metric = _attribution(), Smoothness(Removal(Occlusion(Mean(), Grid(4), 1)))
+    turned = replace(attribution, maps=-attribution.maps)
+    chance = replace(attribution, maps=random_maps(attribution.batch))
+    beside = metric.beside(attribution)
+    torch.testing.assert_close(beside["inverted"], metric(turned).values)
+    torch.testing.assert_close(beside["random"], metric(chance).values)
+    torch.testing.assert_close(beside["scope"], mean_height(metric(chance).curve))
+    heights = [mean_height(confidences(one, metric.of.samples(one))) for one in (attribution, turned, chance)]
+    assert len({round(float(height.mean()), 6) for height in heights}) == 3  # else they could be swapped
+
+
+def test_a_curve_falls_to_where_most_is_removed():
+    curve = Curve(torch.tensor([[0.0, 0.9, 0.1]]), torch.tensor([[1.0, 0.2, 0.8]]))
+    assert float(fall(curve)) == pytest.approx(0.8)
+    shown = Insertion().samples(_attribution())
+    assert int(shown.removed[0].argmax()) == 0  # insertion begins with most removed
+
+
+@pytest.mark.parametrize("drawn_by_lot", [SensitivityN(sizes=3, sets=4), Infidelity(count=9)])
+def test_where_the_map_has_no_say_there_is_no_order_to_compare(drawn_by_lot):
+    attribution = _attribution()
+    turned = replace(attribution, maps=-attribution.maps)
+    assert torch.equal(drawn_by_lot.samples(attribution).images, drawn_by_lot.samples(turned).images)
+    assert not follows_map(drawn_by_lot)
+    assert all(note.startswith("falls by") and "," not in note for note in Smoothness(drawn_by_lot)(attribution).notes)
+
+
+@pytest.mark.parametrize("ordered", [Deletion(), Insertion(), Removal(Occlusion(Mean(), Grid(4), 1))])
+def test_where_the_map_has_a_say_the_curve_goes_from_nothing_to_nine_tenths(ordered):
+    attribution = _attribution()
+    turned = replace(attribution, maps=-attribution.maps)
+    assert not torch.equal(ordered.samples(attribution).images, ordered.samples(turned).images)
+    assert follows_map(ordered)
+    x = confidences(attribution, ordered.samples(attribution)).x
+    assert x.amin(1).tolist() == [0] * 4
+    assert x.amax(1).tolist() == pytest.approx([0.9] * 4, abs=0.05)
+
+
 def test_the_mean_height_is_taken_in_the_order_of_what_is_removed():
     curve = Curve(torch.tensor([[0.0, 0.8, 0.4]]), torch.tensor([[1.0, 0.0, 0.5]]))
     assert float(mean_height(curve)) == pytest.approx(0.5)
@@ -144,7 +195,11 @@ def test_every_evaluation_stands_in_one_table(tmp_path, monkeypatch):
     found = table(small_cnn(), shown, evaluations, [Edges(), Centre()], Audit(("psnr", "ssim")))
     assert list(found.index) == list(evaluations)
     assert {"auroc", "fpr95", "psnr", "ssim", "tau", "tau_random", "tau_inverted", "r_oms"} == set(found.columns)
-    assert not bool(found.isna().to_numpy().any())
+    by_lot = ["sensitivity_n", "infidelity"]
+    orders = ["tau_random", "tau_inverted", "r_oms"]
+    assert bool(found.loc[by_lot, orders].isna().to_numpy().all())
+    assert not bool(found.drop(by_lot).isna().to_numpy().any())
+    assert not bool(found.drop(columns=orders).isna().to_numpy().any())
     assert found.loc["untouched", "auroc"] == pytest.approx(0.5)
     assert found.loc["untouched", "psnr"] > found.loc["zero", "psnr"]
 
@@ -152,4 +207,4 @@ def test_every_evaluation_stands_in_one_table(tmp_path, monkeypatch):
 def test_fud_brings_its_own_controls_to_the_audit_of_smoothness(tmp_path, monkeypatch):
     monkeypatch.setenv("HEATPROOF_CACHE", str(tmp_path))
     told = Smoothness(Fud(prior=tiny(48), levels=(0.9, 0.5), draws=1, controls=()))(_attribution(2))
-    assert all("no guidance" in note and "guidance only" in note for note in told.notes)
+    assert all(f"{name} " in note for note in told.notes for name in ("no guidance", "guidance only", "prior only"))

@@ -348,6 +348,38 @@ def test_ham10000(tmp_path):
     assert dataset.batch([0]).labels["cluster"][0] == clusters[0]
 
 
+def test_every_lesion_has_its_own_outline(tmp_path):
+    for file in a_ham10000(tmp_path).files:
+        assert file.mask.stem == f"{file.path.stem}_segmentation"
+
+
+def test_melanoma_or_not(tmp_path):
+    usual = a_ham10000(tmp_path)
+    asked = dataclasses.replace(usual, task="melanoma")
+    assert [file.label for file in asked.files] == [1, 0, 0, 0]
+    assert asked.name != usual.name
+    for classes, wanted in ((("Melanoma", "other"), 0), (("rest", "mel"), 1), (("benign", "malignant"), 1)):
+        first, *others = (file.label for file in dataclasses.replace(asked, classes=classes).files)
+        assert (first, set(others)) == (wanted, {1 - wanted})
+    with pytest.raises(BadInput, match="one of two classes, and the model has 7"):
+        len(dataclasses.replace(asked, classes=DIAGNOSES))
+    with pytest.raises(BadInput, match="must be one of 'diagnosis', 'melanoma'"):
+        HAM10000(task="moles")
+
+
+def test_a_subset_of_melanomas_and_others_is_drawn_by_the_seed(tmp_path):
+    usual = a_ham10000(tmp_path)
+    found = dataclasses.replace(usual, subset=[1, 2])
+    assert [DIAGNOSES[file.label] == "mel" for file in found.files] == [True, False, False]
+    assert recipe.build(recipe.plain(found)) == found
+    several = {dataclasses.replace(found, seed=seed).ids() for seed in range(9)}
+    assert len(several) == 3, "each of the three others is left out at some seed"
+    with pytest.raises(BadInput, match="0 to 1 melanomas, as many as the folder shows, got 167"):
+        len(dataclasses.replace(usual, subset=(167, 333)))
+    with pytest.raises(BadInput, match="two numbers"):
+        HAM10000(subset=(1, 2, 3))
+
+
 def test_ham10000_not_unpacked(tmp_path):
     a_ham10000(tmp_path)
     table = tmp_path / "HAM10000_metadata.csv"

@@ -16,6 +16,7 @@ from heatproof.border import attribute
 from heatproof.errors import BadInput
 from heatproof.methods.coalitions import (
     ArchAttribute,
+    Estimate,
     KernelShap,
     Plan,
     PredDiff,
@@ -111,16 +112,63 @@ def test_samples_come_nearer_the_truth(seed: int) -> None:
     assert miss(regressed_shapley(6, 60, generator(seed))) < 1.0
 
 
+def estimated(plan: Plan, worth: Tensor) -> Estimate:
+    return plan.conclude(worth[(plan.coalitions.long() << torch.arange(plan.coalitions.shape[1])).sum(1)])
+
+
 def test_standard_errors_are_honest() -> None:
     worth = any_game(6, 1)
     truth = values_of(exact_shapley(6), worth)
     inside = []
     for seed in range(200):
-        plan = sampled_shapley(6, 20, generator(seed))
-        codes = (plan.coalitions.long() << torch.arange(6)).sum(1)
-        found = plan.conclude(worth[codes])
+        found = estimated(sampled_shapley(6, 20, generator(seed)), worth)
         inside.append(((found.values - truth).abs() <= 2.26 * found.errors).double())  # t, 9 degrees of freedom
     assert float(torch.stack(inside).mean()) == pytest.approx(0.94, abs=0.04)
+
+
+def test_standard_errors_of_a_regression_are_honest_too() -> None:
+    worth = any_game(8, 1)
+    truth = values_of(exact_shapley(8), worth)
+    inside = []
+    for seed in range(200):
+        found = estimated(regressed_shapley(8, 100, generator(seed)), worth)
+        inside.append(((found.values - truth).abs() <= 2.02 * found.errors).double())  # t, 43 degrees of freedom
+    assert float(torch.stack(inside).mean()) == pytest.approx(0.95, abs=0.03)
+    assert float(estimated(regressed_shapley(8, 254, generator()), worth).errors.abs().max()) == 0.0  # all of them
+
+
+def test_errors_are_not_claimed_where_nothing_is_left_to_judge_by() -> None:
+    worth = any_game(8, 1)
+    assert bool(estimated(regressed_shapley(8, 14, generator()), worth).errors.isnan().all())
+
+
+def test_kernel_shap_refuses_more_segments_than_its_samples_can_tell_apart() -> None:
+    with pytest.raises(BadInput, match="at least 58 for a picture of 30 segments, got 57"):
+        regressed_shapley(30, 57, generator())
+    regressed_shapley(30, 58, generator())
+
+
+def test_an_unlucky_sample_favours_no_segment_by_its_place() -> None:
+    """All segments are worth the same, so they must come out the same, told apart or not."""
+    n = 8
+    worth = torch.arange(2**n).apply_(lambda code: int(code).bit_count()).double()
+    for seed in range(40):
+        found = values_of(regressed_shapley(n, 14, generator(seed)), worth)
+        torch.testing.assert_close(found, torch.ones(n, dtype=torch.float64))
+
+
+def test_kernel_shap_asks_for_complements_and_for_sizes_by_their_weight() -> None:
+    n, samples = 10, 1000
+    inner = regressed_shapley(n, samples, generator()).coalitions[2:]
+    assert torch.equal(inner[samples // 2 :], ~inner[: samples // 2])
+    sizes = torch.bincount(inner.sum(1), minlength=n)[1:].double() / samples
+    wanted = torch.tensor([1 / (size * (n - size)) for size in range(1, n)], dtype=torch.float64)
+    torch.testing.assert_close(sizes, wanted / wanted.sum(), atol=0.04, rtol=0)
+
+
+def test_defaults_sample_enough() -> None:
+    assert (Shapley().permutations, KernelShap().samples) == (20, 400)
+    assert Shapley().asked(25) == 20 * 24 + 2
 
 
 @given(st.integers(1, 6), st.integers(0, 1000))
@@ -157,7 +205,7 @@ def test_on_a_linear_model_they_all_find_the_contributions() -> None:
     "method",
     [
         Shapley(Occlusion(segmenter=Felzenszwalb(scale=5.0, min_size=5)), permutations=4, exact_up_to=5),
-        KernelShap(Occlusion(segmenter=Felzenszwalb(scale=5.0, min_size=5)), samples=40),
+        KernelShap(Occlusion(segmenter=Felzenszwalb(scale=5.0, min_size=5)), samples=200),
         PredDiff(),
         ArchAttribute(),
     ],

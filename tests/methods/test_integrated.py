@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 import torch
 from captum.attr import GradientShap as CaptumGradientShap
@@ -58,7 +60,7 @@ def test_exact_on_a_linear_model() -> None:
     assert torch.allclose(IntegratedGradients(steps=3, baseline="blur")(model, shown), soft, atol=1e-6)
 
 
-@pytest.mark.parametrize("baseline", ["black", "mean", "blur", "uniform", "gaussian"])
+@pytest.mark.parametrize("baseline", ["black", "mean", "mid_grey", "blur", "uniform", "gaussian"])
 @pytest.mark.parametrize("readout", ["logit", "probability"])
 def test_complete(baseline: str, readout: str) -> None:
     shown = batch(2)
@@ -156,3 +158,11 @@ def test_blurring_keeps_the_mean_and_loses_the_detail() -> None:
     soft = blurred(shown)
     assert torch.allclose(soft.mean((2, 3)), shown.mean((2, 3)), atol=0.03)
     assert float(soft.std((2, 3)).max()) < 0.6 * float(shown.std((2, 3)).min())
+
+
+def test_mid_grey_is_the_same_whatever_the_model_subtracts() -> None:
+    shown = batch(2)
+    for mean in ((0.0,), (0.45, 0.5, 0.4)):
+        model = dataclasses.replace(small_cnn(), mean=mean)
+        assert torch.equal(start("mid_grey", model, shown), torch.full_like(shown.images, 0.5))
+    assert IntegratedGradients(steps=10, draws=5, baseline="mid_grey").cost() == (10, 10)

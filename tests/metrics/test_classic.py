@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import cv2
+import numpy as np
 import pytest
 import torch
 from networks import batch, linear, small_cnn
@@ -12,12 +14,14 @@ from heatproof.metrics.infidelity import Infidelity, infidelity, squares
 from heatproof.metrics.insertion_deletion import Deletion, Insertion
 from heatproof.metrics.road import Road
 from heatproof.metrics.sensitivity_n import SensitivityN, pearson
+from heatproof.models import engine
 from heatproof.occlusion.game import Occlusion
 from heatproof.occlusion.imputers.constant import Constant
 from heatproof.occlusion.imputers.mean import IMAGENET_MEAN, Mean
+from heatproof.occlusion.imputers.rise_blur import RiseBlur
 from heatproof.occlusion.segmenters.grid import Grid
 from heatproof.occlusion.segmenters.pixels import Pixels
-from heatproof.types import Attribution, Batch, Model
+from heatproof.types import Attribution, Batch, Model, read
 
 COARSE = Occlusion(Mean(), Grid(4), 1)
 
@@ -78,10 +82,17 @@ def test_infidelity_of_exact_attributions_is_zero_at_the_best_scale():
 
 def test_gaussian_infidelity_of_the_gradient_of_a_linear_model_is_zero():
     model, shown = linear(), batch()
-    shown = shown.showing(0.5 + 0.05 * (shown.images - 0.5))  # far from 0 and 1: nothing is clipped
+    shown = shown.showing(shown.images.mean(1, keepdim=True).expand(-1, 3, -1, -1))  # grey: one change per pixel
     slopes = model.network.fc.weight[shown.targets].view(-1, 3, 32, 32).sum(1).detach()
-    values = Infidelity("gaussian", count=40, deviation=0.05)(Attribution(model, shown, None, slopes)).values
+    values = Infidelity("gaussian", count=40)(Attribution(model, shown, None, slopes)).values
     assert float(values.max()) < 1e-9
+
+
+def test_gaussian_infidelity_shows_a_noisy_black_picture():
+    moved, taken = Infidelity("gaussian", count=200, deviation=0.2).disturbed(_attribution(), 0, 200)
+    assert float((moved == 0).double().mean()) == pytest.approx(0.5, abs=0.01)
+    assert float(moved.square().mean().sqrt()) == pytest.approx(0.2 / 2**0.5, rel=0.02)
+    torch.testing.assert_close(taken, (_attribution().batch.images[0] - moved).mean(1))
 
 
 @pytest.mark.parametrize("disturbance", ["square", "gaussian"])
@@ -136,12 +147,23 @@ def test_deletion_and_insertion_prefer_the_exact_map_to_its_opposite():
 
 def test_deletion_starts_at_the_picture_and_insertion_ends_there():
     attribution = _attribution()
-    from heatproof.models import engine
-    from heatproof.types import read
-
     whole = read(engine.forward(attribution.model, attribution.batch.images), attribution.batch.targets, "probability")
     torch.testing.assert_close(Deletion(COARSE)(attribution).curve.y[:, 0].float(), whole)
     torch.testing.assert_close(Insertion()(attribution).curve.y[:, -1].float(), whole)
+
+
+def test_insertion_begins_at_the_picture_under_rises_kernel():
+    attribution = _attribution()
+    shown, targets = attribution.batch.images, attribution.batch.targets
+    flat = [
+        cv2.GaussianBlur(one.permute(1, 2, 0).numpy(), (11, 11), 5, borderType=cv2.BORDER_REPLICATE) for one in shown
+    ]
+    soft = torch.from_numpy(np.stack(flat)).permute(0, 3, 1, 2)
+    nothing = torch.zeros(3, 32, 32, dtype=torch.bool)
+    torch.testing.assert_close(RiseBlur()(shown, nothing), soft, atol=1e-5, rtol=0)
+    start = read(engine.forward(attribution.model, soft), targets, "logit").double()
+    curve = Insertion(readout="logit")(attribution).curve
+    torch.testing.assert_close(curve.y[:, 0], start, atol=1e-4, rtol=0)
 
 
 def test_insertion_and_deletion_through_the_same_occlusion_are_mirror_images():
@@ -183,6 +205,12 @@ def test_samples_are_the_pictures_with_what_stays_untouched():
         lambda: Road(shares=(0.5, 1.5)),
         lambda: SensitivityN(largest=1.0),
         lambda: Infidelity("square", count=1),
+        lambda: Infidelity("squares"),
+        lambda: Infidelity(largest=2.0),
+        lambda: Infidelity(largest=0.0),
+        lambda: Infidelity(deviation=0.0),
+        lambda: RiseBlur(kernel=10),
+        lambda: RiseBlur(sigma=0.0),
     ],
 )
 def test_what_cannot_be_is_refused(make):

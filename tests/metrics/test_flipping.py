@@ -206,6 +206,35 @@ def test_the_target_may_be_the_label() -> None:
         MIF(target="label")(answered(model, shown, noise(shown)))
 
 
+@pytest.mark.parametrize("kind", [MIF, LIF, SRG, MRG, LRG])
+def test_a_picture_without_a_label_has_no_score_and_says_why(kind: type[Flipping]) -> None:
+    model, shown = small_cnn(), batch(3)
+    labelled = Batch(shown.images, shown.targets, shown.ids, labels={"label": torch.tensor([4, -1, 2])})
+    scored = kind(BLACK, target="label")(answered(model, labelled, noise(shown)))  # type: ignore[operator]
+    assert scored.values.isnan().tolist() == [False, True, False]
+    assert "nobody told this picture's" in scored.notes[1]
+    assert scored.notes[0] == scored.notes[2] == ""
+    known = labelled.select([0, 2])
+    alone = kind(BLACK, target="label")(answered(model, known, noise(shown)[[0, 2]]))  # type: ignore[operator]
+    assert torch.equal(alone.values, scored.values[[0, 2]])
+
+
+@pytest.mark.parametrize("kind", [MIF, SRG, LRG])
+def test_a_curve_that_is_not_finite_says_so(kind: type[Flipping]) -> None:
+    class Lost(nn.Module):
+        """Rules class 0 out when it sees nothing."""
+
+        def forward(self, images: Tensor) -> Tensor:
+            bright = images.mean((1, 2, 3))
+            return torch.stack([bright.log(), bright], 1)
+
+    shown = batch(1).aimed(torch.zeros(1, dtype=torch.int64))
+    asked = answered(Model("lost", Lost()), shown, noise(shown))
+    scored = kind(BLACK, readout="logit")(asked)  # type: ignore[operator]
+    assert not bool(scored.values.isfinite().any())
+    assert scored.notes == ("the model's answer on the way is not finite",)
+
+
 def test_the_answer_falls_faster_when_the_important_goes_first() -> None:
     class Window(nn.Module):
         """Class 0 wins by the brightness of the centre alone."""

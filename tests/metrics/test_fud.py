@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
-from networks import batch, small_cnn
+from networks import batch, linear, small_cnn
 from tiny_prior import Counting, tiny
 
 from heatproof import recipe
@@ -12,10 +14,12 @@ from heatproof.errors import BadInput
 from heatproof.metrics.fud import CONTROLS, Fud
 from heatproof.models import engine
 from heatproof.occlusion.diffusion.denoiser import check
+from heatproof.occlusion.diffusion.guidance import Guidance
+from heatproof.occlusion.diffusion.reconstruct import reconstruct
 from heatproof.occlusion.keeping import kept_most
 from heatproof.occlusion.segmenters.grid import Grid
 from heatproof.occlusion.segmenters.pixels import Pixels
-from heatproof.types import Attribution, read
+from heatproof.types import Attribution, keyed_seed, read
 
 
 @pytest.fixture(autouse=True)
@@ -65,10 +69,34 @@ def test_kept_pixels_are_the_pictures_own_at_every_level():
 def test_controls_are_told_beside_the_score_and_gain_is_the_area_less_that_of_chance():
     attribution = _attribution()
     told = _few(controls=CONTROLS)(attribution)
-    for note in told.notes:
-        assert [part.rsplit(" ", 1)[0] for part in note.split(", ")] == [c.replace("_", " ") for c in CONTROLS]
+    for row, note in enumerate(told.notes):
+        names, values = zip(*(part.rsplit(" ", 1) for part in note.split(", ")), strict=True)
+        assert list(names) == ["clean", *(c.replace("_", " ") for c in CONTROLS)]
+        assert float(values[0]) == pytest.approx(float(told.curve.y[row, 0]), abs=6e-4)
     beside = _few(controls=("random",)).beside(attribution)
     torch.testing.assert_close(_few(score="gain")(attribution).values, told.values - beside["random"])
+
+
+def test_a_relative_score_is_a_share_of_the_clean_confidence():
+    attribution = _attribution()
+    plain, relative = (_few(score=score, controls=("random",)) for score in ("area", "relative"))
+    clean = plain(attribution).curve.y[:, 0]
+    torch.testing.assert_close(relative(attribution).values, plain(attribution).values / clean)
+    torch.testing.assert_close(relative(attribution).curve.y, plain(attribution).curve.y)
+    chance = [metric.beside(attribution)["random"] for metric in (plain, relative)]
+    torch.testing.assert_close(chance[1], chance[0] / clean)
+
+
+def test_retention_counts_the_pictures_that_are_still_answered_so():
+    attribution = _attribution()
+    answers = engine.forward(attribution.model, attribution.batch.images).argmax(1)
+    targets = torch.where(torch.tensor([True, False, True]), answers, (answers + 1) % 10)
+    aimed = replace(attribution, batch=replace(attribution.batch, targets=targets))
+    curve = _few(score="retention", levels=(0.5, 0.0))(aimed).curve.y
+    assert curve[:, 0].tolist() == [1, 0, 1]
+    shown = _few(levels=(0.5, 0.0)).samples(aimed).images
+    still = engine.forward(attribution.model, shown.flatten(0, 1)).argmax(1).view(3, 2) == targets[:, None]
+    torch.testing.assert_close(curve[:, 1:], still.double())
 
 
 def test_an_inverted_map_scores_what_the_inverted_control_says():
@@ -76,6 +104,59 @@ def test_an_inverted_map_scores_what_the_inverted_control_says():
     beside = _few(controls=("inverted",)).beside(attribution)["inverted"]
     turned = Attribution(attribution.model, attribution.batch, None, -attribution.maps)
     torch.testing.assert_close(_few()(turned).values, beside)
+
+
+def _pictures(attribution: Attribution, guidance: Guidance, begin: str) -> torch.Tensor:
+    """What the first draw should show, half of each picture removed."""
+    shown = attribution.batch
+    keep = kept_most(attribution.maps, shown, Pixels(), (0.5,))[:, 0]
+    seeds = [keyed_seed(shown.seed, identity, "fud", 0) for identity in shown.ids]
+    against = (guidance, attribution.model, shown.targets)
+    return reconstruct(tiny(), shown.images, keep, seeds, Fud().sampler, against, begin)
+
+
+def test_each_control_reads_the_pictures_it_is_named_after():
+    shown, strong = batch(), 4000.0  # an untrained model has gentle slopes
+    aimed = replace(shown, targets=torch.tensor([4, 7, 1]))
+    attribution = Attribution(linear(), aimed, None, _attribution().maps)
+    metric = _few(levels=(0.5,), scale=strong, controls=CONTROLS)
+    beside, told = metric.beside(attribution), {"itself": metric(attribution).values}
+    wanted = {
+        "itself": (Guidance(strong), "noise"),
+        "no_guidance": (Guidance(0.0), "noise"),
+        "guidance_only": (Guidance(strong), "original"),
+        "prior_only": (Guidance(0.0), "original"),
+    }
+    found = {}
+    for name, (guidance, begin) in wanted.items():
+        pictures = torch.stack([aimed.images, _pictures(attribution, guidance, begin)])
+        p, q = (read(attribution.model(one), aimed.targets, "probability").double().detach() for one in pictures)
+        found[name] = (p + q) / 2  # two points of a curve
+        torch.testing.assert_close({**beside, **told}[name], found[name], atol=1e-6, rtol=1e-5)
+    assert len({round(float(areas.mean()), 4) for areas in found.values()}) == 4  # else they could be swapped
+
+
+def test_draws_differ_in_their_noise_and_methods_do_not():
+    attribution, metric = _attribution(), _few(levels=(0.0,))  # all removed: the map has no say
+    first, second = (metric.drawn(attribution, attribution.maps, draw) for draw in (0, 1))
+    assert not torch.equal(first, second)
+    assert torch.equal(first, metric.drawn(attribution, -attribution.maps, 0))
+
+
+def test_a_wide_window_asks_about_the_guess_and_skips_nothing():
+    wide, late = Fud(window="wide"), Fud()
+    assert (wide.guidance().at, wide.sampler.late_start) == ("guess", False)
+    assert (late.guidance().at, late.sampler.late_start) == ("noisy", True)
+    assert (Fud(window="wide", at="noisy").guidance().at, Fud(at="guess").guidance(0.0)) == (
+        "noisy",
+        Guidance(0.0, at="guess"),
+    )
+    assert Fud(known="noised").sampler.known == "noised"
+    prior, attribution = Counting(), _attribution()
+    check(prior, attribution.batch.images)
+    prior.asked.clear()
+    _few(prior=prior, window="wide", levels=(0.9,))(attribution)
+    assert prior.rows == 3 * 20
 
 
 def test_passes_are_as_many_as_steps_levels_and_draws_and_controls_cost_little():
@@ -128,7 +209,17 @@ def test_its_recipe_can_be_read_back():
 
 @pytest.mark.parametrize(
     "fields",
-    [{"levels": ()}, {"levels": (1.0,)}, {"draws": 0}, {"profile": "quick"}, {"controls": ("chance",)}],
+    [
+        {"levels": ()},
+        {"levels": (1.0,)},
+        {"draws": 0},
+        {"profile": "quick"},
+        {"controls": ("chance",)},
+        {"window": "early"},
+        {"score": "gian"},
+        {"mask": "hrad"},
+        {"at": "start"},
+    ],
 )
 def test_what_cannot_be_is_refused(fields):
     with pytest.raises(BadInput):

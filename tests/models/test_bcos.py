@@ -174,3 +174,13 @@ def test_the_vgg_layout() -> None:
         f"features.{i}.linear.weight" for i in convolutions
     ]
     assert names[-3:] == [f"classifier.{i}.linear.weight" for i in range(3)]
+
+
+@pytest.mark.parametrize("name", ["resnet18", "resnet50", "vgg11_bnu"])
+def test_published_layouts_have_b_2_and_pool_by_the_mean(name: str) -> None:
+    with torch.device("meta"):
+        parts = list(bcos_v2.empty(name).modules())
+    assert {part.b for part in parts if isinstance(part, BCosConv2d)} == {2.0}
+    assert not any(isinstance(part, nn.MaxPool2d) for part in parts), "a maximum is not linear in what it sees"
+    pools = [(p.kernel_size, p.stride, p.padding) for p in parts if isinstance(p, nn.AvgPool2d)]
+    assert pools == ([(2, 2, 0)] * 5 if name.startswith("vgg") else [(3, 2, 1)])

@@ -321,3 +321,20 @@ def test_specs_that_name_nothing(spec, kind):
 def test_every_source_is_listed():
     assert {"efficientnet-lite0", "torchvision", "timm", "hf", "file"} <= set(registry.names("model"))
     assert all(registry.entry("model", name).summary for name in ("torchvision", "timm", "hf", "file"))
+
+
+def test_a_file_of_weights_alone_is_no_model_and_it_is_said_what_is(tmp_path):
+    torch.save(torch.nn.Linear(3, 2), tmp_path / "whole.pt")
+    for spec in (str(tmp_path / "whole.pt"), "nowhere.pth"):
+        with pytest.raises(BadInput, match=r"def factory\(\).*factory\.size.*mine\.py:factory") as said:
+            models.load(spec)
+        assert f"torchvision:NAME@{spec}" in str(said.value)
+
+
+def test_torchscript_from_a_factory_is_refused_in_a_sentence(tmp_path):
+    network = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten())
+    torch.jit.trace(network, torch.rand(1, 3, 8, 8)).save(str(tmp_path / "scripted.pt"))
+    made = f"torch.jit.load({str(tmp_path / 'scripted.pt')!r})"
+    (tmp_path / "mine.py").write_text(f"import torch\n\ndef factory():\n    return {made}\n\nfactory.size = 8\n")
+    with pytest.raises(BadModel, match="is TorchScript"):
+        models.load(f"{tmp_path / 'mine.py'}:factory")

@@ -104,6 +104,14 @@ def test_random_imputers_are_drawn_often_but_a_whole_picture_once(counted: list[
     assert sum(counted) == 2 * (1 + 4)
 
 
+def test_the_answer_to_a_whole_picture_is_the_models_own_however_often_others_are_drawn() -> None:
+    model, shown = small_cnn(), batch(2)
+    whole = torch.stack([torch.ones(2, 25), torch.zeros(2, 25)], 1).bool()
+    found = Game(model, shown, Occlusion(Uniform(), draws=4)).value(whole)[:, 0]
+    expected = read(model(shown.images), shown.targets, "probability").detach().double()
+    torch.testing.assert_close(found, expected, atol=1e-6, rtol=0)
+
+
 def test_draws_are_shared_by_the_coalitions_of_an_image_and_averaged() -> None:
     model, shown = small_cnn(), batch(2)
     occlusion = Occlusion(Uniform(), draws=3)

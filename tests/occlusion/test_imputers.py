@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
 
 import cv2
 import numpy as np
@@ -11,12 +13,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from networks import pictures, small_cnn, small_vit
+from PIL import Image
 from scipy import ndimage
 from torch import Tensor
 
+from heatproof import recipe
+from heatproof.data.folder import Folder
 from heatproof.errors import BadInput, NotApplicable
 from heatproof.models.torchvision_repair import import_torchvision
-from heatproof.occlusion.game import impute
+from heatproof.occlusion.game import Game, Occlusion, impute
 from heatproof.occlusion.imputers.blur import Blur, blurred
 from heatproof.occlusion.imputers.constant import Constant
 from heatproof.occlusion.imputers.histogram import Histogram
@@ -25,9 +30,10 @@ from heatproof.occlusion.imputers.mean import IMAGENET_MEAN, Mean
 from heatproof.occlusion.imputers.nearest import Nearest
 from heatproof.occlusion.imputers.noise import Noise
 from heatproof.occlusion.imputers.telea import Telea
-from heatproof.occlusion.imputers.train_set import TrainSet
+from heatproof.occlusion.imputers.train_set import TrainSet, pool
 from heatproof.occlusion.imputers.uniform import Uniform
-from heatproof.types import Batch, Imputer, Model
+from heatproof.occlusion.shown import shown as occluded
+from heatproof.types import Batch, Imputer, Model, View
 
 
 @dataclass(frozen=True)
@@ -50,6 +56,25 @@ class Kept:
 
     def digest(self, indices: list[int], /) -> str:
         return f"{self.seed}"
+
+
+@dataclass(frozen=True)
+class WatchedTrainSet:
+    """A train set that notes whose donors the game asks for."""
+
+    donors: TrainSet
+    asked: list[str]
+    random: ClassVar[bool] = True
+
+    def recipe(self) -> str:
+        return "watched"
+
+    def for_batch(self, batch: Batch, /) -> Imputer:
+        self.asked.extend(batch.ids)
+        return self.donors.for_batch(batch)
+
+    def __call__(self, images: Tensor, keep: Tensor, /, seeds: list[int] | None = None) -> Tensor:
+        raise AssertionError("the game must say whose pictures they are")
 
 
 ALL: list[Imputer] = [
@@ -164,6 +189,34 @@ def test_histogram_draws_colours_in_their_share() -> None:
     assert sum(white) / 400 == pytest.approx(0.25, abs=0.08)
 
 
+def test_a_cell_of_the_histogram_gives_the_mean_of_its_visible_pixels_alone() -> None:
+    images = torch.full((1, 3, 4, 4), 0.90)
+    images[:, :, :, 2:] = 0.98  # the same cell, and hidden
+    keep = torch.zeros(1, 4, 4, dtype=torch.bool)
+    keep[:, :, :2] = True
+    filled = Histogram()(images, keep, seeds=[0])
+    torch.testing.assert_close(filled[0, :, 0, 3], torch.full((3,), 0.90))
+
+
+def test_the_histogram_has_the_papers_seven_bins() -> None:
+    """Levels an eighth of the range apart are told apart, a tenth within a bin is not."""
+    levels = torch.tensor([(i + 0.25) / 7 for i in range(7)])
+    images = levels.view(1, 1, 1, 7).expand(1, 3, 8, 7).clone()
+    keep = torch.ones(1, 8, 7, dtype=torch.bool)
+    keep[:, 7] = False
+    drawn = [float(Histogram()(images, keep, seeds=[s])[0, 0, 7, 0]) for s in range(200)]
+    assert sorted({round(value, 4) for value in drawn}) == pytest.approx(levels.tolist(), abs=1e-4)
+    images[:, :, 0] += 0.5 / 7  # two levels per bin come out as one mean
+    drawn = [float(Histogram()(images, keep, seeds=[s])[0, 0, 7, 0]) for s in range(200)]
+    assert len({round(value, 4) for value in drawn}) == 7
+
+
+@pytest.mark.parametrize("imputer", [Telea(), Histogram()], ids=lambda i: type(i).__name__)
+def test_with_nothing_visible_the_mean_colour_is_taken(imputer: Imputer) -> None:
+    filled = imputer(pictures(1), torch.zeros(1, 32, 32, dtype=torch.bool), seeds=[0])
+    torch.testing.assert_close(filled, torch.tensor(IMAGENET_MEAN).view(1, 3, 1, 1).expand(1, 3, 32, 32))
+
+
 def test_train_set_never_gives_a_picture_itself_and_takes_one_donor_per_seed() -> None:
     donors = Kept(count=2)
     image = donors.batch([0]).images
@@ -173,6 +226,75 @@ def test_train_set_never_gives_a_picture_itself_and_takes_one_donor_per_seed() -
         assert all(torch.equal(row, donors.batch([1]).images[0]) for row in filled)
     with pytest.raises(BadInput, match="another picture"):
         TrainSet(donors, count=1)(image, hidden[:1], seeds=[0])
+
+
+def folder_of(place: Path, names: list[str], seed: int = 0) -> str:
+    """Pictures of one colour each, told apart by it."""
+    for name, colour in zip(names, np.random.default_rng(seed).permutation(256), strict=False):
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (40, 32), (int(colour),) * 3).save(place / name)
+    return str(place)
+
+
+def test_other_donors_in_the_same_folder_are_another_imputer(tmp_path: Path) -> None:
+    names = [f"{i}.png" for i in range(4)]
+    hidden = torch.zeros(1, 32, 32, dtype=torch.bool)
+    for make in (lambda: TrainSet(folder_of(tmp_path, names)), lambda: TrainSet(Folder(str(tmp_path)))):
+        folder_of(tmp_path, names)
+        before = make()
+        first = before(pictures(1), hidden, seeds=[0])
+        assert recipe.key(Occlusion(before)) == recipe.key(Occlusion(make()))
+        assert recipe.build(recipe.plain(before)) == before
+        told = recipe.plain(before)
+        folder_of(tmp_path, names, seed=9)
+        after = TrainSet(before.donors if isinstance(before.donors, str) else Folder(str(tmp_path)))
+        assert recipe.key(Occlusion(after)) != recipe.key(Occlusion(before))
+        assert not torch.equal(after(pictures(1), hidden, seeds=[0]), first)
+        with pytest.raises(BadInput, match="something else now"):
+            recipe.build(told)
+
+
+def test_donors_are_drawn_from_all_classes_of_a_folder(tmp_path: Path) -> None:
+    names = [f"{kind}/{i:02d}.png" for kind in ("apes", "bees", "cats") for i in range(20)]
+    folder_of(tmp_path, names)
+    chosen = pool(60, 20)
+    assert len(set(chosen)) == 20
+    assert chosen == pool(60, 20)
+    assert {names[i].partition("/")[0] for i in chosen} == {"apes", "bees", "cats"}
+    assert pool(5, 20) == [0, 1, 2, 3, 4]
+    donors = TrainSet(str(tmp_path), count=20)
+    hidden, image = torch.zeros(1, 32, 32, dtype=torch.bool), torch.zeros(1, 3, 32, 32)
+    seen = {round(float(donors(image, hidden, seeds=[seed]).mean()) * 255) for seed in range(60)}
+    colours = {name: int(c) for name, c in zip(names, np.random.default_rng(0).permutation(256), strict=False)}
+    assert seen <= {colours[names[i]] for i in chosen}
+    assert len(seen & {colours[name] for name in names if name.startswith("cats")}) > 1
+    with pytest.raises(BadInput, match="at least 1 donor"):
+        TrainSet(count=0)
+
+
+def test_a_picture_is_not_its_own_donor_though_it_was_cut_otherwise(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    for name in ("0.png", "1.png"):
+        Image.fromarray(rng.integers(0, 256, (48, 64, 3), np.uint8)).save(tmp_path / name)
+    shown = Folder(str(tmp_path), View(32, 40)).batch([0, 1])
+    donors = TrainSet(Folder(str(tmp_path)))
+    cut = [Folder(str(tmp_path), View(32, 32)).batch([i]).images[0] for i in (0, 1)]
+    assert not torch.equal(cut[0], shown.images[0])
+    hidden = torch.zeros(2, 1, 32, 32, dtype=torch.bool)
+    for draw in range(8):
+        filled = occluded(shown, hidden, Occlusion(donors), draw)
+        assert torch.equal(filled[0, 0], cut[1])
+        assert torch.equal(filled[1, 0], cut[0])
+    asked: list[str] = []
+    watched = WatchedTrainSet(donors, asked)
+    Game(small_cnn(), shown, Occlusion(watched, draws=1)).value(torch.zeros(2, 1, 25, dtype=torch.bool))
+    assert asked == list(shown.ids)
+
+
+def test_donors_of_grey_pictures_are_grey(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, ["0.png", "1.png"])
+    grey = pictures(1)[:, :1]
+    assert TrainSet(folder)(grey, torch.zeros(1, 32, 32, dtype=torch.bool), seeds=[0]).shape == grey.shape
 
 
 def test_train_set_fits_its_donors_to_the_picture() -> None:
@@ -248,3 +370,36 @@ def test_internal_says_where_it_does_not_apply() -> None:
     keep[0, 0, 0] = False
     with pytest.raises(NotApplicable, match=r"patches\(size=8\)"):
         Internal().answer(small_vit(), images, keep)
+
+
+class Averaging(torch.nn.Module):
+    """A transformer that reads the mean of its patches: without any, it has nothing to say."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = small_vit().network
+
+    def forward(self, images: Tensor) -> Tensor:
+        tokens = self.inner.patch_embed(images).flatten(2).transpose(1, 2) + self.inner.pos_embed[:, 1:]
+        return self.inner.head(self.inner.norm(self.inner.blocks(tokens)).mean(1))
+
+
+class Counting(Averaging):
+    """One that expects all of its tokens after the blocks."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        tokens = self.inner.patch_embed(images).flatten(2).transpose(1, 2)
+        return self.inner.head((self.inner.blocks(tokens) + self.inner.pos_embed[:, 1:]).mean(1))
+
+
+def test_internal_says_that_a_network_cannot_do_without_its_tokens() -> None:
+    images, keep = pictures(1), torch.zeros(1, 32, 32, dtype=torch.bool)
+    with pytest.raises(NotApplicable, match="'averaging' has no finite answer without them"):
+        Internal().answer(Model("averaging", Averaging()), images, keep)
+    keep[:, :8, :8] = True
+    assert bool(Internal().answer(Model("averaging", Averaging()), images, keep).isfinite().all())
+    keep[:, :8, :24] = True
+    model = Model("counting", Counting())
+    with pytest.raises(NotApplicable, match=r"'counting' cannot do with fewer \(.*size of tensor.*\)"):
+        Internal().answer(model, images, keep)
+    assert not model.network.inner.blocks[0]._forward_pre_hooks

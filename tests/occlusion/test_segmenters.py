@@ -11,8 +11,12 @@ import pytest
 import torch
 from networks import batch, pictures
 from PIL import Image
+from skimage.segmentation import slic
 
+from heatproof import recipe
 from heatproof.errors import BadInput, BadShape, Missing, NotApplicable
+from heatproof.occlusion.game import Occlusion
+from heatproof.occlusion.imputers.mean import IMAGENET_MEAN, IMAGENET_STD
 from heatproof.occlusion.segmenters.felzenszwalb import Felzenszwalb
 from heatproof.occlusion.segmenters.from_file import FromFile, labels_of, save_segments
 from heatproof.occlusion.segmenters.grid import Grid
@@ -20,9 +24,9 @@ from heatproof.occlusion.segmenters.patches import Patches
 from heatproof.occlusion.segmenters.pixels import Pixels
 from heatproof.occlusion.segmenters.quickshift import Quickshift
 from heatproof.occlusion.segmenters.segment_anything import SegmentAnything
-from heatproof.occlusion.segmenters.slic import Slic
+from heatproof.occlusion.segmenters.slic import Slic, superpixels
 from heatproof.occlusion.segmenters.squares import Squares
-from heatproof.occlusion.segments import segments_of
+from heatproof.occlusion.segments import relabelled, segments_of
 from heatproof.types import Segmenter
 
 ALL: list[Segmenter] = [
@@ -108,6 +112,59 @@ def test_missing_and_misfit_label_maps_are_named(tmp_path: Path) -> None:
         FromFile().for_batch(shown)
     with pytest.raises(NotApplicable, match="image id"):
         FromFile(str(tmp_path))(shown.images)
+
+
+@pytest.mark.parametrize("kind", ["npz", "npy", "png"])
+def test_other_label_maps_under_the_same_path_are_another_segmenter(tmp_path: Path, kind: str) -> None:
+    def write(labels: np.ndarray) -> str:
+        if kind == "npz":
+            np.savez(tmp_path / "all.npz", picture0=labels)
+        elif kind == "npy":
+            np.save(tmp_path / "picture0.npy", labels)
+        else:
+            Image.fromarray(labels).save(tmp_path / "picture0.png")
+        return str(tmp_path / "all.npz" if kind == "npz" else tmp_path)
+
+    labels = np.arange(32 * 32, dtype=np.uint8).reshape(32, 32) % 4
+    before = recipe.plain(Occlusion(segmenter=FromFile(write(labels))))
+    assert recipe.plain(Occlusion(segmenter=FromFile(write(labels)))) == before
+    assert recipe.build(before["fields"]["segmenter"]) == FromFile(write(labels))
+    assert recipe.key(Occlusion(segmenter=FromFile(write(labels.T.copy())))) != recipe.key(before)
+    with pytest.raises(BadInput, match="something else now"):
+        recipe.build(before["fields"]["segmenter"])
+
+
+def test_slic_clusters_the_mean_of_normalised_channels() -> None:
+    for image in pictures(3, size=64):
+        shown = (image - torch.tensor(IMAGENET_MEAN).view(3, 1, 1)) / torch.tensor(IMAGENET_STD).view(3, 1, 1)
+        seen = [relabelled(slic(one.double().numpy().mean(0), 16, 0.1, channel_axis=None)) for one in (shown, image)]
+        assert not torch.equal(*seen)
+        assert torch.equal(Slic(16, compactness=0.1)(image[None])[0], seen[0])
+
+
+def test_squares_stay_square_whatever_they_show() -> None:
+    """Superpixels of the same picture follow its edges instead."""
+    image = pictures(1, size=64)
+    cells = Grid(4)(image)
+    assert float((Squares(16)(image) == cells).double().mean()) > 0.9
+    assert float((Slic(16, compactness=0.01)(image) == cells).double().mean()) < 0.5
+
+
+def test_a_pixel_of_a_volume_goes_where_most_of_its_channels_do() -> None:
+    image = pictures(1, size=64)
+    shown = (image - torch.tensor(IMAGENET_MEAN).view(1, 3, 1, 1)) / torch.tensor(IMAGENET_STD).view(1, 3, 1, 1)
+    volume = slic(shown[0].double().numpy(), 16, 0.1, channel_axis=None)
+    found = superpixels(image, 16, 0.1, "volume")[0].numpy()
+    agreed = (volume[1] == volume[2]) & (volume[0] != volume[1])
+    assert agreed.sum() > 20  # pixels whose first channel is outvoted
+    # Labels are numbered anew: the same old label is the same new one.
+    new = {old: found[(volume == old).all(0)] for old in np.unique(volume)}
+    named = {old: int(labels[0]) for old, labels in new.items() if len(labels)}
+    told = [
+        (named[old], int(label)) for old, label in zip(volume[1][agreed], found[agreed], strict=True) if old in named
+    ]
+    assert len(told) > 20
+    assert all(wanted == got for wanted, got in told)
 
 
 def test_smaller_masks_lie_on_top() -> None:

@@ -2,18 +2,42 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pandas as pd
 import pytest
+from networks import batch
 
 from heatproof import recipe
+from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput
-from heatproof.methods.controls import Centre, Random
+from heatproof.methods.controls import Centre, Inverted, Random
+from heatproof.methods.expected import ExpectedGradients
 from heatproof.methods.gradients import Saliency
+from heatproof.methods.mfaba import MFABA
 from heatproof.protocols.in_distribution import InDistribution, contestants
 from heatproof.report.reading import Reading
 from heatproof.report.sections.in_distribution import in_distribution, noted, separation
 from heatproof.run import run
 from heatproof.study import Study
+
+
+class Few:
+    """Pictures of somebody's own."""
+
+    name = "few"
+
+    def __len__(self):
+        return 2
+
+    def ids(self):
+        return ("a", "b")
+
+    def batch(self, indices, /):
+        return replace(batch(2).select(indices), ids=tuple(self.ids()[i] for i in indices))
+
+    def digest(self, indices, /):
+        return str(indices)
 
 
 def test_the_papers_eleven_methods_stand_beside_their_controls():
@@ -27,11 +51,40 @@ def test_the_papers_eleven_methods_stand_beside_their_controls():
     assert told.groupby("evaluation")["statistic"].nunique().eq(9).all()
 
 
+@pytest.mark.parametrize("profile", ["fast", "paper"])
+def test_expected_gradients_begins_at_training_pictures_where_there_are_any(profile):
+    protocol = InDistribution(profile=profile)
+    for datasets, wanted in ((None, "two_factor(split=train)"), ([TwoFactor(seed=3)], "two_factor(split=train)")):
+        judged, _ = protocol.studies(models=["embedded:object"], datasets=datasets)
+        expected = next(one for one in judged.methods if isinstance(one, ExpectedGradients))
+        assert recipe.label(expected.background) == judged.notes["background"] == wanted
+        assert not set(expected.background.ids()) & set(judged.datasets[0].ids())
+    judged, _ = protocol.studies(models=["embedded:object"], datasets=[Few()])
+    expected = next(one for one in judged.methods if isinstance(one, ExpectedGradients))
+    assert expected.background == judged.notes["background"] == "gaussian"
+
+
+def test_methods_of_ones_own_are_told_beside_the_random_and_an_inverted_order():
+    judged, examined = InDistribution().studies(methods=["centre", "saliency", "deconvnet"])
+    labels = [recipe.label(one) for one in judged.methods]
+    assert labels == ["centre", "saliency", "deconvnet", "random", "inverted"]
+    assert judged.methods[-1] == Inverted(Saliency())
+    assert [recipe.label(one) for one in examined.methods] == ["centre", "saliency"]
+    assert examined.notes["audited"] == "the first 2 of 3 methods"
+    both, examined = InDistribution().studies(methods=[Random(), Inverted(MFABA())])
+    assert list(both.methods) == list(examined.methods) == [Random(), Inverted(MFABA())]
+    assert "audited" not in examined.notes
+
+
 def test_its_recipe_can_be_read_back_and_bad_settings_are_refused():
     protocol = InDistribution(profile="paper", draws=3)
     assert recipe.build(recipe.plain(protocol)) == protocol
     with pytest.raises(BadInput, match="profile"):
         InDistribution(profile="quick")
+    with pytest.raises(BadInput, match="window"):
+        InDistribution(window="x")
+    with pytest.raises(BadInput, match="quality"):
+        InDistribution(quality=("lpips",))
     with pytest.raises(BadInput, match="need a model"):
         InDistribution().studies(datasets=["somewhere"])
 
@@ -55,10 +108,11 @@ def results(tmp_path_factory):
 
 def test_every_row_of_a_small_run_is_there(results):
     assert results.complete
-    fud = results.rows("fud(draws=1, controls=[random,no_guidance,guidance_only])")
+    fud = results.rows("fud(draws=1, controls=[random,no_guidance,guidance_only,prior_only])")
     assert (fud["status"] == "ok").all()
     assert fud["value"].between(0, 1).all()
-    assert all({"random", "no guidance", "guidance only"} == set(noted(note)) for note in fud["note"])
+    told = {"clean", "random", "no guidance", "guidance only", "prior only"}
+    assert all(told == set(noted(note)) for note in fud["note"])
 
 
 def test_the_section_shows_the_controls_and_the_audit(results):

@@ -3,18 +3,39 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from networks import small_cnn
+from PIL import Image
 
 from heatproof import recipe
+from heatproof.audit.model_scope import NROMS, ROMS, RandomOrders
+from heatproof.data.folder import Folder
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput
+from heatproof.methods.cam import GradCam
+from heatproof.methods.coalitions import ArchAttribute, PredDiff, Shapley
+from heatproof.methods.controls import Random
+from heatproof.methods.gradients import InputXGradient, Saliency
+from heatproof.methods.integrated import IntegratedGradients
+from heatproof.methods.lrp import LRP
+from heatproof.methods.smoothed import Smoothed
+from heatproof.metrics.flipping import MIF
+from heatproof.occlusion.game import Occlusion
+from heatproof.occlusion.imputers.diffusion import Diffusion
 from heatproof.occlusion.imputers.mean import Mean
+from heatproof.occlusion.imputers.telea import Telea
+from heatproof.occlusion.imputers.train_set import TrainSet
+from heatproof.occlusion.segmenters.slic import Slic
 from heatproof.protocols.pixel_flipping import PixelFlipping
+from heatproof.report.reading import Reading
+from heatproof.report.sections.pixel_flipping import pixel_flipping
 from heatproof.run import run
 from heatproof.study import Study
+from heatproof.types import View
 
 
 def test_the_paper_has_forty_strategies_and_ten_methods() -> None:
@@ -47,6 +68,119 @@ def test_quick_adds_up(tmp_path: Path) -> None:
     assert (srg == mrg + lrg).all()
     assert (chance - mif - mrg).abs().max() < 1e-9
     assert chance.groupby("image").nunique().eq(1).all()
+
+
+def test_the_papers_contestants_have_the_papers_settings() -> None:
+    (study,) = PixelFlipping("paper").studies()
+    own = Occlusion(Mean(), Slic(25), draws=1)
+    path = IntegratedGradients(steps=50, baseline="mean")
+    assert study.methods == (
+        LRP(composite="epsilon_plus_flat", canonizer="none", start="one_hot", epsilon=1e-6, upright=False),
+        Smoothed(Saliency(), draws=5, noise=1.0, unit="normalised"),
+        Saliency(),
+        path,
+        Smoothed(path, draws=5, noise=1.0, unit="normalised"),
+        InputXGradient(),
+        Shapley(own, "log_odds", permutations=200),
+        PredDiff(own, "log_odds"),
+        ArchAttribute(own, "log_odds"),
+        Random(),
+    )
+    assert study.target == "label"
+    assert study.limit == 100
+
+
+def test_the_papers_strategies_have_the_papers_settings() -> None:
+    (study,) = PixelFlipping("paper").studies()
+    once = ("the paper’s steps", "1 draw, the paper’s steps")
+    wanted = [
+        (imputer, n, once[imputer == "diffusion"])
+        for imputer in ("mean", "train_set", "histogram", "telea", "diffusion")
+        for n in (25, 100, 500, 5000)
+    ]
+    assert [(s["imputer"], s["n_superpixels"], s["asked"]) for s in study.notes["setups"]] == wanted
+    for metric in study.metrics:
+        assert metric.occlusion.segmenter == Slic(metric.occlusion.segmenter.n, 1.0, "grey")
+        assert metric.occlusion.draws == (1 if isinstance(metric.occlusion.imputer, Diffusion) else 5)
+        if isinstance(metric, ROMS):
+            assert metric.how == RandomOrders(orders=5, steps="paper")
+        else:
+            assert metric.steps == "paper"
+            assert metric.readout == "probability"
+
+
+def test_quick_explains_the_prediction_with_lrp_as_it_is_best_known() -> None:
+    (study,) = PixelFlipping().studies()
+    assert study.target == "predicted"
+    assert LRP() in study.methods
+    assert GradCam() in study.methods
+    assert study.metrics[0] == MIF(Occlusion(Telea(), Slic(25)))
+    assert study.metrics[-2:] == (ROMS(Occlusion(Telea(), Slic(25))), NROMS(Occlusion(Telea(), Slic(25))))
+    assert next(one for one in study.methods if isinstance(one, Shapley)).permutations == 20
+
+
+def photos(place: Path, count: int = 4) -> str:
+    place.mkdir()
+    for i in range(count):
+        noise = np.random.default_rng(i).integers(0, 256, (40, 48, 3), np.uint8)
+        Image.fromarray(noise).save(place / f"{i}.png")
+    return str(place)
+
+
+def test_donors_of_ones_own_pictures_are_their_neighbours(tmp_path: Path) -> None:
+    names = [photos(tmp_path / "birds"), photos(tmp_path / "boats"), "two_factor"]
+    asked = PixelFlipping("paper").studies([small_cnn()], names)
+    donors = {
+        recipe.label(one): {
+            recipe.label(m.occlusion.imputer.donors) if not isinstance(m.occlusion.imputer.donors, str) else "drawings"
+            for m in study.metrics
+            if isinstance(m.occlusion.imputer, TrainSet)
+        }
+        for study in asked
+        for one in study.datasets
+    }
+    assert donors == {"two_factor": {"drawings"}, "birds": {"birds"}, "boats": {"boats"}}
+    assert {study.target for study in asked} == {"predicted"}  # whose folders are no classes of the model
+    assert {s["imputer"] for study in asked[1:] for s in study.notes["setups"]} >= {
+        "train_set(donors=birds)",
+        "train_set(donors=boats)",
+    }
+    assert [study.notes["donors"] for study in asked] == ["", "train_set(donors=birds)", "train_set(donors=boats)"]
+    named = PixelFlipping(imputers=(TrainSet(donors=names[1]),)).studies([small_cnn()], names[:1])
+    assert named[0].notes["donors"] == ""
+    assert named[0].metrics[0].occlusion.imputer.donors == names[1]  # who names donors gets them
+    (one,) = PixelFlipping(imputers=(Mean(),)).studies([small_cnn()], names)  # nobody needs donors
+    assert len(one.datasets) == 3
+    with pytest.raises(BadInput, match="different labels"):
+        PixelFlipping("paper").studies([small_cnn()], [names[0], Folder(names[0])])
+
+
+def test_a_run_with_ones_own_donors_can_be_replayed(tmp_path: Path) -> None:
+    folder = photos(tmp_path / "birds")
+    model = dataclasses.replace(small_cnn(), view=View(32, 36))
+    protocol = PixelFlipping(imputers=("train_set",), numbers=(9,), draws=2)  # type: ignore[arg-type]
+    (study,) = protocol.studies([model], [folder], ["saliency", "random"])
+    results = run(study, tmp_path / "run")
+    assert set(results.scores["status"]) == {"ok"}
+    stored = recipe.plain(study.metrics)
+    assert recipe.plain(recipe.build(stored)) == stored
+
+
+def test_strategies_that_differ_only_in_how_they_are_asked_make_a_report(tmp_path: Path) -> None:
+    studies = [
+        dataclasses.replace(study, limit=3)
+        for protocol in (
+            PixelFlipping(imputers=("train_set",), numbers=(9,)),  # type: ignore[arg-type]
+            PixelFlipping(imputers=("train_set",), numbers=(9,), draws=2),  # type: ignore[arg-type]
+            PixelFlipping("paper", imputers=("train_set",), numbers=(9,), draws=2),  # type: ignore[arg-type]
+        )
+        for study in protocol.studies([small_cnn()], [TwoFactor(size=32)], ["saliency", "random"])
+    ]
+    html = pixel_flipping(Reading(run(studies, tmp_path)))
+    assert html is not None
+    assert "3 setups put 2 methods in" in html
+    for words in ("train_set, 2 draws<", "train_set, 2 draws, the paper’s steps<", "train_set<"):
+        assert words in re.sub(r"<wbr>", "", html)
 
 
 def test_pictures_of_ones_own_need_a_model() -> None:

@@ -208,6 +208,13 @@ def test_the_page_has_the_section_and_does_not_rank_methods_by_r_oms():
     assert "Ranking by r_oms" not in html
 
 
+def test_donors_that_are_judged_themselves_are_named():
+    run = invented()
+    assert "hidden parts from the other pictures" not in pixel_flipping(Reading(run))
+    run.info["studies"][0]["notes"]["donors"] = "train_set(donors=<b>)"
+    assert "train_set(donors=&lt;b&gt;) takes hidden parts from the other pictures" in pixel_flipping(Reading(run))
+
+
 def test_without_setups_there_is_no_section():
     run = invented()
     run.info["studies"] = []

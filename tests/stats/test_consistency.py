@@ -127,6 +127,24 @@ def test_order_dependent_pairs_and_deviation_are_found():
     assert found.rankings["lif"].tied_setups == 3
 
 
+def test_rounding_noise_is_no_ranking():
+    # LIF - MIF of a and b is 0.3 in every setup, but for how the two were rounded.
+    mif, lif = (0.1, 0.7, 0.3), (0.4, 1.0, 0.6)
+    rows = [
+        {"setup": s, "method": m, "mif": mif[(s + shift) % 3], "lif": lif[(s + shift) % 3], "r_oms": 0.5}
+        for s in range(3)
+        for m, shift in (("a", 0), ("b", 1))
+    ]
+    assert len({row["lif"] - row["mif"] for row in rows}) > 1
+    found = consistency(
+        pd.DataFrame([*rows, *({**r, "method": "c", "lif": r["mif"]} for r in rows if r["method"] == "a")])
+    )
+    assert found.rankings["srg"].by_setup == (("a", "b", "c"),) * 3
+    assert found.rankings["srg"].tied_setups == 3
+    assert found.rankings["srg"].agreement == pytest.approx(1)
+    assert not [pair for pair in found.order_dependent if pair.measure == "srg"]
+
+
 def test_r_oms_follows_from_the_random_method_or_its_column():
     table = scores()
     derived = consistency(table.drop(columns="r_oms"))

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from heatproof.audit.evaluation import Evaluation, Removal
+from heatproof.errors import BadInput
 from heatproof.models import engine
 from heatproof.occlusion.shown import Samples
 from heatproof.registry import metric
@@ -43,6 +44,10 @@ class Energy:
 
     higher_is_better: ClassVar[bool] = False
     measures: ClassVar[Literal["pictures"]] = "pictures"
+
+    def __post_init__(self) -> None:
+        if self.temperature <= 0:
+            raise BadInput(f"temperature of energy must be positive, got {self.temperature}")
 
     def __call__(self, attribution: Attribution, /) -> Scored:
         samples = self.of.samples(attribution)

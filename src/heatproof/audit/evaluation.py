@@ -33,6 +33,11 @@ class Controlled(Protocol):
     def control_samples(self, attribution: Attribution, /) -> Mapping[str, Samples]: ...
 
 
+def follows_map(evaluation: Evaluation) -> bool:
+    """Whether its samples are made in the map's order: those of sets or squares drawn by lot are not, and say so."""
+    return bool(getattr(evaluation, "follows_map", True))
+
+
 @dataclass(frozen=True)
 class Removal:
     """Flipping as it is usually done: segments are removed in the map's order and an imputer fills the

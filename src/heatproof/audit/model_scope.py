@@ -7,6 +7,8 @@ is hidden, and flipping curves say more about the paint than about the maps.
 
 from __future__ import annotations
 
+import dataclasses
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
@@ -22,7 +24,7 @@ from heatproof.errors import BadInput
 from heatproof.occlusion.game import Occlusion, game_of
 from heatproof.occlusion.orders import Steps, area, on_grid, random_curves, removals
 from heatproof.registry import metric
-from heatproof.stats.bootstrap import interval, resampled_means
+from heatproof.stats.bootstrap import FloatArray, interval, resampled_means
 from heatproof.types import Attribution, Batch, Curve, Imputer, Model, Scored, Segmenter
 
 Answer = Literal["target", "any"]
@@ -98,6 +100,17 @@ class NROMS(Scope):
 
 
 CHOICES = ("model", "imputer", "shape", "number")
+_NUMBERS = ("n", "side", "size")  # the fields of segmenters that say how many segments there are
+_SHUFFLES = 500
+
+
+def shape(segmenter: Segmenter) -> str:
+    """How a segmenter cuts, whatever the number of segments: its label without that."""
+    if not dataclasses.is_dataclass(segmenter) or isinstance(segmenter, type):
+        return recipe.label(segmenter)
+    usual = {f.name: f.default for f in dataclasses.fields(segmenter) if f.name in _NUMBERS}
+    set_by = {name: value for name, value in usual.items() if value is not dataclasses.MISSING}
+    return recipe.label(dataclasses.replace(segmenter, **set_by))  # type: ignore[type-var]
 
 
 def scopes(
@@ -111,9 +124,12 @@ def scopes(
 ) -> pd.DataFrame:
     """One row per model × imputer × segmenter × image, with both scopes.
 
-    `batches` holds one batch per model name, targets set, or one for all. Columns: model, imputer, shape,
-    number (of segments, as asked for), image, segments (really made), r_oms, nr_oms.
+    `batches` holds one batch per model name, targets set, or one for all. Columns: model, imputer, shape (the
+    segmenter without its number), number (of segments, as asked for), image, segments (really made), r_oms, nr_oms.
     """
+    _told_apart("models", [model.name for model in models])
+    _told_apart("imputers", [recipe.label(imputer) for imputer in imputers])
+    _told_apart("segmenters", [recipe.label(segmenter) for segmenter in segmenters])
     tables = []
     for model, imputer, segmenter in product(models, imputers, segmenters):
         batch = batches if isinstance(batches, Batch) else batches[model.name]
@@ -122,7 +138,7 @@ def scopes(
         setup = {
             "model": model.name,
             "imputer": recipe.label(imputer),
-            "shape": recipe.label(segmenter).partition("(")[0],
+            "shape": shape(segmenter),
             "number": int(getattr(segmenter, "expected", 0)) or round(sum(counts) / len(counts)),
             "image": batch.ids,
             "segments": counts,
@@ -150,10 +166,13 @@ def spread(table: pd.DataFrame, value: str = "r_oms", *, level: float = 0.95) ->
     """How far each design choice alone moves the scope: max - min over it, all other choices held fixed.
 
     Columns: choice, groups (settings of the other choices in which it varies), then the mean of those ranges
-    with its bootstrap interval over images, their max and their interquartile range. A choice that never
-    varies while the others stand still has no groups, and NaN.
+    with its bootstrap interval over images, their max and their interquartile range, and `chance`. A choice that
+    never varies while the others stand still has no groups, and NaN.
+
+    A range is never negative, so its interval cannot cover 0 even if the choice moves nothing: what `chance` gives
+    is the mean range to expect then, with the values of every image shuffled among the settings of the choice.
     """
-    wide = _checked(table).pivot_table(index="image", columns=list(CHOICES), values=value, sort=False)
+    wide = _checked(table).pivot(index="image", columns=list(CHOICES), values=value)
     if wide.isna().to_numpy().any():
         raise BadInput("every setup of a table of scopes must have the same images: ranges would mix pictures")
     setups = wide.columns.to_frame(index=False)
@@ -171,12 +190,30 @@ def spread(table: pd.DataFrame, value: str = "r_oms", *, level: float = 0.95) ->
         low, high = np.quantile(again, [tail, 1 - tail])
         iqr = float(np.subtract(*np.quantile(ranges, [0.75, 0.25])))
         row = {"choice": choice, "groups": len(groups), "mean": ranges.mean(), "low": low, "high": high}
-        rows.append(row | {"max": ranges.max(), "iqr": iqr})
-    return pd.DataFrame(rows, columns=["choice", "groups", "mean", "low", "high", "max", "iqr"])
+        chance = float(np.mean([_range_by_chance(wide.to_numpy()[:, group]) for group in groups]))
+        rows.append(row | {"max": ranges.max(), "iqr": iqr, "chance": chance})
+    return pd.DataFrame(rows, columns=["choice", "groups", "mean", "low", "high", "max", "iqr", "chance"])
+
+
+def _range_by_chance(values: FloatArray) -> float:
+    """The mean range of column means, (images, settings), when every image's values change places at random."""
+    rng = np.random.default_rng(0)
+    shuffled = (rng.permuted(values, axis=1).mean(0) for _ in range(_SHUFFLES))
+    return float(np.mean([np.ptp(means) for means in shuffled]))
+
+
+def _told_apart(what: str, labels: Sequence[str]) -> None:
+    twice = [label for label, count in Counter(labels).items() if count > 1]
+    if twice:
+        raise BadInput(f"{what} must have different names to be told apart in a table, got several {twice[0]!r}")
 
 
 def _checked(table: pd.DataFrame) -> pd.DataFrame:
     missing = [name for name in (*CHOICES, "image", "segments", "r_oms", "nr_oms") if name not in table.columns]
     if missing:
         raise BadInput(f"a table of scopes must have the columns that scopes() gives, got none of {missing}")
+    doubled = table.loc[table.duplicated([*CHOICES, "image"])]
+    if len(doubled):
+        setup = ", ".join(f"{name} {doubled.iloc[0][name]}" for name in (*CHOICES, "image"))
+        raise BadInput(f"a table of scopes must have one row per setup and image, got several of {setup}")
     return table

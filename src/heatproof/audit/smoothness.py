@@ -10,7 +10,7 @@ import torch
 from scipy.stats import kendalltau
 from torch import Tensor
 
-from heatproof.audit.evaluation import Controlled, Evaluation, Removal, random_maps
+from heatproof.audit.evaluation import Controlled, Evaluation, Removal, follows_map, random_maps
 from heatproof.models import engine
 from heatproof.occlusion.shown import Samples
 from heatproof.registry import metric
@@ -36,11 +36,20 @@ def confidences(attribution: Attribution, samples: Samples) -> Curve:
 
 
 def mean_height(curve: Curve) -> Tensor:
-    """(B,): the area under each curve over its own range, points in the order of what is removed."""
+    """(B,): the area under each curve over its own range, points in the order of what is removed.
+
+    Curves can be compared where their ranges are the same: those made in a map's order go from nothing to 90 %.
+    """
     x, order = curve.x.sort(stable=True, dim=1)
     span = x[:, -1] - x[:, 0]
     area: Tensor = torch.trapezoid(curve.y.gather(1, order), x, dim=1)
     return area / span.clamp_min(1e-12)
+
+
+def fall(curve: Curve) -> Tensor:
+    """(B,): the confidence lost between the whole picture and the sample with most removed, wherever it stands."""
+    most = curve.x.argmax(1, keepdim=True)
+    return curve.y[:, 0] - curve.y.gather(1, most)[:, 0]
 
 
 @metric
@@ -50,7 +59,7 @@ class Smoothness:
 
     A smooth curve is no proof of a faithful map: the notes say how smooth the random and the inverted order
     are, and the evaluation's own controls, how far the curve falls at all, and how much confidence the random
-    order leaves (R-OMS).
+    order leaves (R-OMS). Where the map has no say in what is removed there is no such order, and no such note.
     """
 
     of: Evaluation = field(default_factory=Removal)
@@ -63,7 +72,7 @@ class Smoothness:
         curve = confidences(attribution, self.of.samples(attribution))
         values = kendall(*curve)
         beside = self.beside(attribution) if self.controls else {}
-        falls = curve.y[:, 0] - curve.y[:, -1]
+        falls = fall(curve)
         notes = tuple(
             ", ".join(
                 [
@@ -76,14 +85,14 @@ class Smoothness:
         return Scored(values, notes, curve)
 
     def beside(self, attribution: Attribution) -> dict[str, Tensor]:
-        """(B,) tau of each control."""
+        """(B,) tau of each control, and the height of the random order's curve."""
         others = {
             "random": replace(attribution, maps=random_maps(attribution.batch)),
             "inverted": replace(attribution, maps=-attribution.maps),
         }
-        shown = {name: self.of.samples(other) for name, other in others.items()}
+        shown = {name: self.of.samples(other) for name, other in others.items() if follows_map(self.of)}
         if isinstance(self.of, Controlled):
             shown.update(self.of.control_samples(attribution))
         curves = {name: confidences(attribution, samples) for name, samples in shown.items()}
         told = {name: kendall(*curve) for name, curve in curves.items()}
-        return {**told, "scope": mean_height(curves["random"])}
+        return {**told, "scope": mean_height(curves["random"])} if "random" in curves else told

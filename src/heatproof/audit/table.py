@@ -10,7 +10,7 @@ import pandas as pd
 import torch
 
 from heatproof.audit.energy import energies
-from heatproof.audit.evaluation import Evaluation, random_maps
+from heatproof.audit.evaluation import Evaluation, follows_map, random_maps
 from heatproof.audit.image_quality import MEASURES, Measure, quality
 from heatproof.audit.smoothness import confidences, kendall, mean_height
 from heatproof.border import attribute
@@ -39,7 +39,7 @@ def table(
 
     AUROC and FPR95 of the energy score (0.5 and 0.95 where samples cannot be told from originals), the quality
     measures against the originals, Kendall's tau of the confidence curves beside that of the controls, and
-    R-OMS, the confidence that a random order leaves.
+    R-OMS, the confidence that a random order leaves; these are NaN where the map has no say in what is removed.
     """
     audit = audit or Audit()
     if not methods or not evaluations:
@@ -52,7 +52,9 @@ def table(
 def _row(evaluation: Evaluation, explained: Sequence[Attribution], audit: Audit) -> dict[str, float]:
     parts = [_statistics(evaluation, attribution, audit) for attribution in explained]
     row = {name: float(np.mean([part[name] for part in parts])) for name in parts[0]}
-    if audit.smoothness:
+    if audit.smoothness and not follows_map(evaluation):
+        row.update(dict.fromkeys(("tau_inverted", "tau_random", "r_oms"), float("nan")))
+    elif audit.smoothness:
         # The random order is the same whatever the method.
         chance = replace(explained[0], maps=random_maps(explained[0].batch))
         curve = confidences(chance, evaluation.samples(chance))
@@ -77,6 +79,7 @@ def _statistics(evaluation: Evaluation, attribution: Attribution, audit: Audit) 
         told[measure] = float(quality(measure, samples.images.flatten(0, 1), repeated).mean())
     if audit.smoothness:
         told["tau"] = float(kendall(*confidences(attribution, samples)).mean())
+    if audit.smoothness and follows_map(evaluation):
         turned = replace(attribution, maps=-attribution.maps)
         told["tau_inverted"] = float(kendall(*confidences(turned, evaluation.samples(turned))).mean())
     return told

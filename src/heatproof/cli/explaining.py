@@ -13,7 +13,7 @@ from heatproof.cli.terminal import COMPLETE, FAILED_ROWS, Device, Quiet, progres
 def explain(
     images: Annotated[list[Path], typer.Argument(help="Pictures, or folders of them.")],
     model: Annotated[str, typer.Option(help="Who is explained.")],
-    methods: Annotated[str, typer.Option(help="a,b,c(field=value)")],
+    methods: Annotated[str, typer.Option(help="a,b,c(field=value),file.py:Name")],
     out: Annotated[
         Path, typer.Option("--out", "-o", help="The grid of overlays, a .png; raw maps go beside it as .npz.")
     ] = Path("maps.png"),

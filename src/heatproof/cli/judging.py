@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,6 +11,8 @@ import typer
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from heatproof.results import Results
 
 from heatproof.cli.terminal import (
     COMPLETE,
@@ -40,7 +44,7 @@ def run(
     model: Annotated[list[str] | None, typer.Option(help="Who is explained; may be repeated.")] = None,
     images: Annotated[list[str] | None, typer.Option(help="Folder, CSV or built-in data set.")] = None,
     masks: Annotated[str, typer.Option(help="Folder of masks named like the pictures.")] = "",
-    methods: Annotated[str | None, typer.Option(help="a,b,c(field=value)")] = None,
+    methods: Annotated[str | None, typer.Option(help="a,b,c(field=value),file.py:Name")] = None,
     metrics: Annotated[str | None, typer.Option(help="a,b,c(field=value)")] = None,
     protocols: Annotated[str | None, typer.Option(help="p,q(preset=paper)")] = None,
     out: Out = Path("runs/latest"),
@@ -51,13 +55,16 @@ def run(
     trust_pickle: Annotated[bool, typer.Option(help="Load weights that are arbitrary pickles.")] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Judge methods on a model and images, under protocols or single metrics; write rows and a report."""
+    """Judge methods on a model and images, under protocols or single metrics; write rows and a report.
+
+    With a study.json, --model and --images say where its models and pictures are now, if they were moved.
+    """
     from heatproof import asking
 
+    before = None
     if study is not None:
+        moved = {"--model": model, "--images": images}
         given = {
-            "--model": model,
-            "--images": images,
             "--masks": masks or None,
             "--methods": methods,
             "--metrics": metrics,
@@ -65,6 +72,7 @@ def run(
             "--limit": limit,
             "--seed": seed,
             "--target": target,
+            **(moved if study.suffix == ".py" else {}),
         }
         clash = [name for name, value in given.items() if value is not None and value != []]
         if clash:
@@ -72,7 +80,8 @@ def run(
         from heatproof.study import load
 
         with readable_errors():
-            studies = load(study, trust_pickle=trust_pickle)
+            studies = load(study, trust_pickle=trust_pickle, models=model or [], images=images or [])
+            before = _Before.beside(study)
     else:
         with readable_errors():
             studies = asking.studies(
@@ -85,7 +94,7 @@ def run(
                 trust_pickle=trust_pickle,
                 changes={"limit": limit, "seed": seed, "target": target},
             )
-    run_and_report(studies, out, device, quiet)
+    run_and_report(studies, out, device, quiet, before)
 
 
 def report(
@@ -106,7 +115,46 @@ def report(
     typer.echo(page)
 
 
-def run_and_report(studies: list[Any], out: Path, device: str, quiet: bool) -> None:
+@dataclass(frozen=True)
+class _Before:
+    """The scores beside a stored study, to be told how far those of its replay are from them."""
+
+    file: Path
+    scores: pd.DataFrame
+    studies: list[dict[str, Any]]
+    methods: list[str]
+
+    @classmethod
+    def beside(cls, study: Path) -> _Before | None:
+        import json
+
+        import pandas as pd
+
+        file = study.with_name("scores.parquet")
+        if study.suffix == ".py" or not file.is_file():
+            return None
+        try:
+            methods = json.loads(study.with_name("info.json").read_text())["methods"]
+            return cls(file, pd.read_parquet(file), json.loads(study.read_text())["studies"], list(methods))
+        except (OSError, ValueError, LookupError):  # of no use
+            return None
+
+    def apart(self, results: Results, studies: list[Any]) -> str:
+        from heatproof import recipe, replay
+        from heatproof.errors import HeatproofError
+
+        names: dict[str, dict[str, str]] = {"dataset": {}, "model": {}, "method": {}}
+        if len(self.methods) == len(results.info["methods"]):  # else they are of another run; a name may hold a path
+            names["method"] = dict(zip(self.methods, results.info["methods"], strict=True))
+        for stored, study in zip(self.studies, studies, strict=True):
+            names["model"] |= {one["spec"]: now.name for one, now in zip(stored["models"], study.models, strict=True)}
+            for one, now in zip(stored["datasets"], study.datasets, strict=True):
+                with suppress(HeatproofError):  # known to another file only: then it is called what it was
+                    names["dataset"][recipe.label(recipe.build(one))] = recipe.label(now)
+        return replay.compared(self.scores, results.scores, names, self.file)
+
+
+def run_and_report(studies: list[Any], out: Path, device: str, quiet: bool, earlier: _Before | None = None) -> None:
     from heatproof.report import report as draw
     from heatproof.run import run as judge
 
@@ -117,6 +165,8 @@ def run_and_report(studies: list[Any], out: Path, device: str, quiet: bool) -> N
             page = draw(results, out / "report.html")
     except KeyboardInterrupt:
         typer.echo(f"\nStopped. Everything finished is kept in {out}; the same command goes on from there.", err=True)
+        if (out / "scores.parquet").is_file():
+            typer.echo(f"What all methods were judged on so far: heatproof report {out}", err=True)
         raise typer.Exit(INTERRUPTED) from None
     for kind, known in before.items():
         gone = sorted(known - set(results.scores[kind]))
@@ -126,6 +176,8 @@ def run_and_report(studies: list[Any], out: Path, device: str, quiet: bool) -> N
                 "name all of them in one command to see them side by side.",
                 err=True,
             )
+    if earlier is not None:
+        typer.echo(earlier.apart(results, studies), err=True)
     for name in results.info.get("damaged", []):
         typer.echo(f"{name} was damaged and has been computed again.", err=True)
     if not results.complete:

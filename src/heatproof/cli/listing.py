@@ -51,13 +51,21 @@ def list_(
 
 
 def check(
-    name: Annotated[str, typer.Argument(help="A method, metric, imputer, segmenter, data set or model.")],
+    name: Annotated[
+        str, typer.Argument(help="A method, metric, imputer, segmenter, data set or model, or file.py:Name.")
+    ],
 ) -> None:
     """Put a component through the conformance kit and say what holds."""
-    from heatproof import testing
+    from heatproof import recipe, registry, testing
 
     with readable_errors():
-        verdicts = testing.check(name)
+        if ".py:" in name:
+            component = recipe.parse("method", name)
+            known = registry.name_of(component)
+            metric = hasattr(component, "higher_is_better")
+            verdicts = list(testing.check_component(known[0] if known else "metric" if metric else "method", component))
+        else:
+            verdicts = testing.check(name)
     for verdict in verdicts:
         typer.echo(
             f"{'ok  ' if verdict.holds else 'FAIL'}  {verdict.claim}{'' if verdict.holds else ': ' + verdict.why}"

@@ -4,12 +4,17 @@ folders."""
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from heatproof.data.files import numbered
 from heatproof.errors import BadInput, UnknownName
 
 _INDEXED = re.compile(r"(\d{1,9})(?:[_\-. ].*)?")
+
+
+def are_indices(names: Collection[str]) -> bool:
+    """Whether every name says its own index, as `239_Bernese_mountain_dog` and `239` do."""
+    return all(_INDEXED.fullmatch(name) for name in names)
 
 
 def class_indices(names: Sequence[str], classes: Sequence[str] = ()) -> dict[str, int]:

@@ -29,8 +29,17 @@ class PictureFile(NamedTuple):
 
 
 def as_view(view: Any) -> View | None:
-    """A view, also from the plain list a recipe holds."""
-    return view if view is None or isinstance(view, View) else View(*view)
+    """A view, also from the plain list a recipe holds, or from the size of its square alone."""
+    if view is None or isinstance(view, View):
+        return view
+    parts = view if isinstance(view, tuple | list) else (view,)
+    size = int(parts[0]) if parts and str(parts[0]).isdecimal() else 0  # a command line holds it for a word
+    if size < 1 or len(parts) > 3:
+        raise BadInput(
+            "view must be a size in pixels, as in view=224, or heatproof.View(size, resize, interpolation), "
+            f"got {view!r}"
+        )
+    return View(size, *parts[1:])
 
 
 def absolute(path: str) -> str:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from heatproof.methods.passes import class_count, other_classes, reading, slopes
+from heatproof.methods.paths import check_count
 from heatproof.methods.pooling import Pooling, keeps_sign, pool
 from heatproof.models import engine
 from heatproof.registry import method
@@ -34,6 +35,10 @@ class AGI:
     path: Path = "anchored"
     readout: Readout = "logit"
     pooling: Pooling = "sum"
+
+    def __post_init__(self) -> None:
+        check_count("classes", self.classes)
+        check_count("steps", self.steps)
 
     @property
     def signed(self) -> bool:

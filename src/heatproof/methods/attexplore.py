@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from heatproof.methods.passes import doubly_softmaxed, slopes
+from heatproof.methods.paths import check_count
 from heatproof.methods.pooling import Pooling, pool
 from heatproof.models import engine
 from heatproof.registry import method
@@ -95,6 +96,10 @@ class AttEXplore:
     diversity: float = 0.5  # share of copies that are moved and resized
     variant: Literal["clean", "lmb"] = "clean"
     pooling: Pooling = "sum"
+
+    def __post_init__(self) -> None:
+        check_count("steps", self.steps)
+        check_count("draws", self.draws)
 
     @property
     def signed(self) -> bool:

@@ -10,8 +10,10 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from heatproof.errors import BadInput
 from heatproof.methods.integrated import integrate
 from heatproof.methods.passes import doubly_softmaxed, slopes
+from heatproof.methods.paths import check_count
 from heatproof.methods.pooling import Pooling, keeps_sign, pool
 from heatproof.models import engine
 from heatproof.registry import method
@@ -56,6 +58,12 @@ class BoundaryIG:
     variant: Literal["clean", "lmb"] = "clean"
     pooling: Pooling = "sum"
     readout: Readout = "logit"
+
+    def __post_init__(self) -> None:
+        check_count("steps", self.steps)
+        check_count("attack_steps", self.attack_steps)
+        if self.bisections < 0:
+            raise BadInput(f"bisections must be at least 0, got {self.bisections}")
 
     @property
     def signed(self) -> bool:

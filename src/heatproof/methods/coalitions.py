@@ -77,11 +77,15 @@ def regressed_shapley(n: int, samples: int, generator: Generator) -> Plan:
     ends = torch.tensor([[False] * n, [True] * n])
     if n < 2:
         return Plan(ends, lambda values: _certain(values.diff()))
-    if n <= _MOST_ENUMERATED and 2**n - 2 <= samples:
+    exact = n <= _MOST_ENUMERATED and 2**n - 2 <= samples
+    if exact:
         inner = _all_coalitions(n)[1:-1]
         kernel = [(n - 1) / (comb(n, size) * size * (n - size)) for size in inner.sum(1).tolist()]
         weights = torch.tensor(kernel, dtype=torch.float64)
     else:
+        needed = 2 * (n - 1)  # a complement asks again what its coalition asked, the other way round
+        if samples < needed:
+            raise BadInput(f"samples must be at least {needed} for a picture of {n} segments, got {samples}")
         sizes = torch.arange(1, n, dtype=torch.float64)
         drawn = torch.multinomial(1 / (sizes * (n - sizes)), samples // 2, True, generator=generator) + 1
         places = torch.rand(len(drawn), n, generator=generator).argsort(1).argsort(1)
@@ -90,16 +94,35 @@ def regressed_shapley(n: int, samples: int, generator: Generator) -> Plan:
         weights = torch.ones(len(inner), dtype=torch.float64)
 
     def conclude(values: Tensor) -> Estimate:
-        empty, full = values[0], values[1]
+        share = (values[1] - values[0]) / n
         known = inner.double()
-        # The last segment's worth is what the others leave of the whole: efficiency holds by construction.
-        y = values[2:] - empty - known[:, -1] * (full - empty)
-        x = known[:, :-1] - known[:, -1:]
+        size = known.sum(1)
+        # What each is worth beyond an equal share, which adds up to nothing: so efficiency holds, and segments that
+        # an unlucky sample cannot tell apart are treated alike.
+        x = known - size[:, None] / n
+        y = values[2:] - values[0] - size * share
         root = weights.sqrt()[:, None]
         solved = torch.linalg.lstsq(x * root, y[:, None] * root, driver="gelsd").solution[:, 0]
-        return _certain(torch.cat([solved, (full - empty - solved.sum())[None]]))
+        worth = solved + share
+        return _certain(worth) if exact else Estimate(worth, _regression_errors(x, y - x @ solved))
 
     return Plan(torch.cat([ends, inner]), conclude)
+
+
+def _regression_errors(x: Tensor, left: Tensor) -> Tensor:
+    """(n,) standard errors of a regression on coalitions followed by their complements, from what it `left` over.
+
+    The jackknife over pairs, which were drawn independently: how far the answer moves when one is left out. NaN
+    where leaving one out, or already these, would not tell all segments apart.
+    """
+    pairs = len(x) // 2
+    pull = torch.linalg.pinv(x)
+    weight = (x.T * pull).sum(0)[:pairs] * 2  # of a pair in its own fit; the two rows of a pair are opposite
+    moved = (pull * left)[:, :pairs] + (pull * left)[:, pairs:]
+    told_apart = weight.sum() > x.shape[1] - 1.5  # the weights add up to the rank
+    free = torch.where((weight < 1 - 1e-9) & told_apart, 1 - weight, torch.nan)
+    errors: Tensor = (moved / free).square().sum(1).sqrt()
+    return errors
 
 
 def last_gains(n: int) -> Plan:
@@ -196,6 +219,8 @@ class Shapley(Coalitional):
 @dataclass(frozen=True)
 class KernelShap(Coalitional):
     """Shapley values by weighted least squares on random coalitions and their complements.
+
+    A picture of n segments needs at least 2 (n - 1) samples; below that, nothing tells some of them apart.
 
     Paper: Lundberg and Lee 2017, "A Unified Approach to Interpreting Model Predictions"
     """

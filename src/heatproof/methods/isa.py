@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from heatproof.methods.passes import doubly_softmaxed, slopes
+from heatproof.methods.paths import check_count
 from heatproof.methods.pooling import Pooling, pool
 from heatproof.models import engine
 from heatproof.registry import method
@@ -37,6 +38,10 @@ class ISA:
     scale: float = 1.1
     variant: Literal["clean", "lmb"] = "clean"
     pooling: Pooling = "sum"
+
+    def __post_init__(self) -> None:
+        check_count("rounds", self.rounds)
+        check_count("steps", self.steps)
 
     @property
     def signed(self) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from heatproof.methods.paths import Stretch
+from heatproof.methods.paths import Stretch, check_count
 from heatproof.methods.views import values_of_views
 from heatproof.occlusion.game import impute
 from heatproof.occlusion.imputers.constant import Constant
@@ -54,6 +54,9 @@ class LIME:
     temperature: float = 1.0
     segmenter: Segmenter = field(default_factory=Quickshift)
     imputer: Imputer = field(default_factory=Constant)
+
+    def __post_init__(self) -> None:
+        check_count("samples", self.samples)
 
     @property
     def signed(self) -> bool:

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from heatproof.errors import BadInput
 from heatproof.methods.passes import class_count, other_classes, reading, slopes
+from heatproof.methods.paths import check_count
 from heatproof.methods.pooling import Pooling, keeps_sign, pool
 from heatproof.models import engine
 from heatproof.registry import method
@@ -30,6 +32,12 @@ class LocalAttribution:
     scale: float = 20.0  # a pixel moves by its value divided by this
     readout: Readout = "logit"
     pooling: Pooling = "sum"
+
+    def __post_init__(self) -> None:
+        check_count("classes", self.classes)
+        check_count("steps", self.steps)
+        if self.scale <= 0:
+            raise BadInput(f"scale of local_attribution must be positive, got {self.scale}")
 
     @property
     def signed(self) -> bool:

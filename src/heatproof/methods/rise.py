@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from heatproof.methods.baselines import Baseline, start
+from heatproof.methods.paths import check_count
 from heatproof.models import engine
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Maps, Model, Readout, read
@@ -68,6 +69,10 @@ class RISE:
     share: float = 0.5  # of cells that are visible
     baseline: Baseline = "mean"
     readout: Readout = "probability"
+
+    def __post_init__(self) -> None:
+        check_count("masks", self.masks)
+        check_count("cells", self.cells)
 
     @property
     def signed(self) -> bool:

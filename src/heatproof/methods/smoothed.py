@@ -9,6 +9,7 @@ from typing import Literal, Protocol, cast, runtime_checkable
 import torch
 from torch import Tensor
 
+from heatproof.errors import BadInput
 from heatproof.methods.baselines import draw_noise
 from heatproof.methods.gradients import Saliency
 from heatproof.methods.paths import check_count
@@ -106,6 +107,8 @@ class Smoothed:
 
     def __post_init__(self) -> None:
         check_count("draws", self.draws)
+        if not self.noise >= 0:
+            raise BadInput(f"noise must be at least 0, got {self.noise}")
 
     @property
     def signed(self) -> bool:

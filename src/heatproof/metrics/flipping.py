@@ -34,8 +34,14 @@ Target = Literal["explained", "label"]
 _DRAWN = torch.linspace(0, 1, 41, dtype=torch.float64)  # where differences of curves are drawn
 
 
+UNLABELLED = "target='label' asks about the true class, and nobody told this picture's"
+
+
 def aimed(model: Model, batch: Batch, target: Target) -> Batch:
-    """The batch asked about the class that was explained, or about the data set's own label."""
+    """The batch asked about the class that was explained, or about the data set's own label.
+
+    A picture without a label (-1) is asked about class 0, for its row to be there; `unlabelled` says which.
+    """
     if target == "explained":
         return batch
     if model.task not in batch.labels:
@@ -47,8 +53,13 @@ def _labelled(task: str, batch: Batch) -> Batch:
     """One aimed batch per batch and task, kept on it, so that its games are found again."""
     kept: dict[str, Batch] = vars(batch).setdefault("_labelled", {})
     if task not in kept:
-        kept[task] = batch.aimed(batch.labels[task])
+        kept[task] = batch.aimed(batch.labels[task].clamp(min=0))
     return kept[task]
+
+
+def unlabelled(model: Model, batch: Batch, target: Target) -> list[bool]:
+    """Per image: whether its true class is asked about and not known."""
+    return [False] * len(batch) if target == "explained" else (batch.labels[model.task] < 0).tolist()
 
 
 @dataclass(frozen=True)
@@ -96,6 +107,17 @@ class Flipping:
             notes.append(", ".join(real + ([f"{share:.0%} of segments tied"] if share else [])))
         return tuple(notes)
 
+    def scored(self, attribution: Attribution, values: Tensor, curve: Curve) -> Scored:
+        """The scores with their notes; where there is none, NaN and why."""
+        notes = list(self.notes(attribution))
+        values = values.clone()
+        for row, unknown in enumerate(unlabelled(attribution.model, attribution.batch, self.target)):
+            if unknown:
+                values[row], notes[row] = torch.nan, UNLABELLED
+            elif not bool(values[row].isfinite()):
+                notes[row] = ", ".join(filter(None, ["the model's answer on the way is not finite", notes[row]]))
+        return Scored(values, tuple(notes), curve)
+
     def baseline(self, attribution: Attribution, orders: int) -> tuple[Tensor, Tensor]:
         """R-OMS per image, and its curve on the common grid."""
         game = self.game(attribution)
@@ -121,7 +143,7 @@ class MIF(Flipping):
 
     def __call__(self, attribution: Attribution, /) -> Scored:
         most = self.curve(attribution, "most")
-        return Scored(area(most), self.notes(attribution), most)
+        return self.scored(attribution, area(most), most)
 
 
 @metric
@@ -137,7 +159,7 @@ class LIF(Flipping):
 
     def __call__(self, attribution: Attribution, /) -> Scored:
         least = self.curve(attribution, "least")
-        return Scored(area(least), self.notes(attribution), least)
+        return self.scored(attribution, area(least), least)
 
 
 @metric
@@ -154,7 +176,7 @@ class SRG(Flipping):
     def __call__(self, attribution: Attribution, /) -> Scored:
         most, least = self.curve(attribution, "most"), self.curve(attribution, "least")
         drawn = Curve(_DRAWN, on_grid(least, _DRAWN) - on_grid(most, _DRAWN))
-        return Scored(area(least) - area(most), self.notes(attribution), drawn)
+        return self.scored(attribution, area(least) - area(most), drawn)
 
 
 @metric
@@ -173,7 +195,7 @@ class MRG(Flipping):
         most = self.curve(attribution, "most")
         chance, random = self.baseline(attribution, self.orders)
         drawn = Curve(_DRAWN, random - on_grid(most, _DRAWN))
-        return Scored(chance - area(most), self.notes(attribution), drawn)
+        return self.scored(attribution, chance - area(most), drawn)
 
 
 @metric
@@ -192,4 +214,4 @@ class LRG(Flipping):
         least = self.curve(attribution, "least")
         chance, random = self.baseline(attribution, self.orders)
         drawn = Curve(_DRAWN, on_grid(least, _DRAWN) - random)
-        return Scored(area(least) - chance, self.notes(attribution), drawn)
+        return self.scored(attribution, area(least) - chance, drawn)

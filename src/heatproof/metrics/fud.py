@@ -4,13 +4,14 @@ survives.
 The removed pixels are drawn by a prior that knows nothing of the class; near the end a term against the class
 keeps the prior from painting it back. What is left of the model's confidence was carried by what was kept. The
 term is an attack on the model as well, so a score is never given without its controls: the random and the
-inverted order, no guidance, and guidance alone on a picture from which nothing was removed.
+inverted order, no guidance, and on a picture from which nothing was removed guidance alone and the prior alone.
+What guidance alone leaves less than the prior alone is the attack.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -27,8 +28,8 @@ from heatproof.occlusion.shown import Samples
 from heatproof.registry import metric
 from heatproof.types import Attribution, Batch, Curve, Maps, Scored, Segmenter, keyed_seed, read
 
-Control = Literal["random", "inverted", "no_guidance", "guidance_only"]
-CONTROLS: tuple[Control, ...] = ("random", "inverted", "no_guidance", "guidance_only")
+Control = Literal["random", "inverted", "no_guidance", "guidance_only", "prior_only"]
+CONTROLS: tuple[Control, ...] = get_args(Control)
 PROFILES = {
     "fast": Sampler("ddim", 20, late_start=True),
     "paper": Sampler("ddpm", 250, late_start=False),
@@ -41,7 +42,9 @@ class Fud:
     """FUD: the area under the model's confidence as the least important pixels are drawn again by a
     diffusion model.
 
-    Notes give the same area for the controls. `score="gain"` is the area less that of a random order.
+    Notes give the confidence in the clean picture, and the same score for the controls. `score="gain"` is the
+    area less that of a random order, `relative` the area as a share of the clean confidence, `retention` the area
+    under how often the class is still the answer.
 
     Paper: FUD, ICLR 2026, in-distribution faithfulness by diffusion
     """
@@ -54,8 +57,10 @@ class Fud:
     draws: int = 2
     segmenter: Segmenter = field(default_factory=Pixels)  # what is kept or removed together
     mask: Literal["hard", "soft"] = "hard"
-    score: Literal["area", "gain"] = "area"
+    score: Literal["area", "gain", "relative", "retention"] = "area"
     controls: tuple[Control, ...] = CONTROLS
+    at: Literal["noisy", "guess"] | None = None  # where the model is asked; none: the guess if the window is wide
+    known: Literal["clean", "noised"] = "clean"  # how kept pixels are shown to the prior on the way
 
     higher_is_better: ClassVar[bool] = True
     measures: ClassVar[Literal["faithfulness"]] = "faithfulness"
@@ -68,14 +73,18 @@ class Fud:
             raise BadInput(f"levels of fud must be kept shares from 0 up to but not including 1, got {self.levels}")
         if self.draws < 1:
             raise BadInput(f"draws of fud must be at least 1, got {self.draws}")
-        if self.profile not in PROFILES:
-            raise BadInput(f"profile of fud must be one of {', '.join(PROFILES)}, got {self.profile!r}")
-        if not set(self.controls) <= set(CONTROLS):
-            raise BadInput(f"controls of fud must be among {', '.join(CONTROLS)}, got {self.controls}")
 
     @property
     def sampler(self) -> Sampler:
-        return replace(PROFILES[self.profile], mask=self.mask)
+        """The profile's, with nothing skipped that a wide window would guide."""
+        chosen = PROFILES[self.profile]
+        late = chosen.late_start and self.window == "late"
+        return replace(chosen, mask=self.mask, known=self.known, late_start=late)
+
+    def guidance(self, scale: float | None = None) -> Guidance:
+        """A model that knows clean pictures only says nothing of noise: a wide window asks it about the guess."""
+        usual: Literal["noisy", "guess"] = "guess" if self.window == "wide" else "noisy"
+        return Guidance(self.scale if scale is None else scale, self.window, at=self.at or usual)
 
     @property
     def removed(self) -> Tensor:
@@ -89,8 +98,9 @@ class Fud:
             chance = beside.get("random", None)
             chance = self.area(self.curve(attribution, _random(attribution.batch))) if chance is None else chance
             values = values - chance
+        told = {"clean": curve[:, 0], **beside}
         notes = tuple(
-            ", ".join(f"{name.replace('_', ' ')} {float(areas[row]):.3f}" for name, areas in beside.items())
+            ", ".join(f"{name.replace('_', ' ')} {float(areas[row]):.3f}" for name, areas in told.items())
             for row in range(len(values))
         )
         return Scored(values, notes, Curve(self.removed, curve))
@@ -102,23 +112,33 @@ class Fud:
             "inverted": lambda: self.curve(attribution, -attribution.maps),
             "no_guidance": lambda: self.curve(attribution, attribution.maps, scale=0.0),
             "guidance_only": lambda: self.curve(attribution, attribution.maps, begin="original"),
+            "prior_only": lambda: self.curve(attribution, attribution.maps, scale=0.0, begin="original"),
         }
         return {name: self.area(curves[name]()) for name in self.controls}
 
     def area(self, curve: Tensor) -> Tensor:
-        """(B,): the mean height of the curve over the removed share."""
-        return torch.trapezoid(curve, self.removed, dim=1) / (self.removed[-1] - self.removed[0])
+        """(B,): the mean height of the curve over the removed share, in units of its beginning if relative."""
+        height = torch.trapezoid(curve, self.removed, dim=1) / (self.removed[-1] - self.removed[0])
+        return height / curve[:, 0].clamp_min(1e-12) if self.score == "relative" else height
 
     def curve(self, attribution: Attribution, maps: Maps, scale: float | None = None, begin: Begin = "noise") -> Tensor:
-        """(B, 1 + levels) float64: confidence in the target on the whole picture and at every level, mean
-        over draws."""
-        model, batch = attribution.model, attribution.batch
+        """(B, 1 + levels) float64: confidence in the target (or whether it is the answer) on the whole picture and
+        at every level, mean over draws."""
+        batch = attribution.batch
         shares = []
         for draw in range(self.draws):
             pictures = self.drawn(attribution, maps, draw, scale, begin)
-            shares.append(_confidence(attribution, pictures.flatten(0, 1)).view(len(batch), -1))
-        whole = read(engine.forward(model, batch.images), batch.targets, "probability").double().cpu()
+            shares.append(self._read(attribution, pictures.flatten(0, 1)).view(len(batch), -1))
+        whole = self._read(attribution, batch.images)
         return torch.cat([whole[:, None], torch.stack(shares).mean(0)], 1)
+
+    def _read(self, attribution: Attribution, pictures: Tensor) -> Tensor:
+        """What the model says of each picture's target; several pictures in a row may belong to one."""
+        targets = attribution.batch.targets
+        rows = targets.repeat_interleave(len(pictures) // max(1, len(targets)))
+        logits = engine.forward(attribution.model, pictures)
+        told = logits.argmax(1) == rows if self.score == "retention" else read(logits, rows, "probability")
+        return told.double().cpu()
 
     def drawn(
         self,
@@ -134,14 +154,13 @@ class Fud:
         keep = kept_most(maps, batch, self.segmenter, self.levels)
         rows = torch.arange(len(batch)).repeat_interleave(len(self.levels)).to(batch.images.device)
         seeds = [keyed_seed(batch.seed, identity, "fud", draw) for identity in batch.ids for _ in self.levels]
-        guidance = Guidance(self.scale if scale is None else scale, self.window)
         pictures = reconstruct(
             priors.find(self.prior),
             batch.images[rows],
             keep.flatten(0, 1),
             seeds,
             self.sampler,
-            (guidance, attribution.model, batch.targets[rows]),
+            (self.guidance(scale), attribution.model, batch.targets[rows]),
             begin,
         )
         levels: Tensor = pictures.unflatten(0, (len(batch), len(self.levels)))
@@ -153,12 +172,13 @@ class Fud:
         return Samples(pictures, self.removed[1:].expand(len(pictures), -1))
 
     def control_samples(self, attribution: Attribution, /) -> dict[str, Samples]:
-        """What the model is shown without guidance, and with guidance alone."""
+        """What the model is shown without guidance, and of the whole picture with guidance or the prior alone."""
         maps, count = attribution.maps, len(attribution.batch)
         removed = self.removed[1:].expand(count, -1)
         return {
             "no guidance": Samples(self.drawn(attribution, maps, 0, scale=0.0), removed),
             "guidance only": Samples(self.drawn(attribution, maps, 0, begin="original"), removed),
+            "prior only": Samples(self.drawn(attribution, maps, 0, scale=0.0, begin="original"), removed),
         }
 
 
@@ -167,9 +187,3 @@ def _random(batch: Batch) -> Maps:
     return torch.stack([torch.rand(size, generator=dice) for dice in batch.generators("fud random")]).to(
         batch.images.device
     )
-
-
-def _confidence(attribution: Attribution, pictures: Tensor) -> Tensor:
-    targets = attribution.batch.targets
-    rows = targets.repeat_interleave(len(pictures) // max(1, len(targets)))
-    return read(engine.forward(attribution.model, pictures), rows, "probability").double().cpu()

@@ -29,8 +29,9 @@ class Infidelity:
     """The squared error between what the map says of random disturbances and what the answer does, at the
     best scale.
 
-    `square` hides squares: the map's sum over the square should be the drop. `gaussian` adds noise, the same in
-    all channels: the map times the noise should be the drop, which suits gradient-like maps.
+    `square` hides squares: the map's sum over the square should be the drop. `gaussian` shows a noisy black
+    picture instead, the noise the same in all channels: the map times what is taken from each pixel should be the
+    drop, which suits gradient-like maps.
 
     Paper: Yeh et al. 2019, "On the (In)fidelity and Sensitivity of Explanations"
     """
@@ -38,19 +39,22 @@ class Infidelity:
     disturbance: Literal["square", "gaussian"] = "square"
     count: int = 100  # disturbances, the same for all methods
     largest: float = 0.36  # side of the largest square as a share of the picture's
-    deviation: float = 0.2  # of the noise
+    deviation: float = 0.2  # of the noise on black
     colour: tuple[float, ...] = IMAGENET_MEAN  # of hidden squares
     readout: Readout = "logit"
 
     higher_is_better: ClassVar[bool] = False
     measures: ClassVar[Literal["faithfulness"]] = "faithfulness"
+    follows_map: ClassVar[bool] = False  # disturbances are drawn by lot
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "colour", tuple(self.colour))
-        if self.disturbance not in ("square", "gaussian"):
-            raise BadInput(f"disturbance must be 'square' or 'gaussian', got {self.disturbance!r}")
         if self.count < 2:
             raise BadInput(f"infidelity needs at least 2 disturbances, got {self.count}")
+        if not 0 < self.largest <= 1:
+            raise BadInput(f"largest of infidelity must be a share of the side, from 0 to 1, got {self.largest}")
+        if self.deviation <= 0:
+            raise BadInput(f"deviation of infidelity must be positive, got {self.deviation}")
 
     def __call__(self, attribution: Attribution, /) -> Scored:
         model, batch = attribution.model, attribution.batch
@@ -74,7 +78,7 @@ class Infidelity:
             moved = torch.where(hidden[:, None], coloured(self.colour, picture[None]), picture)
             return moved, hidden.to(picture.dtype)
         noise = self.deviation * torch.randn(count, 1, *picture.shape[1:], generator=dice).to(picture)
-        moved = (picture - noise).clamp(0, 1)
+        moved = noise.clamp(0, 1).expand(-1, len(picture), -1, -1)
         return moved, (picture - moved).mean(1)
 
     def samples(self, attribution: Attribution, /) -> Samples:

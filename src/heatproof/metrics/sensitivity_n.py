@@ -50,6 +50,7 @@ class SensitivityN:
 
     higher_is_better: ClassVar[bool] = True
     measures: ClassVar[Literal["faithfulness"]] = "faithfulness"
+    follows_map: ClassVar[bool] = False  # sets are drawn by lot
 
     def __post_init__(self) -> None:
         if not 0 < self.smallest <= self.largest < 1:

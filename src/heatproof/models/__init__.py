@@ -21,6 +21,8 @@ _FORMS = (
     "bcos:NAME@weights or path/to/file.py:factory"
 )
 
+_WEIGHTS = (".pt", ".pth", ".ckpt", ".bin", ".safetensors", ".onnx", ".pkl")
+
 
 def load(spec: str, trust_pickle: bool = False) -> Model:
     """The model a spec names; `load(model.name)` gets it again.
@@ -71,6 +73,13 @@ def _registered(spec: str) -> Model:
     except UnknownName as error:
         if Path(spec).suffix == ".py":
             raise BadInput(f"{spec!r} must say which function makes the network, as in {spec}:factory") from error
+        if Path(spec).suffix in _WEIGHTS or Path(spec).is_file():
+            raise BadInput(
+                f"{spec!r} holds weights, or a whole network as a pickle, and does not say how its pictures are "
+                "prepared: write a file mine.py with `def factory(): …` that makes the network, loads this file and "
+                "returns the network, set factory.size, and factory.mean, factory.std and factory.classes if it has "
+                f"them, and name it mine.py:factory (of a torchvision or timm network: torchvision:NAME@{spec})"
+            ) from error
         raise UnknownName(f"{error} Models are named as {_FORMS}.") from error
     made = found.make()
     if not isinstance(made, Model):

@@ -22,7 +22,7 @@ from heatproof.errors import BadModel, HeatproofError, UnknownName
 from heatproof.models.cam_layer import find_cam_layer, takes_one_size
 from heatproof.recipe import from_file
 from heatproof.registry import model
-from heatproof.types import Model, View
+from heatproof.types import Model, View, check_network
 
 _USUAL_SIZE = 224  # what the CAM layer is looked for with when the factory does not say its size
 
@@ -80,6 +80,7 @@ def _call(path: Path, factory: str) -> tuple[Any, Any]:
 
 
 def _wrap(spec: str, network: nn.Module, make: Any) -> Model:
+    check_network(network, spec)
     mean = _numbers(getattr(make, "mean", (0.0,)), f"{spec}: mean")
     std = _numbers(getattr(make, "std", (1.0,)), f"{spec}: std")
     if any(value <= 0 for value in std):

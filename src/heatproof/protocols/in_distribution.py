@@ -3,6 +3,7 @@ data."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -16,6 +17,7 @@ from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput
 from heatproof.methods.agi import AGI
 from heatproof.methods.attexplore import AttEXplore
+from heatproof.methods.baselines import Baseline
 from heatproof.methods.boundary_ig import BoundaryIG
 from heatproof.methods.controls import Inverted, Oracle, Random
 from heatproof.methods.expected import ExpectedGradients
@@ -44,10 +46,14 @@ from heatproof.study import Study
 from heatproof.types import AnyMethod, Dataset, Imputer, Metric, Model
 
 Profile = Literal["fast", "paper"]
+AUDITED = 2  # of the methods that are given: the audit asks for every picture of every evaluation
 
 
-def contestants(profile: Profile) -> list[AnyMethod]:
-    """The paper's eleven methods; `fast` has fewer steps, draws and classes: seconds per picture on a CPU."""
+def contestants(profile: Profile, background: Baseline = "gaussian") -> list[AnyMethod]:
+    """The paper's eleven methods; `fast` has fewer steps, draws and classes: seconds per picture on a CPU.
+
+    `background` is where the paths of expected gradients begin: training pictures, or noise where there are none.
+    """
     if profile == "paper":
         return [
             IntegratedGradients(),
@@ -58,7 +64,7 @@ def contestants(profile: Profile) -> list[AnyMethod]:
             MFABA(),
             AttEXplore(),
             ISA(),
-            ExpectedGradients(),
+            ExpectedGradients(background),
             FastIG(),
             LocalAttribution(),
         ]
@@ -71,7 +77,7 @@ def contestants(profile: Profile) -> list[AnyMethod]:
         MFABA(steps=20, step_size=0.0025),
         AttEXplore(steps=5, draws=8),
         ISA(rounds=10, steps=4),
-        ExpectedGradients(draws=25),
+        ExpectedGradients(background, draws=25),
         FastIG(),
         LocalAttribution(classes=5, steps=10),
     ]
@@ -99,8 +105,6 @@ class InDistribution:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "quality", tuple(self.quality))
-        if self.profile not in ("fast", "paper"):
-            raise BadInput(f"profile must be 'fast' or 'paper', got {self.profile!r}")
 
     def studies(
         self,
@@ -113,15 +117,24 @@ class InDistribution:
             raise BadInput("pictures of one's own need a model: name one, e.g. --model efficientnet-lite0")
         shown = list(models or ["embedded:object"])
         pictures = list(datasets or [TwoFactor()])
-        oracle = [Oracle()] if datasets is None else []
+        given = [recipe.parse("method", one) if isinstance(one, str) else one for one in methods or ()]
+        background = _background(pictures)
+        usual = contestants(self.profile, background)
+        oracle = [Oracle()] if datasets is None and not given else []
         judged = Study(
             models=shown,
             datasets=pictures,
-            methods=methods or [*contestants(self.profile), Random(), *self._inverted(), *oracle],
+            methods=[*(given or usual), *_missing(given or usual), *oracle],
             metrics=self.metrics(),
             protocol="in_distribution",
             limit=self.pictures,
-            notes={"profile": self.profile, "prior": recipe.plain(self.prior), "scale": self.scale},
+            notes={
+                "main": [recipe.label(self.gain)],
+                "profile": self.profile,
+                "prior": recipe.plain(self.prior),
+                "scale": self.scale,
+                **({} if given else {"background": _named(background)}),
+            },
         )
         if not self.audit:
             return [judged]
@@ -129,16 +142,13 @@ class InDistribution:
         examined = Study(
             models=shown,
             datasets=pictures,
-            methods=methods[:1] if methods else [IntegratedGradients(steps=16), Random()],
+            methods=given[:AUDITED] or [IntegratedGradients(steps=16), Random()],
             metrics=measured,
             protocol="in_distribution",
             limit=self.pictures,
-            notes={"audit": told},
+            notes={"main": [], "audit": told, **_left_out(given)},
         )
         return [judged, examined]
-
-    def _inverted(self) -> list[AnyMethod]:
-        return [Inverted(IntegratedGradients(steps=16))]
 
     @property
     def fud(self) -> Fud:
@@ -149,21 +159,17 @@ class InDistribution:
             self.scale,
             self.window,
             draws=self.draws,
-            controls=("random", "no_guidance", "guidance_only"),
+            controls=("random", "no_guidance", "guidance_only", "prior_only"),
         )
+
+    @property
+    def gain(self) -> Fud:
+        """FUD over a random order's: the part of it that the map earned."""
+        return dataclasses.replace(self.fud, score="gain", controls=("random",))
 
     def metrics(self) -> list[Metric]:
         """FUD, its gain over a random order, and what it is compared with."""
-        gain = Fud(
-            self.prior,
-            self.profile,
-            self.scale,
-            self.window,
-            draws=self.draws,
-            score="gain",
-            controls=("random",),
-        )
-        return [self.fud, gain, Insertion(), Deletion(), SensitivityN(), Infidelity(), Road()]
+        return [self.fud, self.gain, Insertion(), Deletion(), SensitivityN(), Infidelity(), Road()]
 
     def evaluations(self, twins: bool = True) -> Mapping[str, Evaluation]:
         """Everything that shows a model changed pictures, by the name it has in the table."""
@@ -200,3 +206,28 @@ class InDistribution:
                 measured.append(one)
                 told[recipe.label(one)] = {"evaluation": name, "statistic": statistic}
         return measured, told
+
+
+def _background(datasets: Sequence[Dataset | str]) -> Baseline:
+    """Training pictures are known for the embedded data only."""
+    embedded = all(isinstance(one, TwoFactor) or one == "two_factor" for one in datasets)
+    return TwoFactor("train") if embedded else "gaussian"
+
+
+def _named(background: Baseline) -> str:
+    return background if isinstance(background, str) else recipe.label(background)
+
+
+def _missing(methods: Sequence[AnyMethod]) -> list[AnyMethod]:
+    """The random order, and the inverted one of the first method: no table of FUD can be read without them."""
+    chance = [] if any(isinstance(one, Random) for one in methods) else [Random()]
+    if any(isinstance(one, Inverted) for one in methods):
+        return [*chance]
+    first = next((one for one in methods if not getattr(one, "control", False)), None)
+    return [*chance, *([Inverted(first)] if first is not None else [])]
+
+
+def _left_out(given: Sequence[AnyMethod]) -> dict[str, str]:
+    """What the notes say where not all of the methods were audited."""
+    count = len(given)
+    return {"audited": f"the first {AUDITED} of {count} methods"} if count > AUDITED else {}

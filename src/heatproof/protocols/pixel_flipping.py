@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
-from heatproof import recipe
+from heatproof import data, recipe
 from heatproof.audit.model_scope import NROMS, ROMS, RandomOrders
+from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput
 from heatproof.methods.cam import GradCam
 from heatproof.methods.coalitions import ArchAttribute, PredDiff, Shapley
@@ -25,21 +27,25 @@ from heatproof.occlusion.imputers.telea import Telea
 from heatproof.occlusion.imputers.train_set import TrainSet
 from heatproof.occlusion.segmenters.slic import Slic
 from heatproof.registry import protocol
-from heatproof.study import Study
+from heatproof.study import Study, distinct
 from heatproof.types import AnyMethod, Dataset, Imputer, Metric, Model
 
 Preset = Literal["quick", "paper"]
 
 NUMBERS = (25, 100, 500, 5000)  # of segments
+TASKS = ("object", "scene")  # that the embedded pictures have true classes of
 IMPUTERS: tuple[Imputer, ...] = (Mean(), TrainSet(), Histogram(), Telea(), Diffusion())
 
 
-def pixel_wise() -> list[AnyMethod]:
-    """The paper's six pixel-wise methods at its settings."""
+def pixel_wise(preset: Preset = "paper") -> list[AnyMethod]:
+    """The paper's six pixel-wise methods at its settings.
+
+    `quick` takes LRP as it is best known: batch norms merged, and maps upright where the logit is negative.
+    """
     noisy = {"draws": 5, "noise": 1.0, "unit": "normalised"}
     path = IntegratedGradients(steps=50, baseline="mean")
     return [
-        LRP(),
+        LRP(canonizer="none", upright=False) if preset == "paper" else LRP(),
         Smoothed(Saliency(), **noisy),  # type: ignore[arg-type]
         Saliency(),
         path,
@@ -48,10 +54,14 @@ def pixel_wise() -> list[AnyMethod]:
     ]
 
 
-def occlusion_based() -> list[AnyMethod]:
-    """The paper's three, on 25 superpixels of their own, hidden parts in the mean colour."""
+def occlusion_based(preset: Preset = "paper") -> list[AnyMethod]:
+    """The paper's three, on 25 superpixels of their own, hidden parts in the mean colour.
+
+    The paper draws 1000 coalitions for each superpixel, 50 000 passes per picture. Here every superpixel has 200
+    contributions, from 200 orders that share their coalitions, 4802 passes; `quick` has 20, which take 482.
+    """
     own = Occlusion(Mean(), Slic(25), draws=1)
-    return [Shapley(own), PredDiff(own), ArchAttribute(own)]
+    return [Shapley(own, permutations=200 if preset == "paper" else 20), PredDiff(own), ArchAttribute(own)]
 
 
 @protocol
@@ -62,6 +72,13 @@ class PixelFlipping:
     `quick` asks under one strategy (inpainting on 25 superpixels). `paper` crosses 4 numbers of superpixels
     with 5 imputers and 2 models, 40 strategies, on the paper's grid of steps, and asks how many rankings come
     of it.
+
+    `paper` differs from the paper where it must: segments are of pixels, not of single channels; curves end when
+    everything is gone, also of 5000 superpixels; R-OMS is the mean of 5 random orders; Shapley values have fewer
+    samples; a diffusion model draws once. It asks about the true class, as the paper does, on the embedded
+    pictures, and about the predicted one on pictures of one's own, whose folders need not be the model's classes
+    (`--target label` if they are). The imputer `train_set` takes its donors, unless told which, from the training
+    split of the embedded pictures, and on other data from the other pictures of the same data set, as in the paper.
 
     Paper: Blücher et al. 2024, "Decoupling Pixel Flipping and Occlusion Strategy for Consistent XAI
     Benchmarks"
@@ -84,10 +101,12 @@ class PixelFlipping:
         made = tuple(recipe.parse("imputer", one) if isinstance(one, str) else one for one in named)
         object.__setattr__(self, "imputers", made)
 
-    def occlusions(self) -> list[Occlusion]:
+    def occlusions(self, donors: TrainSet | None = None) -> list[Occlusion]:
+        """Every imputer on every number of segments; a train set that names no donors takes these."""
         quick = self.preset == "quick"
         numbers = self.numbers or ((25,) if quick else NUMBERS)
         imputers = self.imputers or ((Telea(),) if quick else IMPUTERS)
+        imputers = tuple(_donated(one, donors) for one in imputers)
         return [Occlusion(i, Slic(n), self._draws(i)) for i in imputers for n in numbers]
 
     def _draws(self, imputer: Imputer) -> int:
@@ -101,23 +120,49 @@ class PixelFlipping:
     ) -> list[Study]:
         if models is None and datasets is not None:
             raise BadInput("pictures of one's own need a model: name one, e.g. --model efficientnet-lite0")
-        quick = self.preset == "quick"
-        setups = [self._setup(occlusion) for occlusion in self.occlusions()]
-        return [
-            Study(
-                models=models or (["embedded:object"] if quick else ["embedded:object", "embedded:object_plain"]),
-                datasets=datasets or ["two_factor"],
-                methods=methods or self._methods(),
-                metrics=[metric for setup in setups for metric in setup.values()],
-                protocol="pixel_flipping",
-                limit=32 if quick else 100,
-                notes={"preset": self.preset, "setups": [_told(setup) for setup in setups]},
-            )
+        found = [data.load(one) if isinstance(one, str) else one for one in datasets or ["two_factor"]]
+        distinct("datasets", [recipe.label(one) for one in found])  # some have a study of their own
+        own = [one for one in found if not isinstance(one, TwoFactor)]
+        if not any(_nameless(one.imputer) for one in self.occlusions()):
+            own = []
+        rest = [one for one in found if one not in own]
+        asked = ([self._study(models, rest, methods, TrainSet())] if rest else []) + [
+            self._study(models, [one], methods, TrainSet(donors=one)) for one in own
         ]
+        return [dataclasses.replace(study, target="label") if self._by_label(study) else study for study in asked]
+
+    def _study(
+        self,
+        models: Sequence[Model | str] | None,
+        datasets: Sequence[Dataset],
+        methods: Sequence[AnyMethod | str] | None,
+        donors: TrainSet,
+    ) -> Study:
+        quick = self.preset == "quick"
+        setups = [self._setup(occlusion) for occlusion in self.occlusions(donors)]
+        return Study(
+            models=models or (["embedded:object"] if quick else ["embedded:object", "embedded:object_plain"]),
+            datasets=datasets,
+            methods=methods or self._methods(),
+            metrics=[metric for setup in setups for metric in setup.values()],
+            protocol="pixel_flipping",
+            limit=32 if quick else 100,
+            notes={
+                "main": [recipe.label(setup["srg"]) for setup in setups],
+                "preset": self.preset,
+                "setups": [_told(setup) for setup in setups],
+                "donors": "" if donors == TrainSet() else recipe.label(donors),  # if they are judged themselves
+            },
+        )
+
+    def _by_label(self, study: Study) -> bool:
+        """Whether the true class is asked about, as in the paper: where it is known to be one of the model's."""
+        known = all(isinstance(one, TwoFactor) for one in study.datasets)
+        return self.preset == "paper" and known and all(model.task in TASKS for model in study.models)  # type: ignore[union-attr]
 
     def _methods(self) -> list[AnyMethod]:
         more: list[AnyMethod] = [GradCam()] if self.preset == "quick" else []
-        return [*pixel_wise(), *more, *occlusion_based(), Random()]
+        return [*pixel_wise(self.preset), *more, *occlusion_based(self.preset), Random()]
 
     def _setup(self, occlusion: Occlusion) -> dict[str, Metric]:
         """All metrics of one strategy; they share one game, so the last ones cost nothing."""
@@ -130,11 +175,30 @@ class PixelFlipping:
         return asked | {"r_oms": ROMS(occlusion, RandomOrders(steps="paper"))}
 
 
+def _nameless(imputer: Imputer) -> TypeGuard[TrainSet]:
+    """Whether it takes donors and was not told which."""
+    return isinstance(imputer, TrainSet) and imputer.donors == TrainSet.donors
+
+
+def _donated(imputer: Imputer, donors: TrainSet | None) -> Imputer:
+    return dataclasses.replace(imputer, donors=donors.donors) if donors and _nameless(imputer) else imputer
+
+
 def _told(setup: dict[str, Metric]) -> dict[str, Any]:
     """The strategy and under which label each of its metrics is stored, for the consistency of rankings."""
-    occlusion = setup["mif"].occlusion  # type: ignore[attr-defined]
+    mif: MIF = setup["mif"]  # type: ignore[assignment]
+    occlusion = mif.occlusion
     return {
         "imputer": recipe.label(occlusion.imputer),
-        "n_superpixels": occlusion.segmenter.n,
+        "n_superpixels": occlusion.segmenter.n,  # type: ignore[attr-defined]
+        "asked": _asked(mif),
         **{name: recipe.label(metric) for name, metric in setup.items()},
     }
+
+
+def _asked(metric: MIF) -> str:
+    """What else tells this strategy from another with the same imputer on as many segments; usually nothing."""
+    draws = metric.occlusion.draws
+    often = metric.occlusion.random and draws != Occlusion.draws
+    parts = [f"{draws} draw{'s' if draws > 1 else ''}"] if often else []
+    return ", ".join(parts + (["the paper’s steps"] if metric.steps == "paper" else []))

@@ -23,6 +23,7 @@ from heatproof.stats.setups import RANDOM, Scores, read_scores
 Measure = Literal["mif", "lif", "srg"]
 MEASURES: tuple[Measure, ...] = ("mif", "lif", "srg")
 Names = tuple[str, ...]
+NOISE = 1e-9  # of the largest score: a difference below it is the rounding of the arithmetic
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Rankings:
     agreement: float  # mean Kendall tau-b of two setups: 1 if all rank alike, 0 as if by chance; NaN for one setup
     deviation: tuple[tuple[int, ...], ...]  # per setup, |rank here - rank in the reference| at each reference place
     ndcg: tuple[float, ...]
-    tied_setups: int  # setups in which two methods score exactly the same (then ordered by name)
+    tied_setups: int  # setups in which two methods score the same (then ordered by name)
 
 
 @dataclass(frozen=True)
@@ -118,10 +119,12 @@ def consistency(table: pd.DataFrame, *, lists: Lists = "best_first", random: str
     agreement about the losers. `random` names the method that is left out of the separation.
     """
     scores = read_scores(table, random)
-    values: dict[Measure, FloatArray] = {"mif": scores.mif, "lif": scores.lif, "srg": scores.lif - scores.mif}
+    step = NOISE * max(float(np.abs(scores.mif).max()), float(np.abs(scores.lif).max()))
+    told: dict[Measure, FloatArray] = {"mif": scores.mif, "lif": scores.lif, "srg": scores.lif - scores.mif}
+    values = {m: without_noise(told[m], step) for m in MEASURES}
     rankings = {m: _rankings(values[m], scores.methods, m, lists) for m in MEASURES}
     contenders = [i for i, name in enumerate(scores.methods) if name != random]
-    separation = {m: _separation(values[m][:, contenders]) for m in MEASURES}
+    separation = {m: _separation(told[m][:, contenders]) for m in MEASURES}
     return Consistency(
         scores.setups,
         scores.setup_columns,
@@ -135,6 +138,11 @@ def consistency(table: pd.DataFrame, *, lists: Lists = "best_first", random: str
         tuple(pair for m in MEASURES for pair in _order_dependent(values[m], scores.methods, m)),
         lists,
     )
+
+
+def without_noise(values: FloatArray, step: float) -> FloatArray:
+    """Rounded to whole steps: what is equal but for the order of summation is then equal, and a tie."""
+    return np.asarray(np.round(values / step) * step, dtype=np.float64) if step else values
 
 
 def reference_ranking(rankings: list[Names]) -> tuple[Names, int]:

@@ -10,17 +10,31 @@ import pandas as pd
 from heatproof.stats.setups import RANDOM
 
 MEASURES = ("mif", "lif", "r_oms")
-PLACE = ("dataset", "model", "imputer", "n_superpixels")
+STRATEGY = ("imputer", "n_superpixels", "asked")  # what hides, how much at once, and how it is asked otherwise
+PLACE = ("dataset", "model", *STRATEGY)
 
 
 def strategies_of(studies: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The occlusion strategies that a run's pixel-flipping studies noted: the setup, and its metrics' labels."""
-    noted = [one for study in studies for one in study.get("notes", {}).get("setups", ())]
-    return [one for at, one in enumerate(noted) if one not in noted[:at]]
+    """The occlusion strategies that a run's pixel-flipping studies noted: the setup, and its metrics' labels.
+
+    Two that a run did not tell apart in words are told apart by their metrics, which differ or they would be one.
+    """
+    noted = [{"asked": "", **one} for study in studies for one in study.get("notes", {}).get("setups", ())]
+    distinct = [one for at, one in enumerate(noted) if one not in noted[:at]]
+    words = [tuple(one[name] for name in STRATEGY) for one in distinct]
+    return [
+        one if words.count(said) == 1 else {**one, "asked": str(one.get("mif", ""))}
+        for one, said in zip(distinct, words, strict=True)
+    ]
+
+
+def strategy_name(imputer: object, n_superpixels: object, asked: object) -> str:
+    """`telea on 25 superpixels`, and what else was asked for."""
+    return f"{imputer} on {n_superpixels} superpixels" + (f", {asked}" if asked else "")
 
 
 def setups_table(scores: pd.DataFrame, strategies: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """Columns dataset, model, imputer, n_superpixels, method, mif, lif, r_oms: means over images, NaN for none.
+    """Columns dataset, model, imputer, n_superpixels, asked, method, mif, lif, r_oms: means over images, NaN for none.
 
     Only images that every scored method of a strategy was scored on count, so that methods are compared on the
     same pictures.
@@ -31,7 +45,7 @@ def setups_table(scores: pd.DataFrame, strategies: Sequence[Mapping[str, Any]]) 
         parts = _parts(ok, strategy)
         for place in dict.fromkeys(place for part in parts.values() for place in part):
             means = _shared(parts, place).mean()
-            setup = dict(zip(PLACE, (*place, strategy["imputer"], strategy["n_superpixels"]), strict=True))
+            setup = dict(zip(PLACE, (*place, *(strategy[name] for name in STRATEGY)), strict=True))
             methods = dict.fromkeys(method for part in parts.values() if place in part for method in part[place])
             for method in methods:
                 told = {name: means.get((name, method), float("nan")) for name in MEASURES}
@@ -39,12 +53,19 @@ def setups_table(scores: pd.DataFrame, strategies: Sequence[Mapping[str, Any]]) 
     return pd.DataFrame(rows, columns=[*PLACE, "method", *MEASURES])
 
 
-def symmetric_gains(scores: pd.DataFrame, strategy: Mapping[str, Any], dataset: str, model: str) -> pd.DataFrame:
-    """SRG = LIF - MIF under one strategy, images × methods, of the images that `setups_table` takes means of."""
+def gains(scores: pd.DataFrame, strategy: Mapping[str, Any], dataset: str, model: str) -> dict[str, pd.DataFrame]:
+    """SRG = LIF - MIF, MRG = R-OMS - MIF and LRG = LIF - R-OMS under one strategy, each images × methods.
+
+    They are of the images that `setups_table` takes means of, and each is there only if its two parts are.
+    """
     shared = _shared(_parts(scores.loc[scores["status"] == "ok"], strategy), (dataset, model))
-    if not {"mif", "lif"} <= set(shared.columns.get_level_values(0)):
-        return pd.DataFrame()
-    return pd.DataFrame(shared["lif"] - shared["mif"]).dropna(axis=1)
+    known = set(shared.columns.get_level_values(0))
+    asked = {"srg": ("lif", "mif"), "mrg": ("r_oms", "mif"), "lrg": ("lif", "r_oms")}
+    return {
+        name: pd.DataFrame(shared[more] - shared[less]).dropna(axis=1)
+        for name, (more, less) in asked.items()
+        if {more, less} <= known
+    }
 
 
 class Whole(NamedTuple):
@@ -66,7 +87,7 @@ def without_holes(table: pd.DataFrame) -> Whole:
     counts = kept.loc[kept["known"]].groupby("method").size()
     others = [str(method) for method in table["method"].unique() if counts.get(method, 0) < len(asked) - len(empty)]
     whole = kept.loc[~kept["method"].isin(others), list(table.columns)].reset_index(drop=True)
-    named = [f"{setup[2]} on {setup[3]} superpixels ({setup[1]} on {setup[0]})" for setup in empty]
+    named = [f"{strategy_name(*setup[2:])} ({setup[1]} on {setup[0]})" for setup in empty]
     return Whole(whole, named, others)
 
 

@@ -100,7 +100,9 @@ def test_the_less_is_removed_the_later_a_late_start_begins(removed):
     assert sampler.first(0.0) == sampler.steps
 
 
-@pytest.mark.parametrize("fields", [{"steps": 0}, {"kind": "euler"}, {"steps": 1001}])
+@pytest.mark.parametrize(
+    "fields", [{"steps": 0}, {"kind": "euler"}, {"steps": 1001}, {"known": "x"}, {"mask": "hrad"}, {"pull": 0.0}]
+)
 def test_a_sampler_that_cannot_be_is_refused(fields):
     with pytest.raises(BadInput):
         Sampler(**fields)

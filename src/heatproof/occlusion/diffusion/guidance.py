@@ -8,9 +8,11 @@ from typing import Literal
 from torch import Tensor
 
 from heatproof.models import engine
+from heatproof.registry import checked
 from heatproof.types import Model
 
 
+@checked
 @dataclass(frozen=True)
 class Guidance:
     """How strongly, how long and where the class is held down.

@@ -68,7 +68,7 @@ class Drawing:
         return state
 
     def noised(self, step: int) -> Tensor:
-        """The whole picture with the noise of that step: what guidance alone would begin from."""
+        """The whole picture with the noise of that step."""
         share = self.shares[step]
         return sqrt(share) * self.clean + sqrt(1 - share) * self.noise("start")
 
@@ -79,21 +79,46 @@ class Drawing:
             rows = ((self.first <= step) & (self.first < self.sampler.steps)).nonzero().flatten()
             if len(rows):
                 rows = rows.to(state.device)
-                state[rows] = self._step(state, step, rows, against)
+                state[rows] = self._step(state[rows], step, rows, against)[0]
         return state
 
-    def _step(self, state: Tensor, step: int, rows: Tensor, against: AntiClass | None) -> Tensor:
-        share, after = self.shares[step], self.shares[step + 1]
-        x = self._held(state[rows], step, rows)
+    def alone(self, begin: int, against: AntiClass | None) -> Tensor:
+        """What guidance from step `begin` on does to a picture of which nothing is removed.
+
+        Before every step all pixels are the picture's own with that step's noise, moved as far as the term has
+        pushed them by then. Nothing is drawn, so nothing mends the push on the way: the prior only takes away the
+        noise of the last step.
+        """
+        last = self.sampler.steps - 1
+        rows = (self.first <= last).nonzero().flatten().to(self.images.device)
+        state = self.noised(last)
+        if not len(rows):
+            return state
+        pushed = torch.zeros_like(state[rows])
+        for step in range(begin if against else last, last + 1):
+            guided, free = self._step(self.noised(step)[rows] + pushed, step, rows, against)
+            pushed = pushed + (guided - free)
+        state[rows] = guided
+        return state
+
+    def _step(self, x: Tensor, step: int, rows: Tensor, against: AntiClass | None) -> tuple[Tensor, Tensor]:
+        """Where one step leads with the term against the class, and where it would lead without."""
+        share = self.shares[step]
+        x = self._held(x, step, rows)
         eps = self.denoiser(x, self.times[step])
-        clean = guess(x, eps, share)
-        slopes = against.gradient(x, clean, share, rows) if against else None
+        free = self._moved(x, eps, None, step, rows)
+        if against is None:
+            return free, free
+        slopes = against.gradient(x, guess(x, eps, share), share, rows)
+        return self._moved(x, eps, slopes, step, rows), free
+
+    def _moved(self, x: Tensor, eps: Tensor, slopes: Tensor | None, step: int, rows: Tensor) -> Tensor:
+        share, after = self.shares[step], self.shares[step + 1]
         if self.sampler.kind == "ddim":
             if slopes is not None:
                 eps = eps + sqrt(1 - share) * slopes
-                clean = guess(x, eps, share)
-            return ddim(clean, eps, after)
-        mean = ddpm_mean(x, clean, share, after)
+            return ddim(guess(x, eps, share), eps, after)
+        mean = ddpm_mean(x, guess(x, eps, share), share, after)
         if slopes is not None:
             mean = mean - (1 - share / after) * slopes
         deviation = ddpm_deviation(share, after)

@@ -25,7 +25,8 @@ from heatproof.occlusion.diffusion.inpaint import Drawing
 from heatproof.occlusion.diffusion.sampler import Sampler
 from heatproof.types import Images, Keep, Model
 
-Begin = Literal["noise", "original"]  # `original`: nothing is removed, only the guidance acts (a control)
+Begin = Literal["noise", "original"]  # `original`: nothing is removed, at most the guidance acts (a control)
+_BEGUN: dict[Begin, str] = {"noise": "noise", "original": "original, held"}  # in a kept picture's key
 _PIXELS = 64 * 64 * 64  # drawn together, as many rows as make these
 
 
@@ -43,7 +44,7 @@ def reconstruct(
     if len(seeds) != len(images):
         raise BadInput(f"diffusion draws at random and needs one seed per image ({len(images)}), got {len(seeds)}")
     check(denoiser, images)
-    told = [recipe.plain(sampler), denoiser.revision, begin]
+    told = [recipe.plain(sampler), denoiser.revision, _BEGUN[begin]]
     parts = row_parts(images, keep, seeds)
     if against is None:
         names = [_key(part, told, "picture") for part in parts]
@@ -81,8 +82,10 @@ def _guided(drawing: Drawing, against: AntiClass, begin: Begin, parts: Sequence[
     """From the kept state at the switch, or up to it first, then on against the class."""
     total = len(drawing.denoiser.alphas_cumprod)
     switch = against.guidance.switch(drawing.times, total)
-    state = drawing.noised(switch) if begin == "original" else _at_switch(drawing, switch, parts)
     acting = against if against.guidance.scale else None
+    if begin == "original":
+        return drawing.done(drawing.alone(switch, acting))
+    state = _at_switch(drawing, switch, parts)
     return drawing.done(drawing.steps(state, switch, drawing.sampler.steps, acting))
 
 

@@ -9,8 +9,10 @@ from typing import Literal
 from torch import Tensor
 
 from heatproof.errors import BadInput
+from heatproof.registry import checked
 
 
+@checked
 @dataclass(frozen=True)
 class Sampler:
     """How removed pixels are drawn again."""
@@ -23,10 +25,10 @@ class Sampler:
     late_start: bool = True  # little removed: begin from a rough fill, with less noise and fewer steps
 
     def __post_init__(self) -> None:
-        if self.kind not in ("ddim", "ddpm"):
-            raise BadInput(f"a sampler's kind must be 'ddim' or 'ddpm', got {self.kind!r}")
         if not 1 <= self.steps <= 1000:
             raise BadInput(f"a sampler's steps must be from 1 to 1000, got {self.steps}")
+        if self.pull <= 0:
+            raise BadInput(f"a sampler's pull must be positive, got {self.pull}")
 
     def first(self, removed: float) -> int:
         """The step to begin at, given the removed share: 0 is pure noise, `steps` is nothing left to do."""

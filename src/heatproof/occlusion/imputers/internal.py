@@ -63,9 +63,30 @@ def logits_of_kept(model: Model, images: Images, kept: Tensor) -> Logits:
     hook = first_block(model).register_forward_pre_hook(drop)
     try:
         with torch.no_grad():
-            return model(images)
+            return finite(model(images), model)
+    except torch.OutOfMemoryError:
+        raise
+    except (RuntimeError, ValueError, IndexError, AssertionError) as error:
+        raise NotApplicable(
+            f"imputer internal drops tokens, and model {model.name!r} cannot do with fewer ({_first_line(error)}): "
+            "its network counts on all of them, use an imputer that paints"
+        ) from error
     finally:
         hook.remove()
+
+
+def finite(logits: Logits, model: Model) -> Logits:
+    """The logits, or `NotApplicable`: a network that averages its patches has no answer when none is left."""
+    if not bool(logits.isfinite().all()):
+        raise NotApplicable(
+            f"imputer internal drops tokens, and model {model.name!r} has no finite answer without them (does it "
+            "average its patches instead of reading a class token?): use an imputer that paints"
+        )
+    return logits
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error) or type(error).__name__).strip().splitlines()[0]
 
 
 @imputer
@@ -95,7 +116,8 @@ class Internal:
         if own is None:
             return logits_of_kept(model, images, kept)
         with torch.no_grad():
-            return check_logits(own(model.normalised(images).to(model.dtype), kept), len(images), model.name)
+            found = check_logits(own(model.normalised(images).to(model.dtype), kept), len(images), model.name)
+        return finite(found, model)
 
     def __call__(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Images:
         raise NotApplicable("imputer internal drops tokens inside a vision transformer: it makes no picture to show")

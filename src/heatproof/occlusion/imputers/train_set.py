@@ -2,38 +2,71 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, ClassVar, cast
+from functools import cached_property, lru_cache
+from typing import Any, ClassVar, NamedTuple, cast
 
 import torch
 from torch import Generator, Tensor
 from torch.nn import functional
 
+from heatproof import recipe
 from heatproof.errors import BadInput
 from heatproof.occlusion.imputers.drawn import per_row
 from heatproof.occlusion.imputers.mean import repainted
 from heatproof.registry import imputer
-from heatproof.types import Dataset, Images, Keep, View
+from heatproof.types import Batch, Dataset, Images, Keep, View
+
+
+class Donor(NamedTuple):
+    """A picture to take pixels from, and what it is called; no picture where its file cannot be read."""
+
+    id: str
+    image: Tensor | None
+
+
+def _loaded(donors: Any) -> Dataset:
+    from heatproof import data
+
+    return data.load(donors) if isinstance(donors, str) else cast(Dataset, donors)
 
 
 @lru_cache(maxsize=8)
-def _opened(donors: Any, side: int) -> Dataset:
-    if not isinstance(donors, str):
-        return cast(Dataset, donors)
-    from heatproof import data
+def _opened(donors: Any, revision: str, side: int, channels: int) -> Dataset:
+    """The donors as they lie there in this revision, cut to the side if they are files of any size."""
+    from heatproof.data import in_grey
 
-    return data.load(donors, view=View(side, side))
+    found = _loaded(donors)
+    if channels == 1:
+        found = in_grey(found)
+    if getattr(found, "view", ...) is None:
+        found = dataclasses.replace(found, view=View(side, side))  # type: ignore[type-var]
+    return found
 
 
 @lru_cache(maxsize=128)
-def donor(donors: Any, index: int, height: int, width: int) -> Tensor | None:
-    """One donor at the size of the picture it is to mend; None where its file cannot be read."""
-    images = _opened(donors, max(height, width)).batch([index]).images
-    if not len(images) or images.shape[2:] == (height, width):
-        return images[0] if len(images) else None
-    return functional.interpolate(images, (height, width), mode="bilinear", antialias=True).clamp(0, 1)[0]
+def donor(donors: Any, revision: str, index: int, shape: tuple[int, int, int]) -> Donor:
+    """One donor at the size of the picture it is to mend."""
+    channels, height, width = shape
+    found = _opened(donors, revision, max(height, width), channels).batch([index])
+    if not len(found):
+        return Donor("", None)
+    images = found.images
+    if images.shape[2:] != (height, width):
+        images = functional.interpolate(images, (height, width), mode="bilinear", antialias=True).clamp(0, 1)
+    return Donor(found.ids[0], images[0])
+
+
+def pool(size: int, count: int) -> list[int]:
+    """Which of `size` pictures may be donors: all, or `count` from anywhere among them.
+
+    Folders list one class after the other, so the first so many would all be of one kind.
+    """
+    if size <= count:
+        return list(range(size))
+    return torch.randperm(size, generator=Generator().manual_seed(0))[:count].tolist()
 
 
 @imputer
@@ -41,13 +74,60 @@ def donor(donors: Any, index: int, height: int, width: int) -> Tensor | None:
 class TrainSet:
     """Hidden pixels take those of a donor, another picture drawn once per image and draw, at the same place.
 
-    Donors should be pictures that are not evaluated: a training split, or a folder of its own. A donor that
-    equals the picture at hand is passed over.
+    Donors should be pictures that are not evaluated: a training split, or a folder of its own. If they are, a
+    picture is never its own donor: one of the same name, or that equals it, is passed over.
     """
 
     donors: Any = "two_factor(split=train, count=1000)"  # a data set or its name
-    count: int = 1000  # the first so many of them
+    count: int = 1000  # so many of them, from anywhere among them
     random: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise BadInput(f"count must be at least 1 donor, got {self.count}")
+
+    @cached_property
+    def revision(self) -> str:
+        """A hash of the donors' content when first asked: every label is made of it, so files are read once."""
+        found = _loaded(self.donors)
+        return found.digest(pool(len(found), self.count))
+
+    def recipe(self) -> dict[str, object]:
+        """The donors and what they show: other pictures in the same folder are another imputer."""
+        fields = {"donors": recipe.plain(self.donors), "count": self.count}
+        return {"imputer": "train_set", "fields": fields, "revision": self.revision}
+
+    def for_batch(self, batch: Batch, /) -> Others:
+        """Bound to pictures by name: cut to another size, a picture does not equal itself."""
+        return Others(self, batch.ids)
+
+    def __call__(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Images:
+        return repainted(images, keep, self.filling(images, keep, seeds))
+
+    def filling(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Tensor:
+        return Others(self, ("",) * len(images)).filling(images, keep, seeds)
+
+    def chosen(self, image: Tensor, seed: int, identity: str = "") -> Tensor:
+        """A donor drawn uniformly from all that are not the picture itself."""
+        channels, height, width = image.shape
+        shape = (channels, height, width)
+        places = pool(len(_opened(self.donors, self.revision, max(height, width), channels)), self.count)
+        for place in torch.randperm(len(places), generator=Generator().manual_seed(seed)).tolist():
+            name, found = donor(self.donors, self.revision, places[place], shape)
+            if found is None or len(found) != channels or (identity and name == identity):
+                continue
+            found = found.to(image.device, image.dtype)
+            if not torch.equal(found, image):
+                return found
+        raise BadInput(f"donors must hold another picture with {channels} channels, got none in {self.donors!r}")
+
+
+@dataclass(frozen=True, eq=False)
+class Others:
+    """A train set for these very pictures: none is mended with itself."""
+
+    donors: TrainSet
+    ids: Sequence[str]  # one per row; empty where nobody told
 
     def __call__(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Images:
         return repainted(images, keep, self.filling(images, keep, seeds))
@@ -55,22 +135,9 @@ class TrainSet:
     def filling(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Tensor:
         chosen: dict[int, Tensor] = {}
         seeds = per_row(seeds, images, "train_set")
-        for image, seed in zip(images, seeds, strict=True):
+        for image, seed, identity in zip(images, seeds, self.ids, strict=True):
             if seed not in chosen:  # a seed belongs to one image: all its coalitions share the donor
-                chosen[seed] = self.chosen(image, seed)
+                chosen[seed] = self.donors.chosen(image, seed, identity)
         if len(chosen) == 1:
             return chosen[seeds[0]]
         return torch.stack([chosen[seed] for seed in seeds]) if chosen else images
-
-    def chosen(self, image: Tensor, seed: int) -> Tensor:
-        """A donor drawn uniformly from all that are not the picture itself."""
-        channels, height, width = image.shape
-        size = min(self.count, len(_opened(self.donors, max(height, width))))
-        for index in torch.randperm(size, generator=Generator().manual_seed(seed)).tolist():
-            found = donor(self.donors, index, height, width)
-            if found is None or len(found) != channels:
-                continue
-            found = found.to(image.device, image.dtype)
-            if not torch.equal(found, image):
-                return found
-        raise BadInput(f"donors must hold another picture with {channels} channels, got none in {self.donors!r}")

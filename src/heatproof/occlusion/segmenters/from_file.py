@@ -18,8 +18,10 @@ and then `SRG(Occlusion(segmenter=FromFile("segments/")))`. Masks from any other
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +35,7 @@ from heatproof.registry import segmenter
 from heatproof.types import Batch, Images, Segments
 
 Labels = npt.NDArray[np.integer]
+SUFFIXES = (".npy", ".png")  # of one picture's map; the first that is there is read
 
 
 def labels_of(masks: Sequence[npt.NDArray[np.bool_]], shape: tuple[int, int]) -> npt.NDArray[np.int64]:
@@ -51,12 +54,31 @@ def save_segments(folder: str | Path, batch: Batch, segments: Segments) -> None:
         np.save(path, labels.astype(np.int32))
 
 
+def content(place: Path) -> str:
+    """A hash of the label maps in a file, or of all in a folder with their names."""
+    digest = hashlib.sha256()
+    files = [place] if place.is_file() else sorted(p for p in place.rglob("*") if p.suffix in SUFFIXES and p.is_file())
+    for file in files:
+        name = "" if file == place else file.relative_to(place).as_posix()
+        digest.update(f"{name}\x1f{hashlib.sha256(file.read_bytes()).hexdigest()}\x1f".encode())
+    return digest.hexdigest()[:16]
+
+
 @segmenter
 @dataclass(frozen=True)
 class FromFile:
     """Label maps read from a folder (`<image id>.npy` or `.png`) or from one `.npz` keyed by image id."""
 
     path: str = ""
+
+    @cached_property
+    def revision(self) -> str:
+        """A hash of the maps' content when first asked: every label is made of it, so files are read once."""
+        return content(Path(self.path)) if self.path else ""
+
+    def recipe(self) -> dict[str, object]:
+        """The path and what lies there: other maps under the same name are another segmenter."""
+        return {"segmenter": "from_file", "fields": {"path": self.path}, "revision": self.revision}
 
     def for_batch(self, batch: Batch, /) -> Segments:
         if not self.path:
@@ -78,7 +100,7 @@ class FromFile:
                 if identity in maps:
                     return np.asarray(maps[identity])
         else:
-            for path in (place / f"{identity}.npy", place / f"{identity}.png"):
+            for path in (place / f"{identity}{suffix}" for suffix in SUFFIXES):
                 if path.is_file():
                     return np.asarray(np.load(path, allow_pickle=False) if path.suffix == ".npy" else Image.open(path))
         raise BadInput(f"there is no label map of image {identity!r} in {place}: add {identity}.npy, or leave it out")

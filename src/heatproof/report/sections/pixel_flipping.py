@@ -16,15 +16,18 @@ from heatproof.stats.bootstrap import interval
 from heatproof.stats.consistency import MEASURES, Consistency, Measure, consistency
 from heatproof.stats.strategies import (
     PLACE,
+    STRATEGY,
+    gains,
     random_among,
     setups_table,
     strategies_of,
-    symmetric_gains,
+    strategy_name,
     without_holes,
 )
 
 PROTOCOL = "pixel_flipping"
 NAMES: dict[Measure, str] = {"mif": "MIF", "lif": "LIF", "srg": "SRG"}
+GAINS = ("srg", "mrg", "lrg")
 NEGLIGIBLE = 0.05  # a difference between two mean taus
 ENOUGH = 2  # setups and methods, before agreement means anything
 
@@ -41,7 +44,22 @@ def pixel_flipping(reading: Reading) -> str | None:
         "does. R-OMS is the answer that random orders leave: where it is low, the model is lost as soon as anything "
         "is hidden, and curves say more about the paint than about the maps."
     )
-    return section(PROTOCOL, "Pixel flipping", lead, _gains(reading, strategies, table) + _agreement(reading, table))
+    body = _gains(reading, strategies, table) + _donors(reading) + _agreement(reading, table)
+    return section(PROTOCOL, "Pixel flipping", lead, body)
+
+
+def _donors(reading: Reading) -> str:
+    """That hidden parts were taken from pictures which are judged themselves, if they were."""
+    noted = [study.get("notes", {}).get("donors") for study in reading.info.get("studies", [])]
+    named = list(dict.fromkeys(str(name) for name in noted if name))
+    if not named:
+        return ""
+    takes = "takes" if len(named) == 1 else "take"
+    return (
+        f'<p class="note">{escape(listed(named))} {takes} hidden parts from the other pictures of the same data set, '
+        "as the paper does; pictures that are not judged would be better donors: "
+        "<code>train_set(donors=folder)</code>.</p>"
+    )
 
 
 def _gains(reading: Reading, strategies: list[Any], table: pd.DataFrame) -> str:
@@ -53,37 +71,46 @@ def _gains(reading: Reading, strategies: list[Any], table: pd.DataFrame) -> str:
             continue
         known = here.dropna(subset=["mif", "lif", "r_oms"])  # a strategy nobody has scores under shows nothing
         best = (known if len(known) else here).sort_values("r_oms", ascending=False).iloc[0]
-        named = (best["imputer"], best["n_superpixels"])
-        strategy = next(one for one in strategies if (one["imputer"], one["n_superpixels"]) == named)
-        rows = here[(here["imputer"] == named[0]) & (here["n_superpixels"] == named[1])].set_index("method")
-        gains = symmetric_gains(reading.scores, strategy, dataset, model)
-        setups = len(here[["imputer", "n_superpixels"]].drop_duplicates())
-        pieces.append(_gains_table(reading, gains, rows, setups))
+        chosen = {name: best[name] for name in STRATEGY}
+        strategy = next(one for one in strategies if all(one[name] == value for name, value in chosen.items()))
+        rows = here[(here[list(STRATEGY)] == pd.Series(chosen)).all(axis=1)].set_index("method")
+        setups = len(here[list(STRATEGY)].drop_duplicates())
+        pieces.append(_gains_table(reading, gains(reading.scores, strategy, dataset, model), rows, setups))
     return "".join(pieces)
 
 
-def _gains_table(reading: Reading, gains: pd.DataFrame, rows: pd.DataFrame, setups: int) -> str:
-    """`gains` are images × methods, `rows` the means of the same images."""
+def _gains_table(reading: Reading, found: dict[str, pd.DataFrame], rows: pd.DataFrame, setups: int) -> str:
+    """`found` are gains by name, images × methods; `rows` are the means of the same images."""
     one = rows.iloc[0]
-    where = f"{one['model']} on {one['dataset']}: {one['imputer']} on {one['n_superpixels']} superpixels"
-    if gains.empty:
+    where = f"{one['model']} on {one['dataset']}: {strategy_name(*(one[name] for name in STRATEGY))}"
+    symmetric = found.get("srg", pd.DataFrame())
+    if symmetric.empty:
         return f'<p class="note">{escape(where)}: no picture has both scores, MIF and LIF, of every method.</p>'
     told: list[list[Any]] = []
-    for method in gains.columns:
-        found = interval(gains[method].to_numpy())
-        mif, lif, scope = (float(rows[name].get(method, float("nan"))) for name in ("mif", "lif", "r_oms"))
-        within = f"[{number(found.low)}, {number(found.high)}]"
-        told.append([str(method), found.estimate, within, scope - mif, lif - scope, mif, lif])
+    for method in symmetric.columns:
+        row: list[Any] = [str(method)]
+        for name in GAINS:
+            row += _estimated(found.get(name, pd.DataFrame()), method)
+        told.append([*row, *(float(rows[name].get(method, float("nan"))) for name in ("mif", "lif"))])
     told.sort(key=lambda row: -row[1])
-    head = ("method", "SRG ↑", "95 % interval", "MRG ↑", "LRG ↑", "MIF ↓", "LIF ↑")
+    heads = [head for name in GAINS for head in (f"{name.upper()} ↑", "95 % interval")]
+    head = ("method", *heads, "MIF ↓", "LIF ↑")
     caption = f"{where}, R-OMS {number(float(rows['r_oms'].max()))}" + (
         f", the highest of {counted(setups, 'strategy', 'strategies')}" if setups > 1 else ""
     )
-    caption += f"; {counted(len(gains), 'picture')} that every method was scored on."
+    caption += f"; {counted(len(symmetric), 'picture')} that every method was scored on."
     return (
         f'<figure class="wide"><figcaption>{escape(caption)}</figcaption>'
         f"{set_table(head, told, control=reading.is_control)}</figure>"
     )
+
+
+def _estimated(table: pd.DataFrame, method: str) -> tuple[float, str]:
+    """The mean over pictures and its interval in words."""
+    if method not in table:
+        return float("nan"), MISSING
+    found = interval(table[method].to_numpy())
+    return found.estimate, f"[{number(found.low)}, {number(found.high)}]"
 
 
 def _agreement(reading: Reading, table: pd.DataFrame) -> str:
@@ -157,7 +184,16 @@ def _ties(found: Consistency) -> str:
 
 def _scopes(table: pd.DataFrame) -> str:
     setups = table.drop_duplicates(list(PLACE)).sort_values("r_oms", ascending=False)
-    rows = [[*(str(row[name]) for name in PLACE), float(row["r_oms"])] for row in setups.to_dict("records")]
+    rows = [
+        [
+            str(row["dataset"]),
+            str(row["model"]),
+            ", ".join(str(row[name]) for name in ("imputer", "asked") if row[name]),
+            str(row["n_superpixels"]),
+            float(row["r_oms"]),
+        ]
+        for row in setups.to_dict("records")
+    ]
     return set_table(("data", "model", "imputer", "superpixels", "R-OMS"), rows, words=3)
 
 
