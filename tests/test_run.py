@@ -441,6 +441,9 @@ def test_a_run_that_is_stopped_can_be_reported_on_as_far_as_it_came(tmp_path: Pa
     early = heatproof.Results.load(tmp_path)
     assert early.scores.groupby("method").size().to_dict() == {"edges": 16, "random": 16}
     assert early.info["stopped"] == "after 16 of 20 pictures"
+    assert (
+        "The run was stopped after 16 of 20 pictures." in heatproof.report(early, tmp_path / "early.html").read_text()
+    )
     assert heatproof.report(early, tmp_path / "report.html").is_file()
     whole = run(study(["random", "edges"]), tmp_path)
     assert len(whole.scores) == 40

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,9 +20,9 @@ from PIL import Image
 from heatproof import recipe
 from heatproof.data import load
 from heatproof.data.folder import Folder
-from heatproof.data.mosaic import Mosaic, tiled
-from heatproof.data.mosaic_plan import draw, labels_of, layouts, most_per_class
-from heatproof.data.two_factor import EASY_PAIR, HARD_PAIR
+from heatproof.data.mosaic import Mosaic, target_regions, tiled
+from heatproof.data.mosaic_plan import Laid, draw, labels_of, layouts, most_per_class
+from heatproof.data.two_factor import EASY_PAIR, HARD_PAIR, OBJECTS
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput
 from heatproof.types import View
@@ -67,6 +69,54 @@ def test_distractors_of_a_mosaic_come_from_different_classes(classes: int, per_c
         assert len(set(others)) == len(others)
 
 
+@given(classes=st.integers(3, 7), per_class=st.integers(1, 9), grid=st.sampled_from([2, 3]))
+def test_distractors_are_shared_out_evenly(classes: int, per_class: int, grid: int) -> None:
+    distractors = grid**2 - grid**2 // 2
+    plan = draw(pools(classes, per_class * distractors), per_class, grid)
+    for target in range(classes):
+        given = Counter(label for m in plan if m.target == target for label in m.labels if label != target)
+        counts = [given.get(name, 0) for name in range(classes) if name != target]
+        assert max(counts) - min(counts) <= 1
+
+
+def test_distractors_stand_in_every_order() -> None:
+    """Else a position would tell the class of a distractor, and a map drawn to positions would look right or wrong."""
+    for classes in (3, 4):
+        plan = draw(pools(classes, 60), 24)
+        for target in range(classes):
+            orders = Counter(tuple(c for c in m.labels if c != target) for m in plan if m.target == target)
+            assert len(orders) == (classes - 1) * (classes - 2)
+            assert max(orders.values()) <= 24 - 4
+
+
+def test_places_are_dealt_for_every_mosaic_by_itself() -> None:
+    """Were they dealt once per turn, three classes would always have three different first neighbours."""
+    firsts = [[next(c for c in m.labels if c != m.target) for m in draw(pools(3, 2), 1, seed=s)] for s in range(12)]
+    assert {len(set(one)) for one in firsts} == {2, 3}
+
+
+def test_neighbours_in_a_plan_are_not_those_of_the_folders() -> None:
+    plan = draw(pools(2, 48), 24)
+    dealt = [m.labels.index(m.target) for m in plan if m.target == 0]
+    assert dealt != sorted(dealt), "layouts come in turn, not in blocks"
+    for role in (True, False):
+        order = [
+            int(picture.split("/")[1])
+            for m in plan
+            for picture, label in zip(m.pictures, m.labels, strict=True)
+            if label == 0 and (label == m.target) is role
+        ]
+        assert order not in (sorted(order), sorted(order, reverse=True))
+    steps = {(label - m.target) % 6 for m in draw(pools(6, 4), 1) for label in m.labels if label != m.target}
+    assert len(steps) > 2, "who gives to whom does not follow the numbers of the classes"
+
+
+def test_plans_between_two_classes_are_those_of_stored_studies() -> None:
+    """A study keeps the seed: the same seed must go on dealing the same mosaics."""
+    told = json.dumps([list(m) for m in draw(pools(2, 20), 8, seed=3)])
+    assert hashlib.sha256(told.encode()).hexdigest()[:16] == "a7472b6e73c0dac3"
+
+
 def test_the_seed_decides_and_nothing_else() -> None:
     assert Mosaic(seed=3).mosaics == Mosaic(seed=3).mosaics
     assert Mosaic(seed=3).mosaics != Mosaic(seed=4).mosaics
@@ -82,6 +132,8 @@ def test_too_few_pictures_are_an_error_that_says_how_many_do() -> None:
         Mosaic(between=(1, 1)).ids()
     with pytest.raises(BadInput, match="grid must be one of"):
         Mosaic(grid=7)
+    with pytest.raises(BadInput, match="needs 2 pictures of every class, got 1 of class 1: add pictures"):
+        draw({0: ["a", "b"], 1: ["c"]}, 1)
 
 
 @pytest.mark.parametrize("grid", [2, 3])
@@ -124,6 +176,23 @@ def test_a_kept_plan_lays_the_same_mosaics(tmp_path: Path) -> None:
         Mosaic.from_plan(first.plan(), of=TwoFactor(count=3)).batch([0])
     with pytest.raises(BadInput, match="must hold grid and mosaics"):
         Mosaic.from_plan({"grid": 2}, of=first.of)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"grid": "two"}, "number of tiles per side, got 'two'"),
+        ({"target": "9"}, "class numbers, got '9' in mosaic 0"),
+        ({"labels": [1, 9, "9", 1]}, "class numbers, got '9' in mosaic 0"),
+        ({"target": 5}, "among its labels, got 5"),
+        ({"labels": [1, 9, 9]}, "must hold 4 pictures"),
+    ],
+)
+def test_a_plan_that_cannot_be_laid_is_refused(change: dict[str, Any], words: str) -> None:
+    plan = Mosaic(between=EASY_PAIR, per_class=1).plan()
+    (plan if "grid" in change else plan["mosaics"][0]).update(change)
+    with pytest.raises(BadInput, match=words):
+        Mosaic.from_plan(plan, of=TwoFactor())
 
 
 def test_recipes_of_mosaics_are_replayed() -> None:
@@ -174,8 +243,55 @@ def test_the_digest_changes_with_a_photo(photos: Path) -> None:
     assert mosaic.digest(range(6)) != before
 
 
+def test_the_digest_tells_mosaics_apart_that_are_laid_otherwise() -> None:
+    first = Mosaic(between=EASY_PAIR, per_class=1)
+    (one, other) = first.mosaics
+    turned = [m._replace(labels=tuple(sum(EASY_PAIR) - c for c in m.labels)) for m in first.mosaics]
+    aimed = [m._replace(target=sum(EASY_PAIR) - m.target) for m in first.mosaics]
+    wider = Mosaic(between=EASY_PAIR, per_class=1, grid=3)
+    small = [Laid(m.target, m.pictures[:4], m.labels[:4]) for m in wider.mosaics]
+    assert (one, other) == first.mosaics
+    digests = [
+        first.digest([0]),
+        first.digest([1]),
+        dataclasses.replace(first, resize=True).digest([0]),
+        dataclasses.replace(first, task="object").digest([0]),
+        dataclasses.replace(first, laid=tuple(turned)).digest([0]),
+        dataclasses.replace(first, laid=tuple(aimed)).digest([0]),
+        dataclasses.replace(first, laid=tuple(small)).digest([0]),
+        dataclasses.replace(first, laid=tuple(small), grid=3).digest([0]),
+    ]
+    assert len(set(digests)) == len(digests)
+
+
+def test_regions_of_mosaics_that_are_not_square() -> None:
+    labels, target = torch.tensor([[1, 0, 0, 0]]), torch.tensor([1])
+    region = target_regions(labels, target, 4, 6)
+    assert region.shape == (1, 4, 6)
+    assert region[0].nonzero().amax(0).tolist() == [1, 2]
+    assert int(region.sum()) == 6
+
+
+@pytest.mark.parametrize("name", ["embedded:scene", "efficientnet-lite0"])
+def test_a_class_the_model_does_not_have_is_not_explained(name: str) -> None:
+    task = "scene" if name == "embedded:scene" else "label"
+    model = dataclasses.replace(small_cnn(), task=task, classes=tuple(map(str, range(10))), name=name)
+    with pytest.raises(BadInput, match=f"names classes of the task '{task}', and these mosaics are laid by 'object'"):
+        Mosaic(between=EASY_PAIR, per_class=1).fitted(model)
+    Mosaic(between=EASY_PAIR, per_class=1, task="scene").fitted(dataclasses.replace(model, task="scene"))
+    Mosaic(between=EASY_PAIR, per_class=1).fitted(dataclasses.replace(model, classes=OBJECTS))  # the same by name
+
+
+def test_a_class_beyond_the_model_s_is_refused_before_anything_runs(photos: Path) -> None:
+    model = dataclasses.replace(small_cnn(), view=View(32, 36))
+    (photos / "7_car").rename(photos / "12_car")
+    of = Folder(str(photos))
+    with pytest.raises(BadInput, match=r"labels must lie in 0 … 9, the classes of the model, got 12 for '12_car"):
+        Mosaic(of, per_class=3).fitted(model)
+
+
 def test_networks_of_one_size_need_smaller_mosaics() -> None:
-    model = dataclasses.replace(small_vit(), view=View(32))
+    model = dataclasses.replace(small_vit(), view=View(32), task="object")
     with pytest.raises(BadInput, match=r"takes 32×32 pixels only.*resize=True"):
         Mosaic(TwoFactor(size=32)).fitted(model)
     mosaic = Mosaic(TwoFactor(size=32), resize=True).fitted(model)

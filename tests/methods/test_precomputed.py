@@ -101,3 +101,13 @@ def test_a_map_that_may_be_either_is_refused(tmp_path: Path) -> None:
         Precomputed(str(tmp_path / "maps.npz"))(small_cnn(), pictures)
     found = Precomputed(str(tmp_path / "maps.npz"))(small_cnn(), replace(pictures, ids=("2.png",)))
     assert torch.equal(found[0], torch.from_numpy(MAPS[2]).float())
+
+
+def test_whether_maps_have_both_signs_is_said_by_who_made_them(tmp_path: Path) -> None:
+    usual = archive(tmp_path)
+    assert usual.signed
+    heat = replace(usual, signed=False)
+    assert not heat.signed
+    assert build(plain(heat)) == heat
+    assert key(heat) != key(usual)
+    assert label(heat).endswith("signed=False)")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import ClassVar
 
 import hypothesis.extra.numpy as hnp
@@ -17,7 +19,8 @@ from heatproof.data.mosaic import Mosaic
 from heatproof.data.two_factor import EASY_PAIR
 from heatproof.errors import BadInput, NotApplicable
 from heatproof.methods.controls import Constant, Edges, Inverted, Oracle, Random
-from heatproof.metrics.mosaic import LACKING, MosaicPrecision, MosaicRatio, confusion, mosaic_scores
+from heatproof.methods.precomputed import Precomputed
+from heatproof.metrics.mosaic import LACKING, ONE_SIGN, MosaicPrecision, MosaicRatio, confusion, mosaic_scores
 from heatproof.types import Attribution, Batch, Maps, Model
 
 NAMES = [name for name in registry.names("metric") if name.startswith("mosaic_")]
@@ -134,7 +137,7 @@ def scored(name: str, attribution: Attribution) -> torch.Tensor:
     ratio = registry.find("metric", name)
     assert isinstance(ratio, MosaicRatio)
     answer = ratio(attribution)
-    assert [bool(note) for note in answer.notes] == answer.values.isnan().tolist()
+    assert [note not in ("", ONE_SIGN) for note in answer.notes] == answer.values.isnan().tolist()
     return answer.values
 
 
@@ -159,6 +162,53 @@ def test_unsigned_methods_are_judged_by_precision_only(name: str, stage: tuple[M
     with pytest.raises(NotApplicable, match="needs negative relevance"):
         registry.find("metric", name)(attribute(*stage, Edges()))
     assert scored("mosaic_precision", attribute(*stage, Constant())).tolist() == [0.5] * 4
+
+
+def bright(model: Model, batch: Batch) -> Maps:
+    return batch.images.mean(1)
+
+
+class Claiming(Fixed):
+    """A method of one's own that says it is signed."""
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "mosaic_precision"])
+def test_maps_of_others_that_are_never_negative_win_nothing(
+    name: str, stage: tuple[Model, Batch], tmp_path: Path
+) -> None:
+    """Recall is 1 for them whatever they show, so what they say of themselves is not enough."""
+    model, batch = stage
+    maps = bright(model, batch)
+    np.savez(tmp_path / "maps.npz", **{key: one.numpy() for key, one in zip(batch.ids, maps, strict=True)})
+    stored = Precomputed(str(tmp_path / "maps.npz"))
+    for method in (bright, Claiming(maps), stored):
+        with pytest.raises(NotApplicable, match="needs negative relevance too, and no map here has any"):
+            registry.find("metric", name)(attribute(model, batch, method))
+        assert len(scored("mosaic_precision", attribute(model, batch, method))) == 4
+    with pytest.raises(NotApplicable, match="this method has none"):
+        registry.find("metric", name)(attribute(model, batch, replace(stored, signed=False)))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_map_of_one_sign_among_others_is_noted(name: str, stage: tuple[Model, Batch]) -> None:
+    model, batch = stage
+    maps = bright(model, batch) - 0.5
+    maps[1], maps[2] = maps[1].abs(), 0.0
+    answer = registry.find("metric", name)(attribute(model, batch, Fixed(maps)))
+    single = "" if name == "mosaic_precision" else ONE_SIGN
+    assert answer.notes == ("", single, LACKING[registry.find("metric", name).ratio], "")
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "mosaic_precision"])
+def test_a_signed_method_keeps_its_scores_where_all_maps_happen_to_be_positive(
+    name: str, stage: tuple[Model, Batch]
+) -> None:
+    model, batch = stage
+    everywhere = Batch(batch.images, batch.targets, batch.ids, torch.ones_like(batch.regions), seed=0)  # type: ignore[arg-type]
+    maps = attribute(model, everywhere, Oracle(outside=-1.0)).maps
+    answer = registry.find("metric", name)(Attribution(model, batch, Oracle(outside=-1.0), maps))
+    assert set(answer.notes) == {ONE_SIGN}
+    assert not bool(answer.values.isnan().any())
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from heatproof import registry
 from heatproof.errors import BadInput
 from heatproof.methods.cam import GradCam
 from heatproof.methods.gradients import Saliency
@@ -92,3 +93,8 @@ def test_methods_have_their_usual_rule():
     assert rule_of(Saliency(), "by_method") == "abs_p99"
     assert rule_of(lambda model, batch: batch.images.mean(1), "by_method") == "abs_p99"
     assert rule_of(XRAI(), "rank") == "rank"
+
+
+@pytest.mark.parametrize("name", ["lime", "kernel_shap", "shapley", "pred_diff", "arch_attribute", "occlusion", "rise"])
+def test_what_parts_of_the_picture_are_worth_counts_from_zero(name):
+    assert rule_of(registry.find("method", name), "by_method") == "positive"

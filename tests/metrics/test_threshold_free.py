@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from heatproof.border import attribute
-from heatproof.errors import NotApplicable
+from heatproof.errors import BadInput, NotApplicable
 from heatproof.methods.controls import Centre, Inverted, Oracle, Random
 from heatproof.metrics.localisation import auc_iou, exact_auc_iou, iou_curve, normalise
 from heatproof.metrics.pointing import PointingGame
@@ -126,3 +126,36 @@ def test_the_shares_of_a_data_set_are_those_of_its_pictures():
 
     dataset = TwoFactor(count=3)
     assert shares(dataset) == pytest.approx(dataset.batch(range(3)).regions.float().mean((1, 2)).tolist())
+
+
+def test_the_ends_of_the_exact_area_are_fields(stage):
+    model, batch = stage
+    attribution = attribute(model, batch, Centre())
+    heat = normalise(attribution.maps, "abs_p99")
+    for low, high in ((0.05, 0.95), (0.0, 0.5), (0.4, 0.8)):
+        found = ExactAUCIoU(low=low, high=high)(attribution).values
+        assert torch.equal(found, exact_auc_iou(heat, batch.regions, low, high))
+    assert not torch.equal(ExactAUCIoU()(attribution).values, ExactAUCIoU(high=0.5)(attribution).values)
+
+
+def test_the_sign_decides_which_pixels_are_taken_first(stage):
+    model, batch = stage
+    turned = attribute(model, batch, Inverted(Oracle()))
+    oracle = IoUByArea()(attribute(model, batch, Oracle())).values
+    assert torch.equal(IoUByArea(sign="absolute")(turned).values, oracle)
+    assert bool((IoUByArea()(turned).values < oracle).all())
+
+
+@pytest.mark.parametrize(
+    ("metric", "fields", "words"),
+    [
+        (IoUAt, {"threshold": 30}, r"threshold must lie in \[0, 1\].*got 30"),
+        (IoUAt, {"threshold": -0.1}, "threshold must lie in"),
+        (AUCIoU, {"thresholds": 1}, "thresholds must be at least 2"),
+        (IoUByArea, {"areas": 1}, "areas must be at least 2"),
+        (ExactAUCIoU, {"low": 0.9, "high": 0.1}, "low < high"),
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(metric, fields, words):
+    with pytest.raises(BadInput, match=words):
+        metric(**fields)

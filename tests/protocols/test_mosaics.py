@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput
 from heatproof.methods.controls import Oracle
 from heatproof.methods.lrp import LRP
+from heatproof.occlusion.imputers.constant import Constant
 from heatproof.protocols.mosaics import Mosaics, contestants
 from heatproof.report.reading import Reading
 from heatproof.report.sections import SECTIONS
@@ -47,6 +49,35 @@ def test_the_paper_s_eight_methods() -> None:
     assert signed == ["lrp", "integrated_gradients", "kernel_shap", "bcos"]
 
 
+def test_the_settings_are_the_paper_s() -> None:
+    lime, lrp, path, _, _, smooth, shap, _ = contestants("paper", grid=3)
+    assert (lime.samples, lime.top, contestants("default")[0].samples) == (1000, 5, 300)  # type: ignore[union-attr]
+    assert (lrp.composite, lrp.start, lrp.biases) == ("epsilon_plus_box", "logit", False)  # type: ignore[union-attr]
+    assert (path.steps, path.baseline) == (30, "mid_grey")  # type: ignore[union-attr]
+    assert (smooth.draws, smooth.noise, smooth.mode) == (10, 0.2, "mean")  # type: ignore[union-attr]
+    assert (shap.samples, shap.readout) == (100, "logit")  # type: ignore[union-attr]
+    occlusion = shap.occlusion  # type: ignore[union-attr]
+    assert occlusion.imputer == Constant((0.5,))
+    segments = occlusion.segmenter(torch.zeros(1, 3, 96, 96))[0]
+    assert int(segments.max()) + 1 == 36, "four blocks to a tile"
+    assert len(segments[:16, :16].unique()) == 1, "none straddles two tiles"
+    (study,) = Mosaics(per_class=2).studies(["embedded:object"])
+    assert study.methods[-1] == Oracle(outside=-1.0), "perfect by every ratio"
+
+
+def test_the_class_explained_is_stored_as_given() -> None:
+    (study,) = Mosaics(per_class=2).studies(["embedded:object"], None, ["random"])
+    assert study.notes["target"] == "given"
+    assert json.loads(json.dumps(study.plain()))["notes"]["target"] == "given"
+
+
+@pytest.mark.parametrize("model", ["embedded:scene", "efficientnet-lite0"])
+def test_a_model_for_other_classes_is_refused(model: str) -> None:
+    chosen = dataclasses.replace(small_cnn(), name=model) if model != "embedded:scene" else model
+    with pytest.raises(BadInput, match="mosaics are laid by 'object'"):
+        Mosaics(per_class=2).studies([chosen], None, ["random"])
+
+
 def test_the_default_study_has_both_pairs_and_three_networks() -> None:
     (study,) = Mosaics(per_class=2).studies()
     assert [model.name for model in study.models] == [  # type: ignore[union-attr]
@@ -66,6 +97,9 @@ def test_protocols_round_trip_and_refuse_nonsense() -> None:
     assert recipe.build(recipe.plain(Mosaics(per_class=3))) == Mosaics(per_class=3)
     with pytest.raises(BadInput, match="preset"):
         Mosaics(preset="fast")  # type: ignore[arg-type]
+    for count in (0, -1):
+        with pytest.raises(BadInput, match=f"per_class must be at least 1 mosaic, or None .*got {count}"):
+            Mosaics(per_class=count)
     with pytest.raises(BadInput, match="need a model"):
         Mosaics().studies(datasets=[TwoFactor()])
 
@@ -80,6 +114,10 @@ def test_folders_become_mosaics_of_as_many_pictures_as_there_are(tmp_path: Path)
     (study,) = Mosaics().studies([small_cnn()], [Folder(str(tmp_path), View(32))], ["saliency"])
     (mosaics,) = study.datasets
     assert (mosaics.per_class, len(mosaics)) == (2, 6)  # type: ignore[arg-type, union-attr]
+    for i in range(4):
+        (tmp_path / "6_dog" / f"{i}.png").unlink()
+    with pytest.raises(BadInput, match="needs 2 pictures of every class, got 1 of class 6"):
+        Mosaics().studies([small_cnn()], [Folder(str(tmp_path), View(32))], ["saliency"])
 
 
 def test_the_mosaic_s_class_is_explained_whatever_the_model_says() -> None:

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from heatproof import data, recipe
+from heatproof import data, models, recipe
+from heatproof.data.ham10000 import DIAGNOSES, HAM10000
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput
 from heatproof.methods.controls import Oracle, Random
 from heatproof.methods.gradients import Saliency
 from heatproof.methods.lime import LIME
-from heatproof.protocols.threshold_free import ThresholdFree, contestants
+from heatproof.protocols.threshold_free import SCALE, ThresholdFree, _asked_by, contestants
 from heatproof.report.reading import Reading
 from heatproof.report.sections.size_strata import region_shares
 from heatproof.report.sections.threshold_free import threshold_free
@@ -92,6 +93,63 @@ def test_a_temperature_is_fitted_on_held_out_pictures_and_recorded(lesions):
     assert "not fitted" in bare.notes["temperature"]
 
 
+def test_held_out_folders_mean_the_model_s_classes(tmp_path):
+    """Else the k-th folder is taken for the k-th class, and the temperature is fitted to wrong labels."""
+    model = dataclasses.replace(models.load("embedded:object"), name="mine", task="label")
+    pictures = TwoFactor("held_out", 60, scale=SCALE).batch(range(60))
+    for image, label, name in zip(pictures.images, pictures.labels["object"], pictures.ids, strict=True):
+        folder = tmp_path / model.classes[int(label)]
+        folder.mkdir(exist_ok=True)
+        array = (image * 255).round().byte().permute(1, 2, 0).numpy()
+        Image.fromarray(array).save(folder / f"{name.replace('/', '_')}.png")
+    (study,) = ThresholdFree(held_out=str(tmp_path)).studies([model])
+    told = study.notes["temperature"]
+    assert told["pictures"] == 60
+    assert told["accuracy"] > 0.7
+    assert told["doubt"] == ""
+
+
+def test_held_out_pictures_without_a_class_leave_it_unfitted(lesions):
+    model = dataclasses.replace(small_model(), classes=("df", *"bcdefghij"))  # nothing here is a df
+    (study,) = ThresholdFree(held_out=str(lesions)).studies([model], [str(lesions)])
+    assert study.notes["temperature"].startswith("not fitted: a temperature needs pictures that show one of")
+
+
+def test_a_doubtful_temperature_is_told(lesions):
+    with pytest.warns(UserWarning, match="may mean nothing"):
+        (study,) = ThresholdFree(held_out=str(lesions)).studies([small_model()], [str(lesions)], None)
+    assert "end of the range" in study.notes["temperature"]["doubt"]
+
+
+def test_the_paper_asks_for_melanoma_on_its_number_of_pictures(lesions):
+    (study,) = ThresholdFree("paper", temperature=1.0).studies([small_model()], [HAM10000(str(lesions), subset=(3, 4))])
+    assert (study.datasets[0].task, study.datasets[0].subset, study.limit) == ("melanoma", (3, 4), 500)
+    asked = _asked_by(small_model(), HAM10000(str(lesions)), paper=True)
+    assert (asked.task, asked.subset) == ("melanoma", (167, 333))
+    seven = dataclasses.replace(small_model(), classes=DIAGNOSES)
+    assert _asked_by(seven, HAM10000(str(lesions)), paper=True).task == "diagnosis"
+    two = dataclasses.replace(small_model(), classes=("melanoma", "rest"))
+    assert _asked_by(two, HAM10000(str(lesions))) == HAM10000(str(lesions), task="melanoma")
+    (usual,) = ThresholdFree(temperature=1.0).studies([small_model()], [HAM10000(str(lesions))])
+    assert (usual.datasets[0], usual.limit) == (HAM10000(str(lesions)), 96)
+
+
+def test_which_rule_was_applied_to_which_method_is_stored():
+    def own(model, batch):
+        return batch.images.mean(1)
+
+    pictures = [TwoFactor(count=2, size=32)]
+    (study,) = ThresholdFree().studies([small_model()], pictures, ["xrai(steps=2)", "grad_cam", Saliency(), own])
+    assert study.notes["rules"] == {
+        "xrai(steps=2)": "min_max",
+        "grad_cam": "positive",
+        "saliency": "abs_p99",
+        "own": "abs_p99",
+    }
+    (study,) = ThresholdFree(rule="rank").studies([small_model()], pictures, ["grad_cam"])
+    assert study.notes["rules"] == {"grad_cam": "rank"}
+
+
 def test_strata_follow_the_evaluated_set_a_pool_or_fixed_shares(lesions):
     pictures = [str(lesions)]
     strata = [
@@ -100,7 +158,8 @@ def test_strata_follow_the_evaluated_set_a_pool_or_fixed_shares(lesions):
     ]
     assert strata[0] == {"rule": "percentile of the evaluated set", "percentiles": [33.0, 67.0]}
     assert strata[1]["pool_size"] == 10
-    assert strata[1]["cutoffs"] == sorted(strata[1]["cutoffs"])
+    shares = [np.asarray(Image.open(p)).mean() / 255 for p in lesions.glob("*segmentations*/*.png")]
+    assert strata[1]["cutoffs"] == pytest.approx(np.percentile(shares, [33, 67]), abs=1e-6)
     assert strata[2] == {"rule": "fixed", "cutoffs": [0.069, 0.144]}
     with pytest.raises(BadInput, match="one of the two"):
         ThresholdFree(pool="two_factor", cutoffs=(0.1,))
@@ -111,6 +170,24 @@ def test_mistakes_are_named():
         ThresholdFree(preset="papper")
     with pytest.raises(BadInput, match="need a model"):
         ThresholdFree().studies(datasets=["two_factor"])
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"temperature": 0.0}, "temperature must be a positive number, got 0"),
+        ({"temperature": -2.0}, "temperature must be a positive number"),
+        ({"temperature": float("nan")}, "temperature must be a positive number"),
+        ({"cutoffs": (0.2, 0.1)}, "cutoffs must ascend between 0 and 1, got 0.2, 0.1"),
+        ({"cutoffs": (5.0, 9.0)}, "cutoffs must ascend between 0 and 1"),
+        ({"percentiles": (33.0, 167.0)}, "percentiles must ascend between 0 and 100"),
+        ({"percentiles": (67.0, 33.0)}, "percentiles must ascend"),
+        ({"thresholds": 1}, "thresholds must be at least 2"),
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(fields, words):
+    with pytest.raises(BadInput, match=words):
+        ThresholdFree(**fields)
 
 
 def test_ham10000_runs_through_to_the_report(lesions, tmp_path):

@@ -96,6 +96,18 @@ def test_chance_is_the_share_of_tiles_that_show_the_target(grid: int, precision:
     assert chance(reading, Panel(RATIO, "d", "m")) == pytest.approx(4 / 9), "a data set may have a plan of its own"
 
 
+def test_the_line_in_the_chart_stands_at_chance() -> None:
+    results = invented(noise=0.6)  # from 0 to 0.9, so that the line does not widen the axis
+    places = []
+    for grid in (2, 3):
+        info = dict(results.info, studies=[{"protocol": "mosaics", "notes": {"grid": grid}}])
+        page = mosaics(Reading(Results(results.scores, pd.DataFrame(), None, info))) or ""
+        chart = next(one for one in re.findall(r"<svg.*?</svg>", page) if f"{RATIO} over mosaics" in one)
+        line = next(one for one in re.findall(r"<[^>]*>", chart) if "reference" in one)
+        places.append(float(re.findall(r"\d+\.?\d*", line)[0]))
+    assert places[1] < places[0]
+
+
 def test_methods_that_fail_together_are_held_against_that_chance() -> None:
     """Precisions of 0.47 are below one half and above 4 of 9 tiles."""
     results = invented(methods=2, noise=0.0)

@@ -88,6 +88,15 @@ def test_each_method_is_tested_against_itself_at_every_threshold(area):
     assert "<strong>steady</strong> differs at none" in html
     assert "<strong>steep&lt;b&gt;</strong> differs but not at 0.5" in html
     assert "Holm-adjusted over all 38" in html
+    assert "too few to show any difference" not in html
+
+
+def test_too_few_images_to_show_that_a_threshold_matters_are_said_to_be():
+    results = invented()
+    few = results.scores["image"].isin(list("012345"))
+    html = threshold_free(Reading(Results(results.scores[few], results.curves, info=results.info)))
+    assert "At 0 of 38" in html
+    assert "6 images are too few to show any difference." in html
 
 
 def test_it_says_which_rule_was_applied_to_whom():

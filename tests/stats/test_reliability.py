@@ -186,6 +186,40 @@ def test_agreement_uses_all_images_and_both_rankings():
     assert reversed_order.alpha_mean == pytest.approx(found.alpha_mean)
 
 
+def test_a_method_that_is_undefined_on_some_mosaics_takes_none_from_the_others():
+    nan = np.nan
+    cars = pd.DataFrame({"a": [9.0, 1.0, 1.0, 1.0], "b": [2.0, 2.0, 2.0, 2.0], "c": [nan, nan, nan, 1.5]})
+    dogs = pd.DataFrame({"a": [3.0, 3.0], "b": [2.0, 2.0], "c": [1.0, 1.0]})
+    found = agreement({"cars": cars, "dogs": dogs})
+    assert list(found.mean_ranks.loc["cars"]) == [1, 2, 3]  # on the one mosaic that has all it would be b, c, a
+    assert list(found.median_ranks.loc["cars"]) == [3, 1, 2]
+    assert list(found.n.loc["cars"]) == [4, 4, 1]
+    assert found.mosaics.to_dict() == {"cars": 4, "dogs": 2}
+
+
+def test_a_method_without_any_score_is_not_ranked():
+    cars = pd.DataFrame({"a": [1.0, 1.0], "b": [2.0, 2.0], "c": [np.nan, np.nan]})
+    dogs = pd.DataFrame({"a": [1.0, 1.0], "b": [2.0, 2.0], "c": [0.0, 0.0]})
+    found = agreement({"cars": cars, "dogs": dogs})
+    assert np.isnan(found.mean_ranks.loc["cars", "c"])
+    assert found.alpha_mean == pytest.approx(1), "the two that both rank stand alike"
+
+
+def test_the_best_has_rank_1_in_either_direction():
+    tables = {name: pd.DataFrame({"a": [1.0], "b": [2.0], "c": [3.0 + i]}) for i, name in enumerate(("cars", "dogs"))}
+    assert list(agreement(tables).mean_ranks.loc["cars"]) == [3, 2, 1]
+    assert list(agreement(tables, higher_is_better=False).mean_ranks.loc["cars"]) == [1, 2, 3]
+
+
+def test_two_mosaics_have_no_correlation_and_no_interval():
+    table = pd.DataFrame({"a": [1.0, 2.0, np.nan], "b": [1.0, 2.0, 3.0], "c": [2.0, 1.0, 3.0]})
+    found = spearman_matrix(table)
+    assert np.isnan(found.rho.loc["a", "b"])
+    assert found.n.loc["a", "b"] == 2
+    alone = alpha_interval(table[["b", "c"]].to_numpy()[:2], resamples=50)
+    assert np.isnan([alone.low, alone.high]).all()
+
+
 def test_agreement_names_what_is_missing():
     table = pd.DataFrame({"a": [1.0], "b": [2.0]})
     with pytest.raises(BadInput, match="dogs lacks b"):

@@ -86,3 +86,8 @@ def test_published_gains():
 def test_refuses(call):
     with pytest.raises(BadInput):
         call()
+
+
+def test_the_spread_is_that_of_a_sample():
+    found = by_stratum(pd.DataFrame({"m": [1.0, 2.0, 4.0]}), by_cutoffs([5, 6, 7], [1, 2]), resamples=10)
+    assert found["sd"][2] == pytest.approx(np.std([1.0, 2.0, 4.0], ddof=1))

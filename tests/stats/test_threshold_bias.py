@@ -7,7 +7,14 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from heatproof.errors import BadInput
-from heatproof.stats.threshold_bias import bias_of_means, fold, relative_difference, threshold_bias
+from heatproof.stats.significance import holm, signed_rank
+from heatproof.stats.threshold_bias import (
+    bias_of_means,
+    fold,
+    relative_difference,
+    threshold_bias,
+    threshold_tests,
+)
 
 # Method: threshold-free area, IoU at .3, .5, .7, and the published relative differences at those thresholds.
 PUBLISHED = {
@@ -99,6 +106,53 @@ def test_images_with_holes_are_left_out_for_all_methods():
     assert np.isnan(found.thresholds["tau"]).all()  # all methods tie at every threshold
 
 
+def test_a_curve_with_a_hole_is_left_out_too():
+    iou, free = np.full((3, 2, 3), 0.5), np.full((3, 2), 0.4)
+    iou[1, 0, 2] = np.nan
+    found = threshold_bias(iou, free, ["a", "b"], THRESHOLDS)
+    assert (found.n, found.dropped_images) == (2, 1)
+    assert found.methods["iou_high"].tolist() == [0.5, 0.5]
+
+
+def test_a_tie_has_no_winner_but_the_one_that_is_first_anyway():
+    iou = [[0.0, 0.3, 0.2], [0.0, 0.5, 0.2], [0.0, 0.5, 0.1]]
+    found = bias_of_means(iou, [0.3, 0.2, 0.1], ["a", "b", "c"], THRESHOLDS)
+    assert found.winner == "a"
+    assert list(found.thresholds["winner"]) == ["a", "", "a"]
+
+
+def test_the_published_table_has_three_thresholds(published):
+    assert published.middle == 0.5
+    rows = published.methods.set_index("method")
+    assert rows.loc["Vanilla IG", "iou_middle"] == 0.0422
+    assert rows.loc["Vanilla IG", "difference_middle"] == pytest.approx(43.5, abs=0.2)
+
+
+def test_each_method_s_height_is_tested_against_its_own_iou():
+    rng = np.random.default_rng(0)
+    iou, free = rng.random((30, 2, 3)), rng.random((30, 2))
+    free[4, 1] = np.nan
+    found = threshold_tests(iou, free, ["a", "b"], THRESHOLDS).frame
+    assert list(zip(found["method"], found["threshold"], strict=True)) == [(m, t) for m in "ab" for t in THRESHOLDS]
+    single = [signed_rank(free[:, m], iou[:, m, t]) for m in range(2) for t in range(3)]
+    assert found["p"].tolist() == pytest.approx([test.p for test in single])
+    assert found["p_holm"].tolist() == pytest.approx(holm([test.p for test in single]).tolist())
+    assert found["n"].tolist() == [30] * 3 + [29] * 3
+    assert found["median_difference"].tolist() == pytest.approx([test.median_difference for test in single])
+    assert found["significant"].tolist() == (found["p_holm"] < 0.05).tolist()
+
+
+def test_an_area_is_made_a_height_before_it_is_tested():
+    """A map of 0 and 1 has one IoU at all thresholds: its area of width 0.9 differs from it by its width alone."""
+    flat = np.random.default_rng(1).uniform(0.1, 0.9, (40, 1))
+    iou = np.repeat(flat[:, :, None], 3, axis=2)
+    published = threshold_tests(iou, 0.9 * flat, ["LIME"], THRESHOLDS).frame
+    assert (published["p_holm"] < 1e-6).all()
+    mended = threshold_tests(iou, 0.9 * flat, ["LIME"], THRESHOLDS, span=0.9).frame
+    assert mended["p"].tolist() == [1, 1, 1]
+    assert mended["n_zero"].tolist() == [40] * 3
+
+
 def test_zero_iou_is_defined():
     assert np.isnan(relative_difference(0.5, 0.0))
     assert fold(0.5, 0.0) == np.inf
@@ -117,6 +171,7 @@ def test_float32_thresholds_are_recognised():
         lambda: bias_of_means(np.ones((2, 2)), np.ones(2), ["a", "b"], THRESHOLDS),
         lambda: bias_of_means(np.ones((2, 3)), np.ones(2), ["a", "b"], THRESHOLDS, span=0),
         lambda: threshold_bias(np.ones((2, 3)), np.ones(2), ["a", "b"], THRESHOLDS),
+        lambda: threshold_tests(np.ones((2, 2, 3)), np.ones((2, 2)), ["a"], THRESHOLDS),
         lambda: threshold_bias(np.full((1, 1, 3), np.nan), np.ones((1, 1)), ["a"], THRESHOLDS),
     ],
 )

@@ -37,8 +37,8 @@ def table(
 ) -> pd.DataFrame:
     """Evaluations × statistics, each computed per method and level over the images and then averaged.
 
-    AUROC and FPR95 of the energy score (0.5 and 0.95 where samples cannot be told from originals), the quality
-    measures against the originals, Kendall's tau of the confidence curves beside that of the controls, and
+    AUROC and FPR95 of the energy score (0.5 and, on many pictures, 0.95 where samples cannot be told from originals),
+    the quality measures against the originals, Kendall's tau of the confidence curves beside that of the controls, and
     R-OMS, the confidence that a random order leaves; these are NaN where the map has no say in what is removed.
     """
     audit = audit or Audit()

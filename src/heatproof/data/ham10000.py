@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 from heatproof.data.files import (
     UNKNOWN,
@@ -22,7 +24,9 @@ from heatproof.data.files import (
 from heatproof.data.table import read_rows
 from heatproof.errors import BadInput
 from heatproof.registry import dataset
-from heatproof.types import Batch, View
+from heatproof.types import Batch, View, keyed_seed
+
+Task = Literal["diagnosis", "melanoma"]
 
 DIAGNOSES = (
     "akiec",
@@ -33,20 +37,35 @@ DIAGNOSES = (
     "nv",
     "vasc",
 )  # alphabetical, as the classes are usually numbered
+MELANOMA = "mel"
 METADATA = "HAM10000_metadata.csv"
 
 
-def numbers_of(classes: Sequence[str]) -> dict[str, int]:
-    """The class of each diagnosis: by name where the model's classes are diagnoses, else in alphabetical order."""
+def numbers_of(classes: Sequence[str], task: Task = "diagnosis") -> dict[str, int]:
+    """The class of each diagnosis: by name where the model's classes are diagnoses, else in alphabetical order.
+
+    For the task `melanoma` there are two: melanoma is the class that is called so, else 1, and all the rest the other.
+    """
     named = {name.casefold().strip(): index for index, name in reversed(list(enumerate(classes)))}
+    if task == "melanoma":
+        if len(classes) not in (0, 2):
+            raise BadInput(f"task='melanoma' asks for one of two classes, and the model has {len(classes)}")
+        found = named.get("melanoma", named.get(MELANOMA, 1))
+        return {name: found if name == MELANOMA else 1 - found for name in DIAGNOSES}
     if not set(DIAGNOSES) & set(named):
         return {name: index for index, name in enumerate(DIAGNOSES)}
     return {name: named.get(name, UNKNOWN) for name in DIAGNOSES}
 
 
-def list_ham10000(folder: Path, classes: Sequence[str] = ()) -> tuple[PictureFile, ...]:
-    """Every picture with its mask, diagnosis and lesion (several pictures may show the same one)."""
-    numbers = numbers_of(classes)
+def list_ham10000(
+    folder: Path,
+    classes: Sequence[str] = (),
+    task: Task = "diagnosis",
+    subset: tuple[int, int] | None = None,
+    seed: int = 0,
+) -> tuple[PictureFile, ...]:
+    """Every picture with its mask, diagnosis and lesion (several pictures may show the same one), or a subset."""
+    numbers = numbers_of(classes, task)
     rows = {row["image_id"]: row for row in read_rows(folder / METADATA, ["image_id", "dx"])}
     lesions = numbered([row.get("lesion_id", "") for row in rows.values() if row.get("lesion_id")])
     masks = {p.stem.removesuffix("_segmentation"): p for p in folder.glob("HAM10000_segmentations*/**/ISIC_*.png")}
@@ -70,7 +89,27 @@ def list_ham10000(folder: Path, classes: Sequence[str] = ()) -> tuple[PictureFil
                 cluster=lesions.get(row.get("lesion_id", ""), UNKNOWN),
             )
         )
-    return tuple(files)
+    if subset is None:
+        return tuple(files)
+    diagnoses = [rows.get(path.stem, {}).get("dx", "") for path in pictures]
+    return tuple(files[at] for at in drawn(diagnoses, subset, seed))
+
+
+def drawn(diagnoses: Sequence[str], subset: tuple[int, int], seed: int) -> list[int]:
+    """The places of so many melanomas and so many others, drawn by the seed and given in order."""
+    places: list[int] = []
+    parts = {
+        "melanomas": [at for at, name in enumerate(diagnoses) if name == MELANOMA],
+        "others": [at for at, name in enumerate(diagnoses) if name not in ("", MELANOMA)],
+    }
+    for (part, there), wanted in zip(parts.items(), subset, strict=True):
+        if not 0 <= wanted <= len(there):
+            raise BadInput(
+                f"subset must ask for 0 to {len(there)} {part}, as many as the folder shows, got {wanted}: "
+                "give the data set a subset of its own"
+            )
+        places += random.Random(keyed_seed("ham10000", seed, part)).sample(there, wanted)
+    return sorted(places)
 
 
 @dataset("ham10000")
@@ -81,7 +120,8 @@ class HAM10000:
     `path` holds HAM10000_images*/ISIC_*.jpg, HAM10000_segmentations*/ISIC_*_segmentation.png and
     HAM10000_metadata.csv. Labels are the seven diagnoses, by name where the
     model's classes are so called, else in alphabetical order; pictures of one lesion share
-    a cluster.
+    a cluster. `task="melanoma"` asks for melanoma (1) or not (0) instead; `subset=(167, 333)` draws so many
+    melanomas and so many others by the seed.
 
     Paper: Tschandl et al. 2018, "The HAM10000 dataset, a large collection of multi-source dermatoscopic
     images of common pigmented skin lesions"
@@ -90,18 +130,27 @@ class HAM10000:
     path: str = ""
     view: View | None = None
     classes: tuple[str, ...] = ()  # the model's, where they are called akiec, bcc, …
+    task: Task = "diagnosis"
+    subset: tuple[int, int] | None = None  # melanomas and others; all pictures if None
+    seed: int = 0  # of the subset
 
     def __post_init__(self) -> None:
+        if self.subset is not None:
+            if len(self.subset) != 2:
+                raise BadInput(f"subset must be two numbers, of melanomas and of others, got {self.subset}")
+            object.__setattr__(self, "subset", tuple(self.subset))
         object.__setattr__(self, "view", as_view(self.view))
         object.__setattr__(self, "path", absolute(self.path))
 
     @property
     def name(self) -> str:
-        return "ham10000"
+        task = ", melanoma or not" if self.task == "melanoma" else ""
+        subset = f", {self.subset[0]} melanomas and {self.subset[1]} others" if self.subset else ""
+        return f"ham10000{task}{subset}"
 
     @cached_property
     def files(self) -> tuple[PictureFile, ...]:
-        return list_ham10000(root(self.path, "ham10000"), self.classes)
+        return list_ham10000(root(self.path, "ham10000"), self.classes, self.task, self.subset, self.seed)
 
     def __len__(self) -> int:
         return len(self.files)

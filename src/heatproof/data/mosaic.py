@@ -15,8 +15,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from heatproof.data import check_labels, in_grey
 from heatproof.data.files import as_view
 from heatproof.data.mosaic_plan import Laid, draw, labels_of, layouts, pools_of
+from heatproof.data.pictures import takes_grey
+from heatproof.data.two_factor import OBJECTS, SCENES
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput
 from heatproof.recipe import spelt
@@ -45,6 +48,23 @@ def _read(path: str | Path) -> Mapping[str, Any]:
     except (OSError, ValueError) as error:
         raise BadInput(f"{path} must be a plan of mosaics in JSON, got: {error}") from error
     return told
+
+
+def _check_plan(laid: Sequence[Laid], grid: Any) -> None:
+    """`BadInput` unless a plan from elsewhere can be laid."""
+    if type(grid) is not int:
+        raise BadInput(f"grid of a plan must be the number of tiles per side, got {grid!r}")
+    if not laid or any(len(m.pictures) != grid**2 or len(m.labels) != grid**2 for m in laid):
+        raise BadInput(f"every mosaic of the plan must hold {grid**2} pictures and labels")
+    for at, mosaic in enumerate(laid):
+        strange = [one for one in (mosaic.target, *mosaic.labels) if type(one) is not int]
+        if strange:
+            raise BadInput(f"target and labels of a plan must be class numbers, got {strange[0]!r} in mosaic {at}")
+        if mosaic.target not in mosaic.labels:
+            raise BadInput(
+                f"the target of a mosaic must be among its labels, got {mosaic.target} and "
+                f"{', '.join(map(str, mosaic.labels))} in mosaic {at}"
+            )
 
 
 @dataset
@@ -86,14 +106,20 @@ class Mosaic:
         return self.title or spelt(dataclasses.replace(self, view=None, laid=()))
 
     def fitted(self, model: Model) -> Mosaic:
-        """These mosaics as the model wants to see them, or `BadInput` where it cannot."""
+        """These mosaics as the model wants to see them, or `BadInput` where it cannot or has no such classes."""
+        made = self.cut_for(model)
+        made._check_classes(model)
+        return made
+
+    def cut_for(self, model: Model) -> Mosaic:
+        """The same mosaics of pictures cut and numbered as the model wants them, whether or not they can be laid."""
         if model.fixed_size and not self.resize:
             side = f"{model.view.size}×{model.view.size}" if model.view else "one size of"
             raise BadInput(
                 f"model {model.name!r} takes {side} pixels only, and a {self.grid}×{self.grid} mosaic has "
                 f"{self.grid} times the side: set resize=True to shrink it, or take a network for any size"
             )
-        of = self.of
+        of = in_grey(self.of) if takes_grey(model) else self.of
         if model.classes and getattr(of, "classes", None) == ():  # folders mean the model's classes
             of = dataclasses.replace(of, classes=model.classes)  # type: ignore[type-var]
         view = self.view
@@ -105,6 +131,32 @@ class Mosaic:
                 )
             view = model.view
         return dataclasses.replace(self, of=of, view=view)
+
+    def _check_classes(self, model: Model) -> None:
+        """A class explained that the model does not have, or means by another number, would still get scores."""
+        task = self.task or self._task
+        by_name = bool(model.classes) and self._class_names(task) == tuple(model.classes)
+        if task != model.task and not by_name:
+            raise BadInput(
+                f"model {model.name!r} names classes of the task {model.task!r}, and these mosaics are laid by "
+                f"{task!r}: say which label of the pictures holds its classes, mosaic(of=…, task={model.task}), or "
+                f"take a model for {task!r}"
+            )
+        count = len(model.classes) or self._outputs(model)
+        labels = torch.tensor([mosaic.labels for mosaic in self.mosaics], dtype=torch.int64).flatten()
+        if count:
+            check_labels(labels, count, [picture for mosaic in self.mosaics for picture in mosaic.pictures])
+
+    def _class_names(self, task: str) -> tuple[str, ...]:
+        if isinstance(self.of, TwoFactor):
+            return {"object": OBJECTS, "scene": SCENES}.get(task, ())
+        return tuple(getattr(self.of, "classes", ()))
+
+    def _outputs(self, model: Model) -> int:
+        """How many classes the model has, asked of it; 0 if the first mosaic cannot be shown."""
+        first = self.batch([0]).to(model.device)
+        with torch.no_grad():
+            return model(first.images).shape[1] if len(first) else 0
 
     @cached_property
     def pictures(self) -> Dataset:
@@ -135,13 +187,12 @@ class Mosaic:
         told = _read(stored) if isinstance(stored, str | Path) else stored
         try:
             laid = tuple(Laid(m["target"], tuple(m["pictures"]), tuple(m["labels"])) for m in told["mosaics"])
-            grid = int(told["grid"])
+            grid = told["grid"]
         except (KeyError, TypeError) as error:
             raise BadInput(
                 f"a plan of mosaics must hold grid and mosaics (target, pictures, labels), but lacks {error}"
             ) from error
-        if not laid or any(len(m.pictures) != grid**2 or len(m.labels) != grid**2 for m in laid):
-            raise BadInput(f"every mosaic of the plan must hold {grid**2} pictures and labels")
+        _check_plan(laid, grid)
         return cls(of=of, grid=grid, laid=laid, **fields)
 
     def __len__(self) -> int:

@@ -53,8 +53,13 @@ def draw(pools: Mapping[int, Sequence[str]], per_class: int, grid: int = 2, seed
     the whole plan; distractors are shared out evenly among the other classes.
     """
     most = most_per_class(pools, grid)
+    small, few = min(((len(pictures), name) for name, pictures in pools.items()), default=(0, -1))
+    if not most:
+        raise BadInput(
+            f"a {grid}×{grid} mosaic needs {grid**2 - grid**2 // 2} pictures of every class, got {small} of class "
+            f"{few}: add pictures, or leave the class out"
+        )
     if not 1 <= per_class <= most:
-        small, few = min(((len(pictures), name) for name, pictures in pools.items()), default=(0, -1))
         raise BadInput(
             f"per_class must be from 1 to {most} mosaics with {small} pictures of class {few}, got "
             f"{per_class}: no picture is used twice in the same part"
@@ -67,7 +72,7 @@ def draw(pools: Mapping[int, Sequence[str]], per_class: int, grid: int = 2, seed
     supply = {name: luck.sample(list(pictures), len(pictures)) for name, pictures in pools.items()}
     distractors = {
         name: [(supply[giver].pop(), giver) for giver in givers]
-        for name, givers in _givers(list(pools), per_class * other, luck).items()
+        for name, givers in _givers(list(pools), per_class, other, luck).items()
     }
     plan = []
     for turn in range(per_class):
@@ -96,18 +101,31 @@ def _dealt_layouts(
     return dealt
 
 
-def _givers(classes: list[int], slots: int, luck: random.Random) -> dict[int, list[int]]:
-    """For each target class, which other class gives each distractor.
+def _givers(classes: list[int], per_class: int, tiles: int, luck: random.Random) -> dict[int, list[int]]:
+    """For each target class, which other class gives each distractor, `tiles` to a mosaic.
 
-    The classes stand in a ring and every target looks at the same distances ahead: each class gives exactly
-    as often as it is asked for, and neighbouring slots, which share a mosaic, go to different classes.
+    The classes stand in a ring and every target looks at the same distances ahead, so each class gives exactly
+    as often as it is asked for. Where in a mosaic a giver's picture stands is dealt for every mosaic anew.
     """
     ring = luck.sample(classes, len(classes))
-    ahead = luck.sample(range(1, len(ring)), len(ring) - 1)
-    return {
-        name: [ring[(at + ahead[slot % len(ahead)]) % len(ring)] for slot in range(slots)]
-        for at, name in enumerate(ring)
-    }
+    ahead = _distances(len(ring), per_class, tiles, luck)
+    givers: dict[int, list[int]] = {}
+    for at, name in enumerate(ring):
+        givers[name] = []
+        for turn in range(per_class):
+            mine = [ring[(at + step) % len(ring)] for step in ahead[turn * tiles : (turn + 1) * tiles]]
+            luck.shuffle(mine)
+            givers[name] += mine
+    return givers
+
+
+def _distances(classes: int, per_class: int, tiles: int, luck: random.Random) -> list[int]:
+    """Rounds of all other classes, each in an order of its own; none twice in a mosaic before the others were in it."""
+    dealt: list[int] = []
+    while len(dealt) < per_class * tiles:
+        begun = dealt[len(dealt) - len(dealt) % tiles :]  # a mosaic that the last round left unfinished
+        dealt += sorted(luck.sample(range(1, classes), classes - 1), key=lambda step: step in begun)
+    return dealt
 
 
 def labels_of(pictures: Dataset, task: str | None) -> tuple[str, dict[str, int]]:

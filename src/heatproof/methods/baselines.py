@@ -15,27 +15,30 @@ from heatproof.errors import BadInput, NotApplicable
 from heatproof.methods.paths import Painter, Stretch
 from heatproof.types import Batch, Dataset, Images, Model, keyed_seed
 
-Plain: TypeAlias = Literal["black", "mean", "blur", "uniform", "gaussian"]
+Plain: TypeAlias = Literal["black", "mean", "mid_grey", "blur", "uniform", "gaussian"]
 # A named picture, the name of a registered data set, or a data set: its (training) images.
 Baseline: TypeAlias = str | Dataset
+
+FIXED = ("black", "mean", "mid_grey", "blur")
+MID_GREY = 0.5  # the middle of what a pixel can be, whatever the model subtracts
 
 CROWD = 100  # background images read from a data set: enough for a stable mean, few enough to hold
 
 
 def is_random(baseline: Baseline) -> bool:
     """Whether two draws differ, so that averaging over several makes sense."""
-    return baseline not in ("black", "mean", "blur")
+    return baseline not in FIXED
 
 
 def is_one_colour(baseline: Baseline) -> bool:
     """Whether all pictures start from the same one."""
-    return baseline in ("black", "mean")
+    return baseline in ("black", "mean", "mid_grey")
 
 
 def origins(baseline: Baseline, model: Model, batch: Batch) -> Painter:
     """Where paths start, one picture per draw; random starts are keyed by image and draw."""
     images = batch.images
-    if baseline in ("black", "mean", "blur"):
+    if baseline in FIXED:
         fixed = _fixed(cast(Plain, baseline), model, images)
 
         def copied(stretch: Stretch, room: Images) -> None:
@@ -92,6 +95,8 @@ def _generators(seeds: Sequence[int], stretch: Stretch) -> list[torch.Generator]
 def _fixed(baseline: Plain, model: Model, images: Images) -> Images:
     if baseline == "mean":
         return _mean_colour(model, images)
+    if baseline == "mid_grey":
+        return torch.full_like(images, MID_GREY)
     return blurred(images) if baseline == "blur" else torch.zeros_like(images)
 
 

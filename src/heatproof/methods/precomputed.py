@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 import torch
@@ -29,12 +28,12 @@ class Precomputed:
     Slashes in an image id are folders there; the id's own file ending may be left out. Maps are (H, W), or
     (channels, H, W), whose channels are added up. They must have the pictures' size: nothing is resized
     silently. In an `.npz` written by `heatproof explain` all maps of a method are one array, beside the `ids`:
-    `name` says which method's.
+    `name` says which method's. `signed=False` says that the method knows no negative relevance.
     """
 
-    signed: ClassVar[bool] = True
     path: str = ""
     name: str = ""
+    signed: bool = True
 
     def __post_init__(self) -> None:
         if self.path:  # a stored study must find the same maps from any directory
@@ -92,7 +91,8 @@ class Precomputed:
     def recipe(self) -> dict[str, object]:
         """The path and what lies there: other maps under the same name are another method."""
         revision = content(Path(self.path)) if self.path else ""
-        return {"method": "precomputed", "fields": {"path": self.path, "name": self.name}, "revision": revision}
+        fields = {"path": self.path, "name": self.name, "signed": self.signed}
+        return {"method": "precomputed", "fields": fields, "revision": revision}
 
     def cost(self) -> Cost:
         return Cost(0, 0)

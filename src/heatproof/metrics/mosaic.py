@@ -12,10 +12,12 @@ from typing import ClassVar, Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from heatproof import registry
 from heatproof.errors import BadInput, NotApplicable
+from heatproof.methods.precomputed import Precomputed
 from heatproof.metrics.regions import check_pair, finite_rows, regions_of
 from heatproof.registry import metric
-from heatproof.types import Attribution, Batch, Keep, Maps, Model, Scored
+from heatproof.types import AnyMethod, Attribution, Batch, Keep, Maps, Model, Scored
 
 Ratio = Literal["precision", "recall", "specificity", "accuracy", "f1", "fnr", "fpr"]
 
@@ -29,6 +31,9 @@ LACKING: dict[Ratio, str] = {
     "accuracy": "the map is zero everywhere",
     "f1": "the map has no positive relevance, or is zero on the target tiles",
 }
+
+
+ONE_SIGN = "the map has no negative relevance"
 
 
 class Confusion(NamedTuple):
@@ -74,6 +79,11 @@ def mosaic_scores(maps: Maps, target_region: Keep) -> dict[Ratio, Tensor]:
     }
 
 
+def _keeps_its_word(method: AnyMethod) -> bool:
+    """Whether a method is known to give both signs, even where some maps show one only; others' maps are looked at."""
+    return registry.name_of(method) is not None and not isinstance(method, Precomputed)
+
+
 @dataclass(frozen=True)
 class MosaicRatio:
     """What the seven share: which ratio it is, and that most of them need relevance of both signs."""
@@ -84,11 +94,26 @@ class MosaicRatio:
 
     def __call__(self, attribution: Attribution, /) -> Scored:
         regions = regions_of(attribution)
-        if self.ratio != "precision" and not getattr(attribution.method, "signed", True):
-            raise NotApplicable(f"{self.ratio} needs negative relevance too, and this method has none: take precision")
+        one_sign = [False] * len(attribution.maps) if self.ratio == "precision" else self._one_sign(attribution)
         values = mosaic_scores(attribution.maps, regions)[self.ratio]
-        notes = tuple(LACKING[self.ratio] if missing else "" for missing in values.isnan().tolist())
+        notes = tuple(
+            LACKING[self.ratio] if missing else ONE_SIGN if single else ""
+            for missing, single in zip(values.isnan().tolist(), one_sign, strict=True)
+        )
         return Scored(values, notes)
+
+    def _one_sign(self, attribution: Attribution) -> list[bool]:
+        """Which maps have no negative relevance; `NotApplicable` where that is how the method is.
+
+        Maps that are never negative have recall 1 whatever they show: they would win without being better.
+        """
+        if not getattr(attribution.method, "signed", True):
+            raise NotApplicable(f"{self.ratio} needs negative relevance too, and this method has none: take precision")
+        maps = attribution.maps.flatten(1)
+        single = ((maps >= 0).all(1) & (maps > 0).any(1)).tolist()
+        if single and all(single) and not _keeps_its_word(attribution.method):
+            raise NotApplicable(f"{self.ratio} needs negative relevance too, and no map here has any: take precision")
+        return single
 
     def stage(self) -> tuple[Model, Batch]:
         """Mosaics of the embedded pictures, for the conformance kit."""

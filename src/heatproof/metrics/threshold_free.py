@@ -12,6 +12,7 @@ from typing import ClassVar, Literal
 
 import torch
 
+from heatproof.errors import BadInput
 from heatproof.metrics.localisation import HIGH, LOW, area, exact_auc_iou, iou_curve, threshold_grid
 from heatproof.metrics.normalising import Choice, normalise, rule_of
 from heatproof.metrics.pixel_ranking import (
@@ -35,6 +36,11 @@ def heat_of(attribution: Attribution, rule: Choice) -> Maps:
     """The maps normalised as chosen; one that is not finite becomes 0 and gets no score."""
     finite = finite_rows(attribution.maps)[:, None, None]
     return normalise(attribution.maps.where(finite, 0.0), rule_of(attribution.method, rule))
+
+
+def _at_least_two(name: str, count: int) -> None:
+    if count < 2:
+        raise BadInput(f"{name} must be at least 2, for an area has a width, got {count}")
 
 
 @dataclass(frozen=True)
@@ -69,6 +75,9 @@ class AUCIoU(Localisation):
     thresholds: int = 19
     area: Area = "mean_height"
 
+    def __post_init__(self) -> None:
+        _at_least_two("thresholds", self.thresholds)
+
     def __call__(self, attribution: Attribution, /) -> Scored:
         regions, heat = regions_of(attribution), heat_of(attribution, self.rule)
         grid = threshold_grid(self.thresholds)
@@ -91,6 +100,10 @@ class ExactAUCIoU(Localisation):
     high: float = HIGH
     area: Area = "mean_height"
 
+    def __post_init__(self) -> None:
+        if not 0 <= self.low < self.high <= 1:
+            raise BadInput(f"thresholds must satisfy 0 <= low < high <= 1, got low {self.low} and high {self.high}")
+
     def __call__(self, attribution: Attribution, /) -> Scored:
         regions, heat = regions_of(attribution), heat_of(attribution, self.rule)
         height = self.area == "mean_height"
@@ -104,6 +117,10 @@ class IoUAt(Localisation):
 
     threshold: float = 0.5
     rule: Choice = "by_method"
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.threshold <= 1:
+            raise BadInput(f"threshold must lie in [0, 1], as normalised maps do, got {self.threshold}")
 
     def __call__(self, attribution: Attribution, /) -> Scored:
         regions, heat = regions_of(attribution), heat_of(attribution, self.rule)
@@ -183,6 +200,9 @@ class IoUByArea(ByOrder):
     """IoU when the hottest 5 %, 10 %, … 95 % of the pixels are taken, averaged: needs no normalising."""
 
     areas: int = 19
+
+    def __post_init__(self) -> None:
+        _at_least_two("areas", self.areas)
 
     def __call__(self, attribution: Attribution, /) -> Scored:
         regions, maps = regions_of(attribution), signed(attribution.maps, self.sign)

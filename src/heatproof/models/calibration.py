@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+import random
+import warnings
 from typing import NamedTuple
 
 import torch
+from scipy.stats import binom
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from heatproof.errors import BadInput
+from heatproof.errors import BadInput, NotApplicable
 from heatproof.models import engine
-from heatproof.types import Dataset, Logits, Model
+from heatproof.types import Dataset, Logits, Model, keyed_seed
 
 _RANGE = (0.01, 100.0)  # beyond, the data say only "as small" or "as large as can be"
 
@@ -26,6 +29,8 @@ class Temperature(NamedTuple):
     confidence_before: float  # mean of the largest probability
     confidence_after: float
     accuracy: float  # which no temperature changes
+    unlabelled: int = 0  # pictures drawn that show none of the model's classes, and were left out
+    doubt: str = ""  # why this temperature may mean nothing
 
 
 def fit_temperature(logits: Logits, labels: Tensor) -> Temperature:
@@ -63,14 +68,42 @@ def fit_temperature(logits: Logits, labels: Tensor) -> Temperature:
         confidence_before=float(logits.softmax(1).amax(1).mean()),
         confidence_after=float(cooled.softmax(1).amax(1).mean()),
         accuracy=float((logits.argmax(1) == labels).double().mean()),
+        doubt=_doubt(value, int((logits.argmax(1) == labels).sum()), len(labels), logits.shape[1]),
     )
 
 
-def calibrate(model: Model, held_out: Dataset, limit: int = 300) -> Temperature:
-    """Fit the temperature on pictures the model was neither trained on nor is judged on."""
-    batch = held_out.batch(range(min(limit, len(held_out)))).to(model.device)
+def _doubt(value: float, right: int, pictures: int, classes: int) -> str:
+    """What a temperature fitted to the wrong labels looks like, said where it does."""
+    reasons = []
+    if binom.sf(right - 1, pictures, 1 / classes) > 0.05:  # as many hits are common among blind guesses
+        reasons.append(
+            f"the model is right on {right} of {pictures} held-out pictures, which cannot be told from guessing among "
+            f"{classes} classes: are the labels numbered as the model does, and the pictures enough?"
+        )
+    if not _RANGE[0] * 1.001 < value < _RANGE[1] * 0.999:
+        reasons.append(f"T = {value:g} is the end of the range that was searched ({_RANGE[0]:g} to {_RANGE[1]:g})")
+    return "; ".join(reasons)
+
+
+def calibrate(model: Model, held_out: Dataset, limit: int = 300, seed: int = 0) -> Temperature:
+    """Fit the temperature on pictures the model was neither trained on nor is judged on, drawn from all there are.
+
+    Folders are sorted by class: the first so many would show few of them. Pictures without a class of the model
+    are left out and counted.
+    """
+    luck = random.Random(keyed_seed("calibration", seed))
+    drawn = sorted(luck.sample(range(len(held_out)), min(limit, len(held_out))))
+    batch = held_out.batch(drawn).to(model.device)
     labels = batch.labels.get(model.task)
     if labels is None:
         raise BadInput(f"a temperature needs labels of the task {model.task!r}; {held_out.name!r} has none")
     known = labels >= 0
-    return fit_temperature(engine.forward(model, batch.images[known]), labels[known])
+    if not bool(known.any()):
+        raise NotApplicable(
+            f"a temperature needs pictures that show one of the model's classes; none of {len(labels)} drawn from "
+            f"{held_out.name!r} is labelled so"
+        )
+    fitted = fit_temperature(engine.forward(model, batch.images[known]), labels[known])
+    if fitted.doubt:
+        warnings.warn(f"the temperature of {model.name!r} may mean nothing: {fitted.doubt}", stacklevel=2)
+    return fitted._replace(unlabelled=int((~known).sum()))

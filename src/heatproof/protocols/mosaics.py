@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from heatproof import data, models
+from heatproof import data, models, recipe
 from heatproof.data.mosaic import Mosaic
 from heatproof.data.mosaic_plan import labels_of, layouts, most_per_class, pools_of
 from heatproof.data.two_factor import EASY_PAIR, HARD_PAIR, OBJECTS
@@ -51,7 +51,7 @@ def contestants(preset: Preset = "paper", grid: int = 2) -> list[AnyMethod]:
     return [
         LIME(samples=1000 if preset == "paper" else 300, top=5),
         LRP(composite="epsilon_plus_box", start="logit", biases=False),
-        IntegratedGradients(steps=30, baseline="mean"),
+        IntegratedGradients(steps=30, baseline="mid_grey"),
         GradCam(),
         GradCamPP(),
         Smoothed(draws=10, noise=0.2),
@@ -82,6 +82,8 @@ class Mosaics:
     def __post_init__(self) -> None:
         if self.preset not in ("default", "paper"):
             raise BadInput(f"preset must be 'default' or 'paper', got {self.preset!r}")
+        if self.per_class is not None and self.per_class < 1:
+            raise BadInput(f"per_class must be at least 1 mosaic, or None for the preset's, got {self.per_class}")
         layouts(self.grid)
 
     def studies(
@@ -104,8 +106,10 @@ class Mosaics:
                 metrics=self.metrics(),
                 protocol="mosaics",
                 notes={
+                    "main": [recipe.label(MosaicPrecision())],  # the one ratio that unsigned maps have, too
                     "preset": self.preset,
                     "grid": self.grid,
+                    "target": "given",  # the mosaic's own class, whichever target the study names
                     "plans": {one.name: one.fitted(chosen[0]).plan() for one in mosaics},
                 },
             )
@@ -144,7 +148,7 @@ class Mosaics:
         )
         if self.per_class is not None:
             return dataclasses.replace(wrapped, per_class=self.per_class)
-        known = wrapped.fitted(model).pictures
+        known = wrapped.cut_for(model).pictures
         most = most_per_class(pools_of(labels_of(known, None)[1], ()), self.grid)
         return dataclasses.replace(wrapped, per_class=max(1, min(self._wanted, most)))
 

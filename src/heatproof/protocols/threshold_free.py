@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
-from heatproof import data, models
+from heatproof import data, models, recipe
+from heatproof.data.ham10000 import HAM10000
+from heatproof.data.pictures import takes_grey
 from heatproof.data.two_factor.dataset import TwoFactor
-from heatproof.errors import BadInput
+from heatproof.errors import BadInput, NotApplicable
 from heatproof.methods.blur_ig import BlurIG
 from heatproof.methods.cam import GradCam
 from heatproof.methods.controls import Edges, Oracle, Random
@@ -18,7 +21,7 @@ from heatproof.methods.guided_ig import GuidedIG
 from heatproof.methods.integrated import IGSmoothGrad, IntegratedGradients
 from heatproof.methods.lime import LIME
 from heatproof.methods.xrai import XRAI
-from heatproof.metrics.normalising import RULES, Choice
+from heatproof.metrics.normalising import RULES, Choice, rule_of
 from heatproof.metrics.pointing import PointingGame
 from heatproof.metrics.region_share import RegionShare, shares
 from heatproof.metrics.threshold_free import (
@@ -35,6 +38,7 @@ from heatproof.types import AnyMethod, Dataset, Metric, Model
 
 Preset = Literal["default", "paper"]
 
+SUBSET = (167, 333)  # melanomas and other lesions of the paper; which ones it does not say
 SCALE = (0.4, 0.85)  # 4 % to 50 % of the picture; beyond, the embedded models no longer know the object
 
 
@@ -60,11 +64,11 @@ def contestants(preset: Preset, temperature: float, cam_layer: str = "") -> list
 class ThresholdFree:
     """IoU with the true region over all thresholds, by object size, with the tests that say what is solid.
 
-    Runs on the embedded data, a folder of pictures with a folder of masks, or HAM10000. `preset="paper"`
-    has the published settings. LIME reads probabilities, so its logits are divided by a temperature: given,
-    or fitted on `held_out` (a data set of one's own; for embedded models the embedded one), else 1. Strata
-    of region size are cut at percentiles of the pictures judged, or of the data set `pool`, or at fixed
-    shares (`cutoffs`).
+    Runs on the embedded data, a folder of pictures with a folder of masks, or HAM10000. `preset="paper"` has the
+    published settings, and takes 167 melanomas and 333 others of HAM10000. LIME reads probabilities, so its logits
+    are divided by a temperature: given, or fitted on `held_out` (a data set of one's own; for embedded models the
+    embedded one), else 1. Strata of region size are cut at percentiles of the pictures judged, or of the data set
+    `pool`, or at fixed shares (`cutoffs`).
 
     Paper: Aksoy 2025, "Systematic Evaluation of Attribution Methods: Eliminating Threshold Bias and Revealing
     Method-Dependent Performance Patterns" (arXiv 2509.03176)
@@ -86,6 +90,11 @@ class ThresholdFree:
             raise BadInput(f"preset must be 'default' or 'paper', got {self.preset!r}")
         if self.cutoffs is not None and self.pool is not None:
             raise BadInput("strata are cut at percentiles of a pool or at fixed cutoffs: give one of the two")
+        if self.temperature is not None and not 0 < self.temperature < math.inf:
+            raise BadInput(f"temperature must be a positive number, got {self.temperature}: logits are divided by it")
+        self.metrics()  # says how many thresholds there must be
+        _ascending("percentiles", self.percentiles, 100.0)
+        _ascending("cutoffs", self.cutoffs or (), 1.0)
 
     def studies(
         self,
@@ -115,14 +124,15 @@ class ThresholdFree:
     def _study(self, model: Model, datasets: list[Dataset], methods: Sequence[AnyMethod | str] | None) -> Study:
         temperature, told = self._temperature(model) if methods is None else (1.0, "methods were given")
         controls: list[AnyMethod] = [Random(), Edges(), Oracle()]
-        return Study(
+        study = Study(
             models=[model],
-            datasets=datasets,
+            datasets=[_asked_by(model, one, paper=self.preset == "paper") for one in datasets],
             methods=methods or [*contestants(self.preset, temperature, self.cam_layer), *controls],
             metrics=self.metrics(),
             protocol="threshold_free",
             limit=500 if self.preset == "paper" else 96,
             notes={
+                "main": [recipe.label(self.metrics()[0])],
                 "preset": self.preset,
                 "rule": self.rule,
                 "area": self.area,
@@ -130,6 +140,8 @@ class ThresholdFree:
                 "strata": self._strata(),
             },
         )
+        rules = {recipe.label(one): rule_of(one, self.rule) for one in study.methods}
+        return replace(study, notes={**study.notes, "rules": rules})
 
     def _temperature(self, model: Model) -> tuple[float, Any]:
         """T and how it came about; rounded, so that the last bits of a fit do not change LIME's recipe."""
@@ -140,7 +152,10 @@ class ThresholdFree:
             held_out = TwoFactor("held_out", 300, scale=SCALE)
         if held_out is None:
             return 1.0, "not fitted: no held-out pictures were given"
-        fitted = calibrate(model, _seen_by(model, _dataset(held_out)))
+        try:
+            fitted = calibrate(model, _seen_by(model, _dataset(held_out)))
+        except NotApplicable as error:
+            return 1.0, f"not fitted: {error}"
         return round(fitted.value, 3), fitted._asdict()
 
     def _strata(self) -> dict[str, Any]:
@@ -166,7 +181,24 @@ def _dataset(given: Dataset | str) -> Dataset:
 
 
 def _seen_by(model: Model, dataset: Dataset) -> Dataset:
-    """Pictures from disk cut the way the model wants them."""
+    """Pictures from disk cut and numbered the way the model wants them."""
+    dataset = _asked_by(model, data.in_grey(dataset) if takes_grey(model) else dataset)
     if getattr(dataset, "view", ...) is None:
-        return replace(dataset, view=model.view)  # type: ignore[type-var]
+        dataset = replace(dataset, view=model.view)  # type: ignore[type-var]
+    if model.classes and getattr(dataset, "classes", ...) == ():
+        dataset = replace(dataset, classes=model.classes)  # type: ignore[type-var]
     return dataset
+
+
+def _asked_by(model: Model, dataset: Dataset, paper: bool = False) -> Dataset:
+    """HAM10000 as the model's question wants it: melanoma or not if it has two classes; for the paper its subset."""
+    if not isinstance(dataset, HAM10000):
+        return dataset
+    if dataset.task == "diagnosis" and (len(model.classes) == 2 or (paper and not model.classes)):
+        dataset = replace(dataset, task="melanoma")
+    return replace(dataset, subset=SUBSET) if paper and dataset.subset is None else dataset
+
+
+def _ascending(name: str, values: Sequence[float], end: float) -> None:
+    if not all(0 < value < end for value in values) or list(values) != sorted(set(values)):
+        raise BadInput(f"{name} must ascend between 0 and {end:g}, got {', '.join(f'{v:g}' for v in values)}")

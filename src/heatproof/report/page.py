@@ -74,6 +74,8 @@ def _masthead(reading: Reading) -> str:
         f"{_some(models, 'models')}."
     )
     beside = int((reading.scores["status"] == "not_applicable").sum())
+    if stopped := reading.info.get("stopped"):
+        told += f" <strong>The run was stopped {escape(stopped)}.</strong>"
     holes = int((reading.scores["status"] != "ok").sum()) - beside
     facts = [("methods", count(len(contestants))), ("images", count(images)), ("models", count(len(models)))]
     facts += [("metrics", count(len(reading.metrics))), ("scores", count(len(reading.scores)))]

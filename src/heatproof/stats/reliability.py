@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from heatproof.errors import BadInput
 from heatproof.stats.bootstrap import FloatArray, scored, weights
-from heatproof.stats.ranks import check_table, complete, rank
+from heatproof.stats.ranks import check_table, rank
 
 
 @dataclass(frozen=True)
@@ -64,13 +64,17 @@ class JointFailure:
 class Agreement:
     """Whether data sets (or models) rank the methods alike: alpha with the data sets as raters.
 
-    The frames hold ranks, a row per data set and a column per method; 1 is best, ties share the mean rank.
+    The frames hold ranks, a row per data set and a column per method; 1 is best, ties share the mean rank, and a
+    method without any score has none. `n` holds how many mosaics each method was scored on, `mosaics` how many there
+    are: where a method is undefined, its mean and median are over the others.
     """
 
     alpha_mean: float
     alpha_median: float
     mean_ranks: pd.DataFrame
     median_ranks: pd.DataFrame
+    n: pd.DataFrame
+    mosaics: pd.Series[int]
 
 
 def krippendorff_alpha(scores: ArrayLike) -> float:
@@ -169,26 +173,37 @@ def joint_failures(
 
 
 def agreement(tables: Mapping[str, pd.DataFrame], *, higher_is_better: bool = True) -> Agreement:
-    """Alpha of the rankings several data sets or models give, by mean and by median over all their images."""
+    """Alpha of the rankings several data sets or models give, by mean and by median.
+
+    Every method's mean is over all mosaics that define its score: a method that is undefined on some must not take
+    those mosaics from the others.
+    """
     if len(tables) < 2:
         raise BadInput(f"agreement needs at least two data sets or models, got {len(tables)}.")
-    parts = {name: complete(table) for name, table in tables.items()}
-    methods = sorted({str(c) for part in parts.values() for c in part.table.columns})
+    parts = {name: check_table(table) for name, table in tables.items()}
+    methods = sorted({str(c) for part in parts.values() for c in part.columns})
     for name, part in parts.items():
-        lacking = [m for m in methods if m not in part.table.columns]
+        lacking = [m for m in methods if m not in part.columns]
         if lacking:
             raise BadInput(f"all data sets must score the same methods, but {name} lacks {', '.join(lacking)}.")
     ranks = {
         by: pd.DataFrame(
-            [rank(part.table[methods].agg(by).to_numpy(), higher_is_better) for part in parts.values()],
+            [rank(part[methods].agg(by).to_numpy(), higher_is_better) for part in parts.values()],
             index=list(parts),
             columns=methods,
         )
         for by in ("mean", "median")
     }
-    # Ranks are ranked again, the other way round: alpha of complete rankings does not mind.
+    counts = pd.DataFrame({name: part[methods].count() for name, part in parts.items()}).T
+    sizes = pd.Series({name: len(part) for name, part in parts.items()})
+    # Ranks are ranked again, and there the largest is best.
     return Agreement(
-        krippendorff_alpha(ranks["mean"]), krippendorff_alpha(ranks["median"]), ranks["mean"], ranks["median"]
+        krippendorff_alpha(-ranks["mean"]),
+        krippendorff_alpha(-ranks["median"]),
+        ranks["mean"],
+        ranks["median"],
+        counts,
+        sizes,
     )
 
 

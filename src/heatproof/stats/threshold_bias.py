@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from heatproof.errors import BadInput
 from heatproof.stats.bootstrap import FloatArray, scored
 from heatproof.stats.ranks import kendall_tau
+from heatproof.stats.significance import holm, signed_ranks, without_rounding
 
 
 @dataclass(frozen=True)
@@ -28,9 +29,10 @@ class ThresholdPair:
 class ThresholdBias:
     """What choosing a threshold does to each method and to the ranking.
 
-    `methods`: per method the threshold-free mean, IoU at the low and high threshold, their relative
-    differences in per cent, the swing between those in percentage points, and the fold IoU(low) / IoU(high).
-    `thresholds`: per threshold Kendall's tau-b with the threshold-free ranking, and the winner.
+    `methods`: per method the threshold-free mean, IoU at the low, middle and high threshold, their relative
+    differences in per cent, the swing between low and high in percentage points, and the fold IoU(low) / IoU(high).
+    `thresholds`: per threshold Kendall's tau-b with the threshold-free ranking, and the winner: the threshold-free
+    one wherever it is among the best, "" where others tie.
     """
 
     methods: pd.DataFrame
@@ -40,8 +42,21 @@ class ThresholdBias:
     n: int | None  # images every method has; None if only means were given
     dropped_images: int
     low: float
+    middle: float
     high: float
     span: float
+
+
+@dataclass(frozen=True, eq=False)
+class ThresholdTests:
+    """Whether the threshold-free height of a method differs from its own IoU at a threshold.
+
+    One row per method and threshold: `n` images, `n_zero` of them without a difference, the signed-rank p, and
+    p_holm over all rows; differences are height - IoU.
+    """
+
+    frame: pd.DataFrame
+    alpha: float
 
 
 def relative_difference(free: ArrayLike, at_threshold: ArrayLike) -> FloatArray:
@@ -98,6 +113,7 @@ def threshold_bias(
         int(keep.sum()),
         int((~keep).sum()),
         low,
+        bias.middle,
         high,
         span,
     )
@@ -127,30 +143,78 @@ def bias_of_means(
     if not span > 0:
         raise BadInput(f"span must be positive, got {span}.")
     height = scores / span
-    at_low, at_high = curves[:, _column(thresholds, low)], curves[:, _column(thresholds, high)]
+    middle = float(min(thresholds, key=lambda t: abs(float(t) - 0.5)))
+    at_low, at_middle, at_high = (curves[:, _column(thresholds, t)] for t in (low, middle, high))
     below, above = relative_difference(height, at_low), relative_difference(height, at_high)
     per_method = pd.DataFrame(
         {
             "method": list(methods),
             "free": scores,
             "iou_low": at_low,
+            "iou_middle": at_middle,
             "iou_high": at_high,
             "difference_low": below,
+            "difference_middle": relative_difference(height, at_middle),
             "difference_high": above,
             "swing": above - below,
             "fold": fold(at_low, at_high),
         }
     )
+    winner = methods[int(np.argmax(scores))]
     per_threshold = pd.DataFrame(
         {
             "threshold": [float(t) for t in thresholds],
             "tau": [kendall_tau(scores, column) for column in curves.T],
-            "winner": [methods[int(np.argmax(column))] for column in curves.T],
+            "winner": [_leader(column, methods, winner) for column in curves.T],
         }
     )
-    winner = methods[int(np.argmax(scores))]
     pairs = _pairs(curves, scores, methods, thresholds)
-    return ThresholdBias(per_method, per_threshold, pairs, winner, None, 0, low, high, span)
+    return ThresholdBias(per_method, per_threshold, pairs, winner, None, 0, low, middle, high, span)
+
+
+def threshold_tests(
+    iou: ArrayLike,
+    free: ArrayLike,
+    methods: Sequence[str],
+    thresholds: Sequence[float],
+    *,
+    span: float = 1.0,
+    alpha: float = 0.05,
+) -> ThresholdTests:
+    """Each method's threshold-free height against its IoU at every threshold, by signed ranks over its images.
+
+    `span` divides the threshold-free score: an area set against heights would differ from all of them by its width.
+    Holm's adjustment covers methods × thresholds, as published; an image that a method has no score for is left out
+    for that method.
+    """
+    curves, scores = scored(iou), scored(free)
+    if curves.ndim != 3 or curves.shape != (*scores.shape, len(thresholds)) or scores.shape[1] != len(methods):
+        raise BadInput(
+            f"{len(methods)} methods and {len(thresholds)} thresholds need IoU (images, methods, thresholds) and "
+            f"scores (images, methods), got shapes {curves.shape} and {scores.shape}."
+        )
+    heights = np.broadcast_to((scores / span)[:, :, None], curves.shape)
+    columns = [
+        without_rounding(heights[:, method, level], curves[:, method, level])
+        for method in range(len(methods))
+        for level in range(len(thresholds))
+    ]
+    tests = signed_ranks(np.column_stack(columns))
+    adjusted = holm([test.p for test in tests])
+    places = [(method, float(level)) for method in methods for level in thresholds]
+    rows = [
+        (*place, test.n, test.n_zero, test.p, p_holm, test.median_difference, test.rank_biserial, bool(p_holm < alpha))
+        for place, test, p_holm in zip(places, tests, adjusted.tolist(), strict=True)
+    ]
+    names = ["method", "threshold", "n", "n_zero", "p", "p_holm", "median_difference", "rank_biserial", "significant"]
+    return ThresholdTests(pd.DataFrame(rows, columns=names), alpha)
+
+
+def _leader(heights: FloatArray, methods: Sequence[str], usual: str) -> str:
+    """Who is best at a threshold; in a tie the one that is best anyway, else nobody."""
+    level = np.isclose(heights, heights.max(), rtol=1e-9, atol=0).tolist()
+    best = [method for method, is_best in zip(methods, level, strict=True) if is_best]
+    return usual if usual in best else best[0] if len(best) == 1 else ""
 
 
 def _pairs(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import pandas as pd
 
@@ -73,7 +74,7 @@ def _alpha(reading: Reading, label: str, table: pd.DataFrame) -> Estimate:
     return Estimate(label, found.alpha, found.low, found.high, colour=0, note=note)
 
 
-def correlations(reading: Reading, panels: list[Panel]) -> str:
+def correlations(reading: Reading, panels: list[Panel], chance: Callable[[Panel], float]) -> str:
     """Spearman between methods under the ratio most of them can be judged by, and shared failures."""
     first = panels[0].metric
     charts, warnings = [], []
@@ -92,11 +93,16 @@ def correlations(reading: Reading, panels: list[Panel]) -> str:
         charts.append((reading.named(panel) or first, chart))
         higher = reading.higher_is_better(first)
         where = f" ({reading.named(panel)})" if reading.named(panel) else ""
-        warnings += [f"{failure}{where}" for failure in joint_failures(table, higher_is_better=higher)]
+        failures = joint_failures(table, higher_is_better=higher, chance=chance(panel))
+        warnings += [f"{failure}{where}" for failure in failures]
     if not charts:
         return ""
     told = "".join(f"<li>{escape(warning)}</li>" for warning in warnings)
-    warned = f'<ul class="hole">{told}</ul>' if told else "<p>No two methods agree highly while both score below ½.</p>"
+    warned = (
+        f'<ul class="hole">{told}</ul>'
+        if told
+        else "<p>No two methods agree highly while both score worse than chance.</p>"
+    )
     return (
         f"<h3>Do methods find the same mosaics hard?</h3><p>Spearman’s correlation of {escape(first)} between "
         "every two methods, over the mosaics that have both.</p>" + small_multiples(charts) + warned
@@ -115,25 +121,26 @@ def agreements(reading: Reading, panels: list[Panel]) -> str:
                 if found is None:
                     continue
                 judges = "data sets" if varied == "dataset" else "models"
-                by_mean, by_median, count, table = found
+                by_mean, by_median, count, left_out, table = found
                 rows.append(
                     f'<tr><th scope="row">{escape(metric)}</th><td>{len(group)} {judges}</td>'
-                    f'<td>{escape(name)}</td><td class="num">{count}</td><td class="num">{_number(by_mean)}</td>'
-                    f'<td class="num">{_number(by_median)}</td></tr>'
+                    f'<td>{escape(name)}</td><td class="num">{count}</td><td class="num">{left_out}</td>'
+                    f'<td class="num">{_number(by_mean)}</td><td class="num">{_number(by_median)}</td></tr>'
                 )
                 ranks.append(f"<h4>{escape(metric)}, {judges} on {escape(name)}</h4>{table}")
     if not rows:
         return ""
-    heads = ("ratio", "judges", "on", "methods", "alpha of means", "alpha of medians")
+    heads = ("ratio", "judges", "on", "methods", "undefined", "alpha of means", "alpha of medians")
     head = "".join(f'<th scope="col"{" class=num" if at > 2 else ""}>{name}</th>' for at, name in enumerate(heads))
     return (
         "<h3>Does the ranking carry over?</h3><p>Alpha between the rankings that data sets, or models, give the "
-        "methods they all can judge: by mean and by median over all mosaics.</p>"
+        "methods they all can judge: by mean and by median, each method over the mosaics that define its score. "
+        "“Undefined” counts the scores that are missing there, of all methods and mosaics.</p>"
         f"{_table(head, rows)}" + fold("The rankings themselves, by mean and by median", "".join(ranks))
     )
 
 
-def _agreement(tables: dict[str, pd.DataFrame], higher: bool) -> tuple[float, float, int, str] | None:
+def _agreement(tables: dict[str, pd.DataFrame], higher: bool) -> tuple[float, float, int, int, str] | None:
     """Over the methods that all tables score; None where there are fewer than two of either."""
     shared = [
         method
@@ -148,12 +155,21 @@ def _agreement(tables: dict[str, pd.DataFrame], higher: bool) -> tuple[float, fl
         return None
     head = "".join(f'<th scope="col" class="num">{escape(m)}</th>' for m in found.mean_ranks.columns)
     lines = []
+    for name in found.n.index:
+        of = int(found.mosaics[name])
+        cells = "".join(f'<td class="num">{int(value)}</td>' for value in found.n.loc[name])
+        lines.append(f'<tr><th scope="row">{escape(name)}, mosaics of {of}</th>{cells}</tr>')
     for by, ranks in (("mean", found.mean_ranks), ("median", found.median_ranks)):
         for name in ranks.index:
-            cells = "".join(f'<td class="num">{float(value):g}</td>' for value in ranks.loc[name])
+            cells = "".join(f'<td class="num">{_rank(float(value))}</td>' for value in ranks.loc[name])
             lines.append(f'<tr><th scope="row">{escape(name)}, by {by}</th>{cells}</tr>')
     table = _table(f"<th></th>{head}", lines)
-    return found.alpha_mean, found.alpha_median, len(found.mean_ranks.columns), table
+    left_out = int((-found.n).add(found.mosaics, axis=0).to_numpy().sum())
+    return found.alpha_mean, found.alpha_median, len(found.mean_ranks.columns), left_out, table
+
+
+def _rank(value: float) -> str:
+    return f"{value:g}" if math.isfinite(value) else MISSING
 
 
 def _table(head: str, rows: list[str]) -> str:

@@ -10,10 +10,12 @@ from heatproof.report.sections.mosaic_reliability import agreements, alphas, cor
 from heatproof.report.typeset import counted, escape, listed
 
 PROTOCOL = "mosaics"
+ONE_SIGN = "the map has no negative relevance"  # as the ratios note it
 SHOWN = 2  # ratios in full; further ones are behind a fold
 
 LEAD = (
-    "In a mosaic half of the tiles show the class that is explained. Positive relevance on them is right (TP), "
+    "In a mosaic half of the tiles (of an odd number the smaller half) show the class that is explained: the "
+    "mosaic’s own, whatever the model says. Positive relevance on them is right (TP), "
     "on the others wrong (FP); negative relevance is wrong on them (FN) and right on the others (TN). Relevance "
     "is added up, not counted. Precision alone can be said of methods whose maps are never negative; the other "
     "ratios need both signs. Where a ratio has no denominator there is no score, and it is counted as missing."
@@ -31,7 +33,7 @@ def mosaics(reading: Reading) -> str | None:
         spreads,
         _holes(reading, panels),
         alphas(reading, panels),
-        correlations(reading, panels),
+        correlations(reading, panels, chance=lambda panel: chance(reading, panel)),
         agreements(reading, panels),
         exhibits(reading, panels, grid_of(reading)),
     )
@@ -45,12 +47,26 @@ def mosaic_panels(reading: Reading) -> list[Panel]:
     return [panel for panel in reading.panels if panel.metric in own]
 
 
-def grid_of(reading: Reading) -> int:
-    """Tiles per side, as the run stored it."""
+def grid_of(reading: Reading, dataset: str = "") -> int:
+    """Tiles per side, as the run stored it: of a data set with a plan of its own, else of the protocol."""
     for study in reading.info.get("studies", []):
         if study.get("protocol") == PROTOCOL:
-            return int(study.get("notes", {}).get("grid", 2))
+            notes = study.get("notes", {})
+            return int(notes.get("plans", {}).get(dataset, notes).get("grid", 2))
     return 2
+
+
+def chance(reading: Reading, panel: Panel) -> float:
+    """What a map of noise scores. Its precision is the share of tiles that show the target: 4 of 9, not half.
+
+    The other ratios but F1 set relevance of one sign against the other on the same tiles, or right against wrong.
+    """
+    tiles = grid_of(reading, panel.dataset) ** 2
+    precision = tiles // 2 / tiles
+    name = reading.info.get("metrics", {}).get(panel.metric, {}).get("name")
+    if name == "mosaic_f1":
+        return 2 * precision * 0.5 / (precision + 0.5)
+    return precision if name == "mosaic_precision" else 0.5
 
 
 def _spreads(reading: Reading, metric: str, panels: list[Panel]) -> str:
@@ -69,9 +85,8 @@ def _spreads(reading: Reading, metric: str, panels: list[Panel]) -> str:
             )
             for method in table.columns
         ]
-        # Half is chance, or a map that does not care about classes at all.
         title = f"{metric} over mosaics, {reading.named(panel)}"
-        chart = strips(rows, title=title, reference=0.5, within=within)
+        chart = strips(rows, title=title, reference=chance(reading, panel), within=within)
         charts.append((reading.named(panel) or counted(len(table), "mosaic"), chart))
     return f'<div class="metric">{metric_heading(reading, metric)}{small_multiples(charts)}</div>'
 
@@ -86,11 +101,20 @@ def _holes(reading: Reading, panels: list[Panel]) -> str:
         counts = part["method"].value_counts()
         which = listed([f"{method} ({count})" for method, count in counts.items() if count])
         words.append(f"<li>{escape(metric)} is undefined for {counted(len(part), 'map')}: {escape(which)}</li>")
+    refused = scores[here & (scores["status"] == "not_applicable")]
+    seen = set(refused.loc[refused["note"].str.contains("needs negative relevance"), "method"])
+    about = reading.info.get("methods", {})
     unsigned = [
         method
         for method in reading.methods
-        if not reading.info.get("methods", {}).get(method, {}).get("signed", True) and not reading.is_control(method)
+        if (method in seen or not about.get(method, {}).get("signed", True)) and not reading.is_control(method)
     ]
+    one_sign = scores[here & (scores["status"] == "ok") & (scores["note"] == ONE_SIGN)]
+    for method, part in one_sign.groupby("method", observed=True):
+        words.append(
+            f"<li>{counted(part['image'].nunique(), 'mosaic')} on which {escape(method)} has no negative relevance: "
+            "recall is 1 there whatever the map shows</li>"
+        )
     if unsigned:
         words.append(f"<li>Judged by precision only, their maps being never negative: {escape(listed(unsigned))}</li>")
     return f"<h3>What could not be judged</h3><ul>{''.join(words)}</ul>" if words else ""

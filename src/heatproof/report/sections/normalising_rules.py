@@ -3,14 +3,31 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 from heatproof.report.charts import Ranks, bumps, small_multiples
 from heatproof.report.reading import Panel, Reading
-from heatproof.report.typeset import escape, number
+from heatproof.report.typeset import escape, listed, number
 from heatproof.stats.ranks import kendall_tau
 
+# What the rules mean, in the order they are told.
+WORDS = {
+    "abs_p99": "magnitudes up to their 99th percentile",
+    "abs_min_max": "magnitudes from minimum to maximum",
+    "positive": "the positive part over its maximum",
+    "positive_p99": "the positive part up to its 99th percentile",
+    "min_max": "signed values from minimum to maximum",
+    "rank": "ranks",
+}
+ONE_SIGN = (
+    "Maps that are never negative as they are handed over (magnitudes of gradients, the positive part of a CAM, a "
+    "mask) have lost their sign before any rule applies. For them the six rules come down to about three: up to a "
+    "percentile, up to the maximum, by rank; signed, positive and absolute values differ by the map’s minimum at most. "
+    "So it is here for {methods}."
+)
 
-def normalising_rules(reading: Reading, main: Panel) -> str | None:
+
+def normalising_rules(reading: Reading, main: Panel, rules: Mapping[str, str] | None = None) -> str | None:
     """Ranks under every rule side by side, and how far the furthest is from the main ranking."""
     panels = [
         panel
@@ -29,7 +46,31 @@ def normalising_rules(reading: Reading, main: Panel) -> str | None:
     names = [rule_name(panel.metric) for panel in panels]
     chart = bumps(lines, names, title="Ranks by AUC-IoU under each normalising rule")
     figure = small_multiples([("Rank by AUC-IoU under each normalising rule, 1 at the top", chart)])
-    return f"<h4>By another normalising rule</h4><p>{_said(reading, main, panels)}</p>{figure}"
+    told = "".join(
+        f"<p>{part}</p>" for part in (_applied(reading, main, rules or {}), _one_sign(reading, methods)) if part
+    )
+    return f"<h4>By another normalising rule</h4><p>{_said(reading, main, panels)}</p>{told}{figure}"
+
+
+def _applied(reading: Reading, main: Panel, rules: Mapping[str, str]) -> str:
+    """Which rule the main ranking took for which method, as the run stored it."""
+    parts = []
+    about = reading.info.get("methods", {})
+    taken = {m: rules.get(about.get(m, {}).get("label", m)) for m in reading.methods if not reading.is_control(m)}
+    for rule, words in WORDS.items():
+        whose = [method for method, its in taken.items() if its == rule]
+        if whose:
+            parts.append(f"{words} (<code>{rule}</code>) for {escape(listed(whose))}")
+    if not parts:
+        return ""
+    own = f" A method of one’s own is taken for a map of gradients: {WORDS['abs_p99']}."
+    return f"The main ranking normalises by {'; '.join(parts)}." + own * (rule_name(main.metric) == "by method")
+
+
+def _one_sign(reading: Reading, methods: list[str]) -> str:
+    about = reading.info.get("methods", {})
+    unsigned = [m for m in methods if not about.get(m, {}).get("signed", True) and not reading.is_control(m)]
+    return ONE_SIGN.format(methods=escape(listed(unsigned))) if unsigned else ""
 
 
 def rule_name(label: str) -> str:

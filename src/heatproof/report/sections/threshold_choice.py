@@ -13,6 +13,7 @@ from heatproof.report.charts import curves as draw
 from heatproof.report.reading import Panel, Reading
 from heatproof.report.sections.blocks import fold
 from heatproof.report.typeset import counted, escape, fixed, listed, number
+from heatproof.stats.significance import smallest_p
 from heatproof.stats.threshold_bias import (
     ThresholdBias,
     ThresholdPair,
@@ -168,10 +169,13 @@ def _tests(tests: ThresholdTests) -> str:
     family, found = len(tests.frame), int(tests.frame["significant"].sum())
     told = f"At {found} of {family} methods × thresholds the IoU differs from the same method’s threshold-free height"
     how = (
-        f"<p>Signed-rank tests over the images, height against height; Holm-adjusted over all {family}, "
-        f"p&nbsp;&lt;&nbsp;{tests.alpha:g}.</p>"
+        f"Signed-rank tests over the images, height against height; Holm-adjusted over all {family}, "
+        f"p&nbsp;&lt;&nbsp;{tests.alpha:g}."
     )
-    return fold(told, f"{how}<ul>{''.join(items)}</ul>")
+    most = int(tests.frame["n"].max())
+    if smallest_p(most) * family >= tests.alpha:
+        how += f" {counted(most, 'image')} are too few to show any difference."
+    return fold(told, f"<p>{how}</p><ul>{''.join(items)}</ul>")
 
 
 def stretches(some: Iterable[float], levels: Sequence[float]) -> str:

@@ -29,7 +29,7 @@ def threshold_free(reading: Reading) -> str | None:
         parts = (
             size_strata(reading, panel, notes.get("strata", {})),
             threshold_choice(reading, panel, paper=notes.get("area") == "paper"),
-            normalising_rules(reading, panel),
+            normalising_rules(reading, panel, notes.get("rules", {})),
         )
         name = f"{panel.model} on {panel.dataset}"
         heading = f"<h3>{escape(name)}</h3>{_temperature(notes.get('temperature'))}"
@@ -78,6 +78,10 @@ def _temperature(told: Any) -> str:
             f"{number(float(told['confidence_before']))} → {number(float(told['confidence_after']))} at an "
             f"accuracy of {number(float(told['accuracy']))}."
         )
+        if told.get("unlabelled"):
+            words += f" Left out: {counted(int(told['unlabelled']), 'picture')} without a class of the model."
+        if told.get("doubt"):
+            words += f" This temperature may mean nothing: {told['doubt']}."
     elif told:
         words = f"No temperature was fitted for methods that read probabilities: {told}."
     else:
