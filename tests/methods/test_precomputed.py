@@ -75,7 +75,7 @@ def test_other_maps_under_the_same_name_are_another_method(tmp_path: Path) -> No
 
 def test_the_file_that_explain_writes_can_be_judged(tmp_path: Path) -> None:
     ids = np.array([f"/photos/dogs/picture{i}.jpg" for i in range(3)])
-    np.savez(tmp_path / "maps.npz", ids=ids, targets=np.arange(3), saliency=MAPS, lrp=2 * MAPS)
+    np.savez(tmp_path / "maps.npz", ids=ids, targets=np.array(["1", "0", "2"]), saliency=MAPS, lrp=2 * MAPS)
     path, pictures = str(tmp_path / "maps.npz"), replace(batch(2), ids=("dogs/picture1.jpg", ids[0].item()))
     found = attribute(small_cnn(), pictures, Precomputed(path, name="lrp")).maps
     assert torch.equal(found, torch.from_numpy(2 * MAPS[[1, 0]]).float())
@@ -111,3 +111,14 @@ def test_whether_maps_have_both_signs_is_said_by_who_made_them(tmp_path: Path) -
     assert build(plain(heat)) == heat
     assert key(heat) != key(usual)
     assert label(heat).endswith("signed=False)")
+
+
+def test_a_map_of_another_class_is_refused(tmp_path: Path) -> None:
+    model, pictures = small_cnn(), batch(3)
+    said = [str(target) for target in pictures.targets.tolist()]
+    np.savez(tmp_path / "maps.npz", ids=np.array(pictures.ids), targets=np.array(said), saliency=MAPS)
+    maps = Precomputed(str(tmp_path / "maps.npz"))
+    assert maps(model, pictures).shape == MAPS.shape
+    other = pictures.aimed((pictures.targets + torch.tensor([0, 1, 0])) % 10)
+    with pytest.raises(BadInput, match=f"the map of '{pictures.ids[1]}' .* explains '{said[1]}', and"):
+        maps(model, other)

@@ -42,9 +42,9 @@ class IntegratedGradients:
     """The gradient averaged on the way from a baseline to the picture, times the way.
 
     Adds up to the answer's difference between picture and baseline. The baseline is `black` (the default),
-    `mean` (the model's mean colour, zero in its normalised space), `blur`, `uniform` or `gaussian` noise, or
-    a data set of training images; random baselines are averaged over `draws`. Gauss-Legendre nodes, whose
-    weights sum to one.
+    `mean` (the model's mean colour, zero in its normalised space), `mid_grey`, `blur`, `uniform` or `gaussian`
+    noise, or a data set of training images; random baselines are averaged over `draws`. Gauss-Legendre nodes,
+    whose weights sum to one.
 
     Paper: Sundararajan et al. 2017, "Axiomatic Attribution for Deep Networks"
     """

@@ -28,7 +28,8 @@ class Precomputed:
     Slashes in an image id are folders there; the id's own file ending may be left out. Maps are (H, W), or
     (channels, H, W), whose channels are added up. They must have the pictures' size: nothing is resized
     silently. In an `.npz` written by `heatproof explain` all maps of a method are one array, beside the `ids`:
-    `name` says which method's. `signed=False` says that the method knows no negative relevance.
+    `name` says which method's; a map of another class than the one judged is refused. `signed=False` says that
+    the method knows no negative relevance.
     """
 
     path: str = ""
@@ -48,7 +49,25 @@ class Precomputed:
         if not self.path:
             raise NotApplicable("precomputed needs to know where the maps are: precomputed(path='maps.npz')")
         size = tuple(batch.images.shape[2:])
-        return torch.stack([self._map(identity, size) for identity in batch.ids]).to(batch.images.device)
+        maps = torch.stack([self._map(identity, size) for identity in batch.ids])
+        for identity, target in zip(batch.ids, batch.targets.tolist(), strict=True):
+            self._check_class(identity, model.classes[target] if target < len(model.classes) else str(target))
+        return maps.to(batch.images.device)
+
+    def _check_class(self, identity: str, wanted: str) -> None:
+        """Where the file says which class each map explains, it must be the one asked for."""
+        if not Path(self.path).is_file():
+            return
+        stored = _archive(self.path, Path(self.path).stat().st_mtime_ns)
+        if not {"ids", "targets"} <= set(stored.files) or stored["ids"].ndim != 1:
+            return
+        ids = stored["ids"].tolist()
+        given = str(stored["targets"][ids.index(_place(ids, identity))])
+        if given != wanted:
+            raise BadInput(
+                f"the map of {identity!r} in {self.path} explains {given!r}, and {wanted!r} is asked for: make maps of "
+                "that class, or judge with the same target as they were made for"
+            )
 
     def _map(self, identity: str, size: tuple[int, ...]) -> Tensor:
         values = self._read(identity)
