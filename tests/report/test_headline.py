@@ -61,6 +61,8 @@ def test_the_controls_are_part_of_the_answer() -> None:
     assert "The blind control (random) is beaten by a, not by b." in told(20, {"s": means})[0]
     two = {"s": means, "t": {**means, "b": 0.9}}
     assert "is beaten by a everywhere, by b in 1 of 2." in told(20, two)[0]
+    none = {"a": 0.5, "b": 0.5, "random": 0.5}
+    assert "No method beats the blind control (random)." in told(20, {"s": none})[0]
     assert "No blind control took part" in told(20, {"s": {"a": 0.9, "b": 0.1, "oracle": 1.0}})[0]
     alone = told(20, {"s": {"a": 0.9, "random": 0.1}})[0]
     assert alone == (

@@ -138,9 +138,9 @@ def _against_blind(reading: Reading) -> str:
     parts += [f"{'never' if several else 'not'} by {_some(never)}"] if never else []
     if len(always) == len(asked) > 1:
         parts = [f"by every method{' everywhere' if several else ''}"]
-    if len(never) == len(asked) > 1:
-        parts = ["by no method"]
     names = listed([escape(control) for control in controls])
+    if len(never) == len(asked) > 1:
+        return f"No method beats {'the blind control' if len(controls) == 1 else 'all blind controls'} ({names})."
     who = f"The blind control ({names}) is" if len(controls) == 1 else f"The blind controls ({names}) are all"
     return f"{who} beaten {', '.join(parts)}."
 

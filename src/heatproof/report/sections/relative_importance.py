@@ -16,7 +16,7 @@ from heatproof.report.sections.paired_maps import paired_maps
 from heatproof.report.sections.series import series
 from heatproof.report.typeset import counted, escape, listed, number
 from heatproof.stats import bootstrap
-from heatproof.stats.relative_importance import violations
+from heatproof.stats.relative_importance import unknown, violations
 
 PROTOCOL = "relative_importance"
 TITLES = {
@@ -74,18 +74,28 @@ def premises(studies: list[Mapping[str, Any]]) -> str:
         for role, told in measured.items()
     ]
     broken = violations(measured, int(notes["classes"]), int(notes["pictures"]))
-    verdict = (
-        '<p class="warning"><strong>What follows rests on premises that do not hold here.</strong> '
-        + escape(" ".join(broken))
-        + "</p>"
-        if broken
-        else "<p>They hold: objects tell the object model all, and their removal does not hurt the scene model.</p>"
-    )
+    unmeasured = unknown(measured)
+    if broken:
+        verdict = _warning("What follows rests on premises that do not hold here.", " ".join(broken))
+    elif not unmeasured:
+        verdict = (
+            "<p>They hold: objects tell the object model all, and their removal does not hurt the scene model.</p>"
+        )
+    else:
+        verdict = ""
+    if unmeasured:
+        verdict += _warning(
+            "Whether the premises hold is not known.", f"No accuracy could be measured of {listed(unmeasured)}."
+        )
     head = (
         f"accuracy on {counted(int(notes['pictures']), 'picture')}",
         *("object on scene", "scene alone", "object alone"),
     )
     return f"<h3>The premises</h3>{verdict}{table(head, rows)}"
+
+
+def _warning(strong: str, said: str) -> str:
+    return f'<p class="warning"><strong>{escape(strong)}</strong> {escape(said)}</p>'
 
 
 def question(reading: Reading, studies: list[Mapping[str, Any]], name: str) -> str:
@@ -285,5 +295,5 @@ def _within(span: bootstrap.Interval) -> str:
     return f"{number(span.estimate)} [{number(span.low)}, {number(span.high)}]"
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %" if math.isfinite(share) else "–"
+def _percent(share: float | None) -> str:
+    return "–" if share is None or not math.isfinite(share) else f"{100 * share:.1f} %"
