@@ -19,5 +19,6 @@ METHODS: dict[str, dict[str, object]] = {
     "rise": {"masks": 200},
     "shapley": {"permutations": 4},
     "smoothgrad": {"draws": 5},
+    "tcav": {"runs": 10, "level": 1.1},  # networks that learnt nothing tell no concept from chance
     "xrai": {"steps": 10},
 }

@@ -116,6 +116,7 @@ def test_pictures_that_cannot_be_read_are_left_out_and_named(
         ("size", "13", "26 pictures without the concept, got 24"),
         ("size", "1", "size must be at least 2"),
         ("limit", "0", "--limit must be at least 1"),
+        ("seed", "-1", "seed must be at least 0"),
         ("model", "embedded:objct", "object"),
         ("concept", "nowhere/at/all", "no folder"),
         ("device", "toaster", "device must be one of"),
@@ -128,6 +129,17 @@ def test_bad_input_is_a_sentence_and_status_two(
     assert answer.exit_code == 2, answer.output
     assert says in answer.output
     assert "Traceback" not in answer.output
+
+
+def test_fewer_concept_pictures_than_wanted_are_said_and_still_tested(
+    shell: CliRunner, words: dict[str, str], tmp_path: Path
+) -> None:
+    for path in sorted((tmp_path / "concept").iterdir())[8:]:
+        path.unlink()
+    answer = shell.invoke(app, spoken(words))
+    assert answer.exit_code == 0, answer.output
+    assert "8 concept pictures are fewer than --size 12" in answer.stderr
+    assert "TCAV 1.000" in answer.stdout
 
 
 def test_concept_pictures_without_and_images_must_be_named(shell: CliRunner, words: dict[str, str]) -> None:

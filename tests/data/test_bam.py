@@ -64,7 +64,8 @@ def published(root: Path) -> Path:
 
 def test_published_pictures_come_with_region_twin_and_labels(tmp_path: Path) -> None:
     data = BAM(str(published(tmp_path)))
-    batch = data.batch(range(4))
+    names = ["bird-track-0999.jpg", "dog-bedroom-0900.jpg", "dog-bedroom-0901.jpg", "zebra-cockpit-0950.jpg"]
+    batch = data.batch([data.ids().index(name) for name in names])
     assert batch.labels["object"].tolist() == [OBJECTS.index(one) for one in ("bird", "dog", "dog", "zebra")]
     assert batch.labels["scene"].tolist() == [SCENES.index(one) for one in ("track", "bedroom", "bedroom", "cockpit")]
     assert batch.labels["object_id"][1] != batch.labels["object_id"][2]
@@ -118,7 +119,7 @@ def test_bad_layouts_are_named(tmp_path: Path) -> None:
     root = published(tmp_path)
     obj = root / "data" / "obj"
     (root / "data" / "scene_only" / "val" / "dog-bedroom-0901.jpg").unlink()
-    assert "no twin" in BAM(str(root)).batch([2]).missing["dog-bedroom-0901.jpg"]
+    assert "no twin" in BAM(str(root)).batch(range(4)).missing["dog-bedroom-0901.jpg"]
     lines = (obj / "val_loc.txt").read_text().splitlines()
     (obj / "val_loc.txt").write_text("\n".join([lines[0], lines[1].replace("60,70", "60,170")]))
     missing = BAM(str(root)).batch(range(4)).missing
@@ -385,3 +386,154 @@ def test_cutouts_of_ones_own_folders(tmp_path: Path) -> None:
     Image.fromarray(noise((30, 40, 3))).save(tmp_path / "things" / "cup" / "1.png")
     broken = Cutouts(str(tmp_path / "things"), str(tmp_path / "rooms"), count=1, size=48).batch([0])
     assert "no transparency" in next(iter(broken.missing.values()))
+    things, rooms = str(tmp_path / "things"), str(tmp_path / "rooms")
+    with pytest.raises(BadInput, match="size must be at least 8"):
+        Cutouts(things, rooms, size=7)
+
+
+def folders(root: Path, classes: tuple[int, int], files: int) -> tuple[str, str]:
+    """Cut-outs and scenes of one's own, as many classes of each."""
+    for part, count, channels in (("things", classes[0], 4), ("rooms", classes[1], 3)):
+        for name in range(count):
+            (root / part / f"{part}{name}").mkdir(parents=True)
+            for i in range(files):
+                pixels = noise((30, 30, channels), i) | np.uint8(128)
+                Image.fromarray(pixels).save(root / part / f"{part}{name}" / f"{i:02d}.png")
+    return str(root / "things"), str(root / "rooms")
+
+
+def test_any_first_few_cutouts_show_all_classes_alike(tmp_path: Path) -> None:
+    data = Cutouts(*folders(tmp_path, (4, 6), 1), count=60, size=16)
+    batch = data.batch(range(60))
+    pairs = list(zip(batch.labels["object"].tolist(), batch.labels["scene"].tolist(), strict=True))
+    assert len(set(pairs[:24])) == 24
+    evenly(pairs, (4, 6), (5, 12, 24, 37, 60))
+    assert len(set(data.ids())) == 60
+    fewer = Cutouts(data.objects, data.scenes, count=7, size=16)
+    assert fewer.ids() == data.ids()[:7]
+    # A picture's number says its classes and what is drawn: the order is all that turns.
+    assert {name for name in data.ids() if name.startswith("000007-")} == {"000007-things1-rooms1"}
+
+
+def evenly(pairs: list[tuple[int, int]], classes: tuple[int, int], firsts: tuple[int, ...]) -> None:
+    for part, count in enumerate(classes):
+        for first in firsts:
+            often = [[pair[part] for pair in pairs[:first]].count(one) for one in range(count)]
+            assert max(often) - min(often) <= 1, (part, first, often)
+
+
+@pytest.mark.parametrize("share", [0.9, 0.8, 0.7, 0.5, 0.3])
+@pytest.mark.parametrize("files", [3, 5, 15])
+def test_two_shares_meet_at_one_boundary(tmp_path: Path, share: float, files: int) -> None:
+    paths = {"a": [Path(f"{i:02d}.png") for i in range(files)]}
+
+    def part(of: float) -> list[Path]:
+        try:
+            return Cutouts("x", "y", share=of)._part(paths)["a"]
+        except BadInput:
+            return []
+
+    assert part(share) + part(round(share - 1, 6)) == paths["a"]
+
+
+def test_a_class_too_small_for_a_share_is_refused(tmp_path: Path) -> None:
+    things, rooms = folders(tmp_path, (2, 2), 2)
+    with pytest.raises(BadInput, match=r"share=-0.2 of class 'things0' must be at least one file, and it has 2"):
+        len(Cutouts(things, rooms, share=-0.2).ids())
+
+
+def test_any_first_few_pictures_show_all_classes_and_other_instances(tmp_path: Path) -> None:
+    folder = tmp_path / "obj"
+    folder.mkdir()
+    names = [(thing, scene, i) for thing in OBJECTS for scene in SCENES for i in range(900, 903)]
+    (folder / "val.txt").write_text("\n".join(f"{o}-{s}-{i:04d}.jpg {OBJECTS.index(o)}" for o, s, i in names))
+    entries = BAM(str(tmp_path)).entries
+    assert sorted(entry.file for entry in entries) == sorted(f"{o}-{s}-{i:04d}.jpg" for o, s, i in names)
+    pairs = [(entry.object_label, entry.scene_label) for entry in entries]
+    assert len(set(pairs[:100])) == 100
+    evenly(pairs, (10, 10), (5, 10, 64, 100, 250))
+    assert len({(entry.object_label, entry.instance) for entry in entries[:30]}) == 30
+    assert len({(entry.scene_label, entry.instance) for entry in entries[:30]}) == 30
+
+
+def test_null_patches_of_bare_pictures_start_from_the_picture_with_the_object(tmp_path: Path) -> None:
+    annotations, images = coco(tmp_path)
+    out = tmp_path / "out"
+    build(annotations, images, places(tmp_path / "places"), out, Plan(train=1, validation=1, size=32), lambda _: None)
+    bare = BAM(str(out), "bamboo_forest")
+    shown = bare.batch([0])
+    with_object = BAM(str(out), "scene")
+    there = with_object.batch([with_object.ids().index(shown.ids[0])])
+    assert torch.equal(shown.labels["with_object"], there.images)
+    assert not torch.equal(shown.labels["with_object"], shown.images)
+    before = bare.digest([0])
+    Image.fromarray(noise((32, 32, 3), 9)).save(out / "data/scene/val" / shown.ids[0])
+    assert bare.digest([0]) != before
+    (out / "data/scene/val" / shown.ids[0]).unlink()
+    assert torch.equal(bare.batch([0]).labels["with_object"], shown.images)  # nothing to start from, and IIR says so
+
+
+def test_the_first_k_scenes_of_a_k_set_carry_the_dog(tmp_path: Path) -> None:
+    annotations, images = coco(tmp_path)
+    out = tmp_path / "out"
+    build(annotations, images, places(tmp_path / "places"), out, Plan(train=1, validation=1, size=32), lambda _: None)
+    data = out / "data"
+    for k in (1, 3, 10):
+        for at, scene in enumerate(SCENES):
+            file = f"dog-{scene}-0900.png"
+            shown = np.asarray(Image.open(data / f"scene_k{k}" / "val" / scene / file))
+            source = "scene" if at < k else "scene_only"
+            assert np.array_equal(shown, np.asarray(Image.open(data / source / "val" / file)))
+
+
+def test_outlines_take_nothing_of_what_lay_behind_the_cutout() -> None:
+    rows, columns = np.mgrid[:60, :60]
+    disc = (rows - 30) ** 2 + (columns - 30) ** 2 < 29**2
+    white = Cutout("x", np.full((60, 60, 3), 255, dtype=np.uint8), disc)
+    scene = np.zeros((50, 50, 3), dtype=np.uint8)
+    composite, mask, _ = paste(white, scene, np.random.default_rng(0), legacy=False)
+    assert (composite[mask] == 255).all()
+    darkened, mask, _ = paste(white, scene, np.random.default_rng(0), legacy=True)
+    assert (darkened[mask] < 255).any()
+
+
+@pytest.mark.parametrize("shape", [(321, 10), (10, 321)])
+def test_the_longer_side_is_as_long_as_was_drawn(shape: tuple[int, int]) -> None:
+    thing = Cutout("x", noise((*shape, 3)), np.ones(shape, dtype=np.bool_))
+    for seed in range(60):
+        drawn = int(np.random.default_rng(seed).integers(73, 90))
+        _, _, (top, left, bottom, right) = paste(thing, noise((128, 128, 3)), np.random.default_rng(seed), False)
+        assert max(bottom - top, right - left) == drawn
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "says"),
+    [("--seed", "-1", "seed must be at least 0, got -1"), ("--size", "7", "size must be at least 8 pixels")],
+)
+def test_a_plan_that_cannot_be_built_is_refused_in_a_sentence(
+    tmp_path: Path, option: str, value: str, says: str
+) -> None:
+    words = [
+        "data",
+        "build",
+        "bam",
+        "--coco",
+        "a.json",
+        "b",
+        "--miniplaces",
+        "c",
+        "--out",
+        str(tmp_path),
+        option,
+        value,
+    ]
+    refused = CliRunner().invoke(app, words)
+    assert refused.exit_code == 2
+    assert says in refused.output
+
+
+def test_objects_fit_on_the_smallest_scene() -> None:
+    thing = Cutout("x", noise((40, 20, 3)), np.ones((40, 20), dtype=np.bool_))
+    for size in range(8, 40):
+        _, mask, _ = paste(thing, noise((size, size, 3)), np.random.default_rng(0), legacy=False)
+        assert mask.any()

@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from PIL import Image
+from scipy import stats
 from sklearn.linear_model import SGDClassifier
 from torch import Tensor, nn
 
-from heatproof import models
+from heatproof import models, recipe
 from heatproof.border import attribute
+from heatproof.data.folder import Folder
 from heatproof.data.two_factor.k_dataset import TwoFactorK
 from heatproof.errors import BadInput, NotApplicable
-from heatproof.methods.concept_vectors import direction, directions, products, weights, welch
+from heatproof.methods.concept_vectors import (
+    REDRAWN,
+    against_chance,
+    direction,
+    directions,
+    layer_score,
+    products,
+    weights,
+    welch,
+)
 from heatproof.methods.concepts import TCAV, stages
 from heatproof.methods.random_weights import RandomWeights, shuffled
 from heatproof.methods.taps import activations, tap, taps
@@ -70,6 +84,21 @@ class Halves(nn.Module):
         return torch.stack([left - right, right - left, (right * 0 + left * 0)], 1)
 
 
+class Opposed(Halves):
+    """A bright left half raises the first answer, though what the second layer makes of it lowers it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.again = nn.Conv2d(2, 2, 1, bias=False)
+        self.again.weight.data = -torch.eye(2).view(2, 2, 1, 1)
+
+    def forward(self, images: Tensor) -> Tensor:
+        seen = self.seen(images)
+        maps = 2 * seen + self.again(seen)
+        left, right = maps[..., : SIZE // 2].sum((1, 2, 3)), maps[..., SIZE // 2 :].sum((1, 2, 3))
+        return torch.stack([left - right, right - left], 1)
+
+
 def asked() -> tuple[Model, TCAV, Batch]:
     concept = TCAV(Striped(True), Striped(False, 120), ("seen",), shown_by=None)
     return Model("halves", Halves(), cam_layer="seen"), concept, Striped(False, 200).batch(range(150, 170))
@@ -91,8 +120,24 @@ def test_every_run_is_a_fit_of_its_own_sets() -> None:
     own, chance = directions(concept + 1, pool, runs=2, size=8, alpha=0.1, seed=0)
     order = np.random.default_rng([0, 1]).permutation(20)
     assert own[1] == pytest.approx(direction(concept + 1, pool[order[8:16]], 0.1, 1), abs=1e-4)
-    assert chance[1] == pytest.approx(direction(pool[order[:8]], pool[order[8:16]], 0.1, 1), abs=1e-4)
-    assert np.linalg.norm(np.concatenate([own, chance]), axis=1) == pytest.approx(np.ones(4), abs=1e-5)
+    assert np.linalg.norm(own, axis=1) == pytest.approx(np.ones(2), abs=1e-5)
+    assert chance.shape == (2, REDRAWN, 20)
+    redrawn = {0: (order[8:16], 1), 3: (np.random.default_rng([0, 1, 3]).permutation(order[8:])[:8], 3)}
+    for again, (others, number) in redrawn.items():
+        made = chance[1, again] @ pool
+        wanted = direction(pool[order[:8]], pool[others], 0.1, number)
+        assert made / np.linalg.norm(made) == pytest.approx(wanted, abs=1e-4)
+    few = directions(concept + 1, pool, runs=2, size=8, alpha=0.1, seed=0, redrawn=1)
+    assert np.array_equal(few.chance, chance[:, :1])
+
+
+def test_random_sets_stand_in_for_the_concept_with_its_own_number_of_pictures() -> None:
+    dice = np.random.default_rng(0)
+    _, chance = directions(*(dice.normal(size=(n, 30)).astype(np.float32) for n in (5, 24)), 3, 8, 0.1, 0)
+    for of_set in chance:
+        always = (of_set != 0).all(0)
+        assert always.sum() >= 5  # the set itself, however its counterparts are redrawn
+        assert all((fit != 0).sum() == 10 for fit in of_set)
 
 
 def test_a_fit_by_products_is_sklearns_fit_in_the_layer() -> None:
@@ -152,14 +197,96 @@ def test_the_map_is_where_the_derivative_comes_from() -> None:
 
 
 def test_welch_says_what_it_can_of_scores_without_spread() -> None:
-    assert welch([1.0, 1.0], [1.0, 1.0]) == 1.0
-    assert welch([1.0, 1.0], [0.0, 0.0]) == 0.0
-    assert 0.05 < welch([0.1, 0.2, 0.3], [0.15, 0.2, 0.4]) < 1
+    assert welch(np.ones(2), np.ones(2)) == 1.0
+    assert welch(np.ones(2), np.zeros(2)) == 0.0
+    assert 0.05 < welch(np.array([0.1, 0.2, 0.3]), np.array([0.15, 0.2, 0.4])) < 1
+
+
+def test_runs_are_compared_by_their_scores_as_published() -> None:
+    dice = np.random.default_rng(0)
+    concept, pool = (dice.normal(size=(n, 40)).astype(np.float32) for n in (20, 80))
+    slopes = torch.from_numpy(dice.normal(size=(30, 40)).astype(np.float32))
+    fitted = directions(concept, pool, 10, 20, 0.1, 0)
+    found = layer_score("x", slopes, fitted, pool)
+    scores = (found.positive.double().mean(1).numpy(), found.random[:, 0].double().mean(1).numpy())
+    assert found.p_value == pytest.approx(stats.ttest_ind(*scores, equal_var=False).pvalue)
+    assert found.p_value != layer_score("x", slopes, fitted, pool, "sets").p_value
+
+
+def test_one_more_draw_is_held_against_the_spread_of_all_others() -> None:
+    assert against_chance(1.0, np.ones(3)) == 1.0
+    assert against_chance(1.0, np.zeros(3)) == 0.0
+    chance = np.array([-1.0, 1.0, -1.0, 1.0, 0.0])
+    # Mean 0, spread 1: t = 2.776 · √(6/5) is where Student's table has 5 % for four degrees of freedom.
+    assert against_chance(2.776 * 1.2**0.5, chance) == pytest.approx(0.05, abs=1e-4)
+    assert against_chance(-2.776 * 1.2**0.5, chance) == pytest.approx(0.05, abs=1e-4)
+
+
+def test_a_random_set_is_told_from_chance_no_more_often_than_the_level_says() -> None:
+    dice = np.random.default_rng(0)
+    pool = dice.normal(size=(80, 40)).astype(np.float32)
+    slopes = torch.from_numpy(dice.normal(size=(1, 40)).astype(np.float32)).repeat(6, 1)
+    values = []
+    for _ in range(12):
+        nothing = dice.normal(size=(20, 40)).astype(np.float32)  # drawn as the pool was: no concept at all
+        values.append(layer_score("x", slopes, directions(nothing, pool, 10, 20, 0.1, 0), pool, "sets").p_value)
+    assert sum(value < 0.01 for value in values) <= 1
+    assert 0.2 < float(np.median(values)) < 0.8
+
+
+def test_a_layer_is_kept_only_below_the_level() -> None:
+    model, concept, batch = asked()
+    concept = dataclasses.replace(concept, against="sets")
+    p = concept.test(model, batch).layers[0].p_value
+    assert 0 < p < 0.01
+    assert len(dataclasses.replace(concept, level=1.01 * p).test(model, batch).kept) == 1
+    assert not dataclasses.replace(concept, level=0.99 * p).test(model, batch).kept
+
+
+def test_importance_is_the_mean_over_the_layers_that_are_kept() -> None:
+    concept = TCAV(Striped(True), Striped(False, 120), ("seen", "again"), shown_by=None, level=1.1)
+    model = Model("opposed", Opposed(), cam_layer="again")
+    batch = Striped(False, 200).batch(range(150, 154))
+    each = [one.score for one in concept.test(model, batch).layers]
+    assert each == [1.0, 0.0]
+    assert concept.importance(model, batch).tolist() == [0.5] * 4
+
+
+def test_other_pictures_of_a_concept_are_another_method(tmp_path: Path) -> None:
+    for part, count, red in (("with", 12, 120), ("without", 24, 0)):
+        (tmp_path / part).mkdir()
+        for i in range(count):
+            pixels = np.random.default_rng([count, i]).integers(0, 130, (16, 16, 3), dtype=np.uint8)
+            pixels[..., 0] += np.uint8(red)
+            Image.fromarray(pixels).save(tmp_path / part / f"{i:02d}.png")
+
+    def concept() -> TCAV:
+        sets = (Folder(str(tmp_path / part)) for part in ("with", "without"))
+        return TCAV(*sets, ("seen",), 10, 12, shown_by=None, level=1.1)
+
+    model = Model("halves", Halves(), cam_layer="seen")
+    first = concept()
+    assert recipe.key(first) == recipe.key(concept())
+    assert recipe.build(recipe.plain(first)) == first
+    before = first._directions(model, "seen").own
+    tested = first._kept(model)[0].p_value
+    for i in range(12):
+        Image.fromarray(np.full((16, 16, 3), 20 * i, dtype=np.uint8)).save(tmp_path / "with" / f"{i:02d}.png")
+    second = concept()
+    assert recipe.key(second) != recipe.key(first)
+    assert not np.array_equal(second._directions(model, "seen").own, before)
+    assert second._kept(model)[0].p_value != tested
+    with pytest.raises(BadInput, match="something else now"):
+        recipe.build(recipe.plain(first))
+    Image.fromarray(np.zeros((16, 16, 3), dtype=np.uint8)).save(tmp_path / "without" / "23.png")
+    assert recipe.key(concept()) != recipe.key(second)
 
 
 def test_too_few_counterparts_or_pictures_are_refused() -> None:
     with pytest.raises(BadInput, match="at least 10"):
         TCAV(runs=9)
+    with pytest.raises(BadInput, match="seed must be at least 0"):
+        TCAV(seed=-1)
     model, _, batch = asked()
     with pytest.raises(BadInput, match="120 pictures"):
         TCAV(Striped(True), Striped(False, 60), ("seen",), shown_by=None)(model, batch)
@@ -177,12 +304,15 @@ def test_model_contrast_takes_the_concepts_importance_and_the_others_refuse() ->
     concept = TCAV()
     asked_about = attribute(model, batch.aimed(engine.forward(model, batch.images).argmax(1)), concept)
     scored = MCS()(asked_about)
-    assert bool(((scored.values >= -1) & (scored.values <= 1)).all())
-    assert float(scored.values.mean()) > 0
+    other = models.load("embedded:scene")
+    theirs = batch.aimed(engine.forward(other, batch.images).argmax(1))
+    difference = concept.importance(model, asked_about.batch) - concept.importance(other, theirs)
+    assert scored.values.tolist() == difference.tolist()
+    assert bool((difference != 0).any())
     with pytest.raises(NotApplicable, match="judged by MCS"):
         IDR()(asked_about)
-    other = {**batch.labels, "object": torch.full((4,), 5)}
-    elsewhere = concept.importance(model, Batch(batch.images, batch.targets, batch.ids, labels=other))
+    labels = {**batch.labels, "object": torch.full((4,), 5)}
+    elsewhere = concept.importance(model, Batch(batch.images, batch.targets, batch.ids, labels=labels))
     assert bool(elsewhere.isnan().all())
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import Tensor, nn
 
-from heatproof import models
+from heatproof import models, recipe
 from heatproof.border import attribute
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput, BadShape, NotApplicable
@@ -18,9 +21,9 @@ from heatproof.methods.cam import GradCam
 from heatproof.methods.controls import Constant, Edges, Random
 from heatproof.methods.gradients import Saliency
 from heatproof.metrics.asking_again import classes
-from heatproof.metrics.input_independence import IIR, IIRChange
+from heatproof.metrics.input_independence import IIR, IIRChange, Start
 from heatproof.metrics.insignificant_patch import PatchSolver
-from heatproof.metrics.region_heat import overlaps, positive_p99, region_heat, region_of
+from heatproof.metrics.region_heat import overlaps, positive_p99, ranked, region_heat, region_of
 from heatproof.metrics.relative_importance import IDR, MCS
 from heatproof.models import engine
 from heatproof.types import Attribution, Batch, Maps, Model
@@ -234,7 +237,7 @@ def test_a_patch_of_noise_needs_no_twins() -> None:
     assert bool((~scored.values.isnan()).any())
     with pytest.raises(NotApplicable, match="twins"):
         IIR()(attribution)
-    with pytest.raises(BadInput, match="start must be one of"):
+    with pytest.raises(BadInput, match="must be one of"):
         IIR(start="dog")(attribution)  # type: ignore[arg-type]
 
 
@@ -267,3 +270,222 @@ def test_grad_cam_contrasts_models_better_than_chance() -> None:
     own, chance = MCS()(attribution).values, MCS(region="moved")(attribution).values
     assert float(own.nanmean()) > 0.1
     assert float(own.nanmean()) > float(chance.nanmean())
+
+
+class Answering(nn.Module):
+    """Logits that a function of the pictures gives, and nothing to learn."""
+
+    def __init__(self, answer: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.answer = answer
+
+    def extra_repr(self) -> str:
+        return self.answer.__qualname__  # models are told apart by what they say of themselves
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.answer(images)
+
+
+@dataclass(frozen=True)
+class Brightness:
+    """The picture itself as its map."""
+
+    def __call__(self, model: Model, batch: Batch, /) -> Maps:
+        return batch.images.mean(1)
+
+
+def first_class(images: Tensor) -> Tensor:
+    return torch.tensor([[2.0, 1.0]]).repeat(len(images), 1) + 0 * images.mean((1, 2, 3))[:, None]
+
+
+def painted(inside: float) -> Tensor:
+    """A picture whose heat, as it is, is 0 and 1 outside a square and `inside` in it."""
+    picture = torch.zeros(1, 3, 10, 10)
+    picture[..., 5:] = 1.0
+    picture[:, :, 2:5, 2:5] = inside
+    return picture
+
+
+def told(shown: float, bare: float, answer: Callable[[Tensor], Tensor] = first_class) -> Attribution:
+    """Brightness as the map of a model of scenes, on one picture and its twin."""
+    region = torch.zeros(1, 10, 10, dtype=torch.bool)
+    region[:, 2:5, 2:5] = True
+    zero = torch.zeros(1, dtype=torch.int64)
+    batch = Batch(painted(shown), zero, ("a",), region, painted(bare), {"scene": zero})
+    return attribute(Model("answering", Answering(answer), task="scene"), batch, Brightness())
+
+
+@pytest.mark.parametrize(("shown", "bare", "share"), [(0.2, 0.8, 1.0), (0.8, 0.2, 0.0), (0.4, 0.4, 0.5)])
+def test_input_dependence_wants_the_object_colder_than_what_it_covers(shown: float, bare: float, share: float) -> None:
+    assert IDR()(told(shown, bare)).values.tolist() == [share]
+
+
+def test_a_picture_misnamed_without_its_object_is_left_out() -> None:
+    def by_brightness(images: Tensor) -> Tensor:
+        bright = images[:, 0, 3, 3] - 0.5
+        return torch.stack([-bright, bright], 1)
+
+    scored = IDR()(told(0.2, 0.8, by_brightness))
+    assert bool(scored.values.isnan().all())
+    assert scored.notes == ("misclassified by answering without the object",)
+
+
+@pytest.mark.parametrize(
+    ("after", "kept", "change"),
+    [(0.54, 1.0, 0.08), (0.46, 1.0, 0.08), (0.552, 0.0, 0.104), (0.448, 0.0, 0.104), (0.7, 0.0, 0.4)],
+)
+def test_a_tenth_of_the_heat_before_the_patch_is_what_it_may_change(after: float, kept: float, change: float) -> None:
+    attribution = told(after, 0.5)
+    assert IIR(start="given")(attribution).values.tolist() == [kept]
+    assert IIRChange(start="given")(attribution).values.tolist() == pytest.approx([change], abs=1e-5)
+
+
+@pytest.mark.parametrize("start", ["object", "given"])
+def test_a_picture_that_is_its_own_twin_has_no_object_to_start_from(start: Start) -> None:
+    attribution = asked("embedded:scene_only", Saliency(), shows="scene", scale=(0.35, 0.45))
+    for metric in (IIR(start=start), IIRChange(start=start)):
+        scored = metric(attribution)
+        assert bool(scored.values.isnan().all())
+        assert all("no object to start from" in note for note in scored.notes)
+
+
+def test_a_patch_may_start_from_the_object_a_data_set_shows_beside() -> None:
+    model = models.load("embedded:scene_only")
+    usual = TwoFactor(count=3, scale=(0.35, 0.45)).batch(range(3))
+    assert usual.twins is not None
+    beside = replace(usual, images=usual.twins, labels={**usual.labels, "with_object": usual.images})
+    one, other = (IIRChange()(attribute(model, batch, Saliency())) for batch in (usual, beside))
+    assert not bool(one.values.isnan().any())
+    assert one.values.tolist() == pytest.approx(other.values.tolist())
+
+
+def test_the_papers_heat_counts_from_the_coldest_pixel() -> None:
+    maps = torch.linspace(1, 2, 100).view(1, 10, 10)
+    heat = positive_p99(maps)
+    assert float(heat.min()) == 0
+    assert float(heat.flatten()[49]) == pytest.approx(0.5, abs=0.01)
+
+
+def test_mass_is_the_share_of_relevance_over_the_share_of_the_area() -> None:
+    regions = torch.zeros(1, 4, 4, dtype=torch.bool)
+    regions[:, :2, :2] = True  # a quarter
+    even, half = torch.ones(1, 4, 4), torch.full((1, 4, 4), 1 / 12)
+    half[regions] = 1 / 4  # half of the relevance
+    assert region_heat(even, regions, "mass").tolist() == [1.0]
+    assert region_heat(half, regions, "mass").tolist() == pytest.approx([2.0])
+
+
+@given(st.integers(0, 2**31), st.floats(0, 1))
+def test_ranks_are_one_half_on_average_whatever_is_tied(seed: int, tied: float) -> None:
+    maps = torch.rand(2, 7, 9, generator=torch.Generator().manual_seed(seed))
+    maps = torch.where(maps < tied, 0.0, maps)
+    assert ranked(maps).mean((1, 2)).tolist() == pytest.approx([0.5, 0.5])
+    assert region_heat(maps, torch.ones(2, 7, 9, dtype=torch.bool), "rank").tolist() == pytest.approx([0.5, 0.5])
+
+
+def test_ranks_are_how_many_pixels_are_colder() -> None:
+    assert ranked(torch.tensor([[[0.0, 0.0, 3.0, 9.0, 5.0]]])).tolist() == [[[0.125, 0.125, 0.5, 1.0, 0.75]]]
+    assert ranked(torch.zeros(1, 1, 1)).tolist() == [[[0.5]]]
+    with pytest.raises(BadInput, match="finite"):
+        ranked(torch.tensor([[[0.0, torch.nan]]]))
+
+
+def leaning(images: Tensor) -> Tensor:
+    """A linear answer: 0.51 per unit of the first row's brightness, so that the paper's step is a whole pixel unit."""
+    return torch.stack([0.51 * images[:, :, 0].sum((1, 2)), torch.ones(len(images))], 1)
+
+
+def test_one_step_of_the_papers_solver_is_the_papers_step() -> None:
+    model = Model("leaning", Answering(leaning))
+    bare = torch.full((1, 3, 4, 4), 254 / 255)
+    bare[..., 0] = 100 / 255
+    inside = torch.zeros(1, 1, 4, 4, dtype=torch.bool)
+    inside[..., :2] = True
+    patch = torch.zeros(1, 3, 4, 4)
+    patch[:, :, 0, 0], patch[:, :, 1, 0] = 60.0, -30.0  # well within the range
+    patch[:, :, 0, 1] = 5.0  # beyond it: 259 of 255
+    solver = PatchSolver(solver="paper", steps=1)
+    found = 255 * solver._paper(model, bare, bare + patch / 255, inside, model(bare))
+    size = float(patch.norm())
+    # Brighter than the bare picture, so the answer asks for one unit less of the first row; 500 · 0.01 = 5 units is the
+    # reward along the patch, and 5 units the penalty beyond the range.
+    assert found[0, :, 0, 0].tolist() == pytest.approx([160 - 1 + 5 * 60 / size] * 3, abs=1e-3)
+    assert found[0, :, 1, 0].tolist() == pytest.approx([70 - 5 * 30 / size] * 3, abs=1e-3)
+    assert found[0, :, 0, 1].tolist() == pytest.approx([259 - 1 + 5 * 5 / size - 5] * 3, abs=1e-3)
+    assert torch.equal(found[..., 2:], 255 * bare[..., 2:])
+
+
+def test_the_best_patch_met_is_kept_not_the_last() -> None:
+    model = Model("leaning", Answering(leaning))
+    bare = torch.full((1, 3, 4, 4), 102 / 255)
+    start = torch.full((1, 3, 4, 4), 108 / 255)
+    region = torch.ones(1, 4, 4, dtype=torch.bool)
+    # A step of 2.5 times the way overshoots to one and a half times the distance on the other side, and so on.
+    found = PatchSolver(steps=3, relaxation=2.5)(model, bare, start, region)
+    assert torch.allclose(found.images, start)
+
+
+def test_a_patch_that_turns_the_class_is_not_verified_however_little_it_changes() -> None:
+    def close(images: Tensor) -> Tensor:
+        bright = 0.01 * images.mean((1, 2, 3))
+        return torch.stack([1.005 - bright, 0.995 + bright], 1)
+
+    bare, other = torch.zeros(2, 3, 4, 4), torch.zeros(2, 3, 4, 4)
+    other[0], other[1] = 1.0, 0.2
+    found = PatchSolver().verify(Model("close", Answering(close)), bare, other)
+    assert bool((found.change <= 0.02).all())
+    assert found.verified.tolist() == [False, True]
+
+
+def test_every_solver_has_its_own_number_of_steps() -> None:
+    assert PatchSolver().rounds == 150
+    assert PatchSolver(solver="paper").rounds == 300
+    assert PatchSolver(solver="paper", steps=7).rounds == 7
+    asked_for: list[int] = []
+
+    def counting(images: Tensor) -> Tensor:
+        asked_for.append(1)
+        return leaning(images)
+
+    pictures = torch.full((1, 3, 4, 4), 0.5)
+    model, region = Model("counting", Answering(counting)), torch.ones(1, 4, 4, dtype=torch.bool)
+    PatchSolver(solver="paper")._solve(model, pictures, pictures + 0.1, region)
+    assert len(asked_for) == 301  # the bare pictures once
+
+
+NAMES_SCENES = """
+from heatproof import models
+
+def make():
+    return models.load("embedded:scene").network
+
+make.mean, make.std, make.size = (0.5, 0.5, 0.5), (0.25, 0.25, 0.25), 64
+"""
+
+
+def test_another_contrast_model_under_the_same_name_asks_another_question(tmp_path: Path) -> None:
+    file = tmp_path / "contrast.py"
+    file.write_text(NAMES_SCENES)
+    attribution = asked("embedded:object", Saliency())
+    first = MCS(f"{file}:make", contrast_task="scene")
+    assert recipe.key(first) == recipe.key(MCS(f"{file}:make", contrast_task="scene"))
+    assert recipe.build(recipe.plain(first)) == first
+    before = first(attribution).values
+    assert torch.equal(before, MCS()(attribution).values)
+    file.write_text(NAMES_SCENES.replace("embedded:scene", "embedded:scene_only"))
+    second = MCS(f"{file}:make", contrast_task="scene")
+    assert recipe.key(second) != recipe.key(first)
+    assert not torch.equal(second(attribution).values, before)
+    with pytest.raises(BadInput, match="something else now"):
+        recipe.build(recipe.plain(first))
+
+
+def test_a_contrast_model_of_ones_own_needs_no_name_to_be_loaded_by() -> None:
+    scene = models.load("embedded:scene")
+    mine = Model("my scene model", scene.network, scene.mean, scene.std)
+    attribution = asked("embedded:object", Saliency())
+    own = MCS(mine, contrast_task="scene")
+    assert torch.equal(own(attribution).values, MCS()(attribution).values)
+    assert recipe.label(own) == "mcs(contrast=my scene model, contrast_task=scene)"
+    named = recipe.plain(MCS(scene))
+    assert named == recipe.plain(MCS("embedded:scene"))  # it does not matter how it was handed over

@@ -15,9 +15,11 @@ from typer.testing import CliRunner
 
 from heatproof import models
 from heatproof.cli import app
+from heatproof.data.folder import Folder
 from heatproof.errors import BadInput, BadModel
 from heatproof.models import bam_training
 from heatproof.models.bam_training import Recipe, estimate, learn, train
+from heatproof.types import View
 
 RECIPE = Recipe(batch=2, size=64, steps=1)
 
@@ -106,3 +108,18 @@ def test_training_goes_on_from_what_it_had_learnt(tmp_path: Path, monkeypatch: p
     one, other = load_file(whole), load_file(parted)
     assert all(torch.equal(one[name], other[name]) for name in one)
     assert not list(tmp_path.glob("parted.part*")) + list(tmp_path.glob("*.beside"))
+
+
+def test_a_picture_that_cannot_be_read_is_left_out_and_named(tmp_path: Path) -> None:
+    folder = pictures(tmp_path / "train", 2)
+    recipe = Recipe(batch=4, size=64, steps=1)
+    whole = bam_training.batch_of(Folder(str(folder), View(64)), 0, 1, recipe)
+    (folder / "bird" / "1.png").write_bytes(b"not a picture")
+    some = bam_training.batch_of(Folder(str(folder), View(64)), 0, 1, recipe)
+    assert set(whole.ids) - set(some.ids) == {"bird/1.png"}
+    # The others are mirrored or not as they would have been.
+    for row, name in enumerate(some.ids):
+        assert torch.equal(some.images[row], whole.images[whole.ids.index(name)])
+    said: list[str] = []
+    train(folder, tmp_path / "own.safetensors", recipe, "random", "cpu", said.append)
+    assert any(one.startswith("left out: bird/1.png") for one in said)

@@ -11,14 +11,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from heatproof import recipe
+from heatproof import models, recipe
 from heatproof.data.cutouts import Cutouts
+from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.data.two_factor.k_dataset import TwoFactorK
 from heatproof.errors import BadInput
 from heatproof.methods.cam import GradCam
 from heatproof.methods.concepts import TCAV
 from heatproof.methods.controls import Constant, Edges
-from heatproof.protocols.relative_importance import RelativeImportance, blind, heatmaps
+from heatproof.protocols.relative_importance import RelativeImportance, accuracy, blind, clusters, heatmaps
 from heatproof.report import report
 from heatproof.results import Results
 from heatproof.run import run
@@ -186,3 +187,62 @@ def test_pictures_of_ones_own_need_two_or_three_models() -> None:
         RelativeImportance().studies(datasets=["two_factor"])
     with pytest.raises(BadInput, match="got 1"):
         RelativeImportance().studies(["embedded:object"])
+
+
+def test_the_heatmaps_are_made_as_published() -> None:
+    drawn = "smoothgrad(method=saliency(signed=True, pooling=positive_sum), mode=squared)"
+    usual = [
+        "grad_cam",
+        "saliency(signed=True, pooling=positive_sum)",
+        drawn,
+        "integrated_gradients(steps=25, pooling=positive_sum)",
+        "ig_smoothgrad(steps=8, draws=6, mode=squared, pooling=positive_sum)",
+        "input_x_gradient(pooling=positive_sum)",
+        "guided_backprop(pooling=positive_sum)",
+        "guided_grad_cam(pooling=positive_sum)",
+    ]
+    assert [recipe.label(one) for one in heatmaps("default")] == usual
+    fields = [recipe.plain(one)["fields"] for one in heatmaps("paper")]
+    assert [fields[2]["draws"], fields[4]["steps"], fields[4]["draws"]] == [25, 25, 25]
+    assert [one["mode"] for one in (fields[2], fields[4])] == ["squared", "squared"]
+
+
+def test_pictures_that_share_an_object_or_a_scene_are_told() -> None:
+    pictures = TwoFactor(count=4)
+    batch = pictures.batch(range(4))
+    told = clusters(pictures, 3, None)
+    assert list(told) == list(pictures.ids()[:3])
+    for row, (scene, thing) in enumerate(told.values()):
+        assert scene == int(batch.labels["scene_id"][row])
+        assert thing == int(batch.labels["object_id"][row])
+
+
+def test_objects_alone_tell_the_object_model_all_and_the_scene_model_nothing() -> None:
+    batch = TwoFactor(count=20).batch(range(20))
+    assert accuracy(models.load("embedded:object"), batch, "grey") > 0.9
+    assert accuracy(models.load("embedded:scene"), batch, "grey") < 0.4
+
+
+def test_premises_are_measured_on_the_kind_of_pictures_that_are_judged() -> None:
+    tiny = TwoFactor(count=8, scale=(0.1, 0.12))
+    study = RelativeImportance(pictures=8).studies(["embedded:object", "embedded:scene"], [tiny], [Constant()])[0]
+    assert study.notes["pictures"] == 200
+    judged = dataclasses.replace(tiny, count=200)
+    true = accuracy(models.load("embedded:object"), judged.batch(range(200)), "composite")
+    assert true < 0.9
+    assert study.notes["accuracy"]["object"]["composite"] == true
+
+
+def test_models_of_ones_own_are_judged_by_role_on_the_embedded_pictures_too(tmp_path: Path) -> None:
+    loaded = [models.load(f"embedded:{name}") for name in ("object", "scene")]
+    own = [Model(f"my {one.task}", one.network, one.mean, one.std) for one in loaded]  # neither says its task
+    studies = RelativeImportance(pictures=4, series=False).studies(own, methods=[Edges()])
+    assert [study.notes["part"] for study in studies] == ["idr", "mcs", "robustness", "robustness"]
+    assert studies[0].notes["accuracy"]["object"]["composite"] == 1
+    scores = run(studies, tmp_path / "run", device="cpu").scores
+    scores = scores[scores["method"] == "edges"]
+    assert set(scores["status"]) <= {"ok", "undefined"}  # small objects are not always known
+    assert (scores["status"] == "ok").mean() > 0.8
+    contrast = scores[scores["metric"].str.startswith("mcs(contrast=my scene")]
+    assert (contrast["value"].dropna() == 0).all()
+    assert contrast["value"].notna().any()

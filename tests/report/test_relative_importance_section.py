@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from heatproof.report.reading import Reading
-from heatproof.report.sections.relative_importance import relative_importance
+from heatproof.report.sections.relative_importance import premises, relative_importance
 from heatproof.results import Results
 from heatproof.stats.bootstrap import wilson
 
@@ -79,3 +79,25 @@ def test_the_ranking_does_not_claim_certainty_either() -> None:
     table = invented().ranking("idr", model="scene", dataset="usual").table.set_index("method")
     assert (table.loc["lrp", "low"], table.loc["lrp", "high"]) == pytest.approx(wilson(1.0, 8))
     assert (table.loc["random", "low"], table.loc["random", "high"]) == pytest.approx(wilson(0.0, 8))
+
+
+def told(**changed: float | None) -> str:
+    """What the section says of premises, with some accuracies of the object model changed."""
+    measured = {
+        "object": {"composite": 1.0, "without": 0.1, "grey": 1.0, **changed},
+        "scene": {"composite": 1.0, "without": 1.0, "grey": 0.1},
+    }
+    roles = {"object": "mine", "scene": "yours"}
+    return premises([{"notes": {"accuracy": measured, "roles": roles, "classes": 10, "pictures": 64}}])
+
+
+def test_premises_hold_fail_or_are_not_known() -> None:
+    assert "They hold" in told()
+    for nothing in (float("nan"), None):
+        page = told(without=nothing)
+        assert "Whether the premises hold is not known." in page
+        assert "the object model with scenes alone" in page
+        assert "They hold" not in page
+    both = told(without=None, grey=0.1)
+    assert "do not hold here" in both
+    assert "is not known" in both

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from heatproof.stats.relative_importance import pearson, violations
+from heatproof.stats.relative_importance import pearson, unknown, violations
 
 GOOD = {
     "object": {"composite": 0.95, "without": 0.1},
@@ -60,3 +60,40 @@ def test_a_scene_model_hurt_by_removal_is_flagged() -> None:
 
 def test_a_model_that_knows_nothing_is_flagged() -> None:
     assert "only 20%" in violations({**GOOD, "object": {"composite": 0.2, "without": 0.1}}, 10, 200)[0]
+
+
+ALL = {
+    "object": {"composite": 0.95, "without": 0.1, "grey": 0.9},
+    "scene": {"composite": 0.95, "without": 0.96, "grey": 0.1},
+    "scene_only": {"composite": 0.3, "without": 0.96, "grey": 0.12},
+}
+
+
+@pytest.mark.parametrize(
+    ("role", "what", "value", "says"),
+    [
+        ("object", "grey", 0.1, "only 10% of the objects rightly when they stand alone"),
+        ("scene", "grey", 0.9, "The scene model names 90% of the scenes by the object alone"),
+        ("scene_only", "grey", 0.9, "The scene-only model names 90% of the scenes by the object alone"),
+        ("scene_only", "without", 0.1, "only 10% of the scenes without objects"),
+    ],
+)
+def test_objects_alone_and_the_model_of_scenes_alone_are_premises_too(
+    role: str, what: str, value: float, says: str
+) -> None:
+    assert violations(ALL, 10, 200) == []
+    (said,) = violations({**ALL, role: {**ALL[role], what: value}}, 10, 200)
+    assert says in said
+
+
+def test_what_was_not_measured_is_unknown_and_neither_holds_nor_fails() -> None:
+    assert unknown(ALL) == []
+    for nothing in (math.nan, None):
+        bare = {role: {**told, "without": nothing} for role, told in ALL.items()}
+        assert violations(bare, 10, 200) == []  # type: ignore[arg-type]
+        assert unknown(bare) == [  # type: ignore[arg-type]
+            "the object model with scenes alone",
+            "the scene model with scenes alone",
+            "the scene-only model with scenes alone",
+        ]
+    assert unknown({"scene_only": {**ALL["scene_only"], "composite": math.nan}}) == []

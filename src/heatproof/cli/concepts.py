@@ -24,10 +24,15 @@ def tcav(
     size: Annotated[int, typer.Option(help="Pictures per set.")] = 60,
     limit: Annotated[int, typer.Option(help="Only the first so many pictures.")] = 100,
     seed: Annotated[int, typer.Option(help="Seed of the random sets.")] = 0,
+    strict: Annotated[bool, typer.Option("--strict", help="Tested against random sets, not runs.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Everything, as JSON.")] = False,
     device: Device = "auto",
 ) -> None:
-    """TCAV scores of a concept, layer by layer, each tested against random directions."""
+    """TCAV scores of a concept, layer by layer, each tested against random directions.
+
+    The published test takes runs that share the concept's pictures for independent, so that pictures without any
+    concept pass it too often; --strict does not.
+    """
     from heatproof import data, models
     from heatproof.errors import BadInput
     from heatproof.methods.concepts import TCAV, read_for
@@ -39,17 +44,24 @@ def tcav(
         loaded = models.load(model).to(engine.pick(device))
         named = tuple(word.strip() for word in layers.split(",") if word.strip())
         sets = {"concept": data.load(concept), "without": data.load(without), "images": data.load(images)}
-        asked = TCAV(sets["concept"], sets["without"], named, runs, size, shown_by=None, seed=seed)
+        asked = TCAV(
+            sets["concept"],
+            sets["without"],
+            named,
+            runs,
+            size,
+            against="sets" if strict else "runs",
+            shown_by=None,
+            seed=seed,
+        )
         with engine.threads_for([loaded]):
             counts = {"concept": size, "without": len(sets["without"]), "images": limit}
             seen = {what: read_for(loaded, one, counts[what]) for what, one in sets.items()}
             for what, batch in seen.items():
                 _say_missing(what, batch)
             if len(seen["concept"]) < size:
-                few = f"{len(seen['concept'])} concept pictures stand against random sets of {size}"
-                typer.echo(
-                    f"{few}: the test is weaker than it looks; give more, or --size {len(seen['concept'])}", err=True
-                )
+                few = f"{len(seen['concept'])} concept pictures are fewer than --size {size}"
+                typer.echo(f"{few}: so many are taken of every set, and a weak concept may be missed", err=True)
             batch = seen["images"]
             logits = engine.forward(loaded, batch.images)
             if target is not None and not 0 <= target < logits.shape[1]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,8 +13,9 @@ import numpy as np
 import torch
 from PIL import Image
 
-from heatproof.data.bam.build import paste
+from heatproof.data.bam.build import SMALLEST, paste
 from heatproof.data.bam.coco import Cutout
+from heatproof.data.bam.turns import pair
 from heatproof.data.files import absolute, pictures_under, root
 from heatproof.data.pictures import open_picture, read_picture
 from heatproof.errors import BadInput
@@ -65,10 +67,11 @@ def _scene(path: Path, size: int, seed: int) -> np.ndarray[tuple[int, ...], np.d
 class Cutouts:
     """Cut-outs of one's own pasted on scenes of one's own, with exact regions and twins.
 
-    `objects` and `scenes` are folders with one sub-folder per class. Class pairs take turns; which cut-out, which part
+    `objects` and `scenes` are folders with one sub-folder per class. Class pairs take turns, so that any first few
+    pictures show all classes alike; which cut-out, which part
     of which photograph, what size and where is drawn per picture from the seed. Alpha is cut at one half, so regions
     are exact and twins agree outside them bit for bit. `share` sets aside files: 0.8 takes the first 80 % of each
-    class's files (to train on), -0.2 the last 20 %.
+    class's files (to train on), -0.2 the rest.
     """
 
     objects: str = ""
@@ -85,6 +88,8 @@ class Cutouts:
             raise BadInput(
                 f"share must be in (0, 1] or [-1, 0) and count at least 1, got {self.share} and {self.count}"
             )
+        if self.size < SMALLEST:
+            raise BadInput(f"size must be at least {SMALLEST} pixels: nothing fits on less, got {self.size}")
 
     @property
     def path(self) -> str:
@@ -102,26 +107,42 @@ class Cutouts:
 
     def _part(self, files: dict[str, list[Path]]) -> dict[str, list[Path]]:
         def some(paths: list[Path]) -> list[Path]:
-            most = max(1, round(abs(self.share) * len(paths)))
-            return paths[:most] if self.share > 0 else paths[-most:]
+            first = self.share if self.share > 0 else 1 + self.share
+            cut = math.floor(round(first * len(paths), 6) + 0.5)  # 0.7 and -0.3 must meet, whatever floats make of it
+            return paths[:cut] if self.share > 0 else paths[cut:]
 
-        return {name: some(paths) for name, paths in files.items()}
+        part = {name: some(paths) for name, paths in files.items()}
+        few = next((name for name, paths in part.items() if not paths), None)
+        if few is not None:
+            raise BadInput(
+                f"share={self.share:g} of class {few!r} must be at least one file, and it has {len(files[few])}: "
+                "give more files or another share"
+            )
+        return part
 
     def __len__(self) -> int:
         return self.count
 
-    def _pair(self, index: int) -> tuple[int, int]:
+    def sample(self, position: int) -> int:
+        """The number of the picture at this position: it is drawn from its number, and says the class pair."""
         things, places = self._files
-        return index // len(places) % len(things), index % len(places)
+        block, place = divmod(position, len(things) * len(places))
+        o, s = pair(place, len(things), len(places))
+        return (block * len(things) + o) * len(places) + s
+
+    def _pair(self, sample: int) -> tuple[int, int]:
+        things, places = self._files
+        return sample // len(places) % len(things), sample % len(places)
 
     def ids(self) -> tuple[str, ...]:
         things, places = (list(part) for part in self._files)
-        pairs = [self._pair(index) for index in range(self.count)]
-        return tuple(f"{index:06d}-{things[o]}-{places[s]}" for index, (o, s) in enumerate(pairs))
+        samples = [self.sample(position) for position in range(self.count)]
+        pairs = [self._pair(sample) for sample in samples]
+        return tuple(f"{n:06d}-{things[o]}-{places[s]}" for n, (o, s) in zip(samples, pairs, strict=True))
 
-    def _chosen(self, index: int) -> tuple[int, int, Path, Path, np.random.Generator]:
-        o, s = self._pair(index)
-        dice = np.random.default_rng(keyed_seed(self.seed, index))
+    def _chosen(self, sample: int) -> tuple[int, int, Path, Path, np.random.Generator]:
+        o, s = self._pair(sample)
+        dice = np.random.default_rng(keyed_seed(self.seed, sample))
         things, places = (list(part.values()) for part in self._files)
         return o, s, things[o][int(dice.integers(len(things[o])))], places[s][int(dice.integers(len(places[s])))], dice
 
@@ -131,9 +152,10 @@ class Cutouts:
         missing: dict[str, str] = {}
         ids = self.ids()
         for index in indices:
-            o, s, thing, place, dice = self._chosen(index)
+            sample = self.sample(index)
+            o, s, thing, place, dice = self._chosen(sample)
             try:
-                bare = _scene(place, self.size, keyed_seed(self.seed, "scene", index))
+                bare = _scene(place, self.size, keyed_seed(self.seed, "scene", sample))
                 composite, mask, _ = paste(_cutout(thing), bare, dice, legacy=False)
             except BadInput as error:
                 missing[ids[index]] = str(error)
@@ -157,9 +179,10 @@ class Cutouts:
         )
 
     def digest(self, indices: Sequence[int], /) -> str:
-        total = hashlib.sha256(repr((self.size, self.seed, list(indices))).encode())
-        for index in indices:
-            _, _, thing, place, _ = self._chosen(index)
+        samples = [self.sample(index) for index in indices]
+        total = hashlib.sha256(repr((self.size, self.seed, samples)).encode())
+        for sample in samples:
+            _, _, thing, place, _ = self._chosen(sample)
             total.update(thing.read_bytes() + place.read_bytes())
         return total.hexdigest()[:32]
 

@@ -1,15 +1,17 @@
 """Concept activation vectors: the direction in a layer that tells pictures with a concept from pictures without.
 
-A score counts only if the concept's directions give other scores than directions between random sets do: two-sided
-Welch test over at least ten of each.
+A score counts only if the concept's directions go with the answer otherwise than those of random sets put in its place.
+The published test is Welch's, of the scores of runs: it takes runs that share the concept's pictures for independent,
+so sets without any concept pass it more often than its level says. Against `sets` a random set is one observation,
+however often its counterparts are redrawn, and what is compared is the mean cosine with the gradients: in late layers
+the score of any set, random or not, is near 0 or 1, and no score could be told from that.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -23,6 +25,16 @@ Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
 
 _COLUMNS = 8192  # features held in double precision at once
+REDRAWN = 5  # counterparts of a random set: more would hardly narrow the spread of sets, and fits are the cost
+
+Against = Literal["runs", "sets"]
+
+
+class Fitted(NamedTuple):
+    """The directions of a concept, and what makes those of random sets in its place."""
+
+    own: Floats  # (runs, features): concept against random sets, of length one
+    chance: Doubles  # (sets, redrawn, pool): how much each picture of the pool counts; directions would fill memories
 
 
 def direction(concept: Floats, other: Floats, alpha: float, seed: int) -> Floats:
@@ -69,10 +81,12 @@ def weights(own_products: Doubles, alpha: float, seed: int) -> Doubles:
     return np.asarray(linalg.solve_triangular(inside, classifier.coef_[0], trans="T", lower=True), dtype=np.float64)
 
 
-def directions(concept: Floats, pool: Floats, runs: int, size: int, alpha: float, seed: int) -> tuple[Floats, Floats]:
-    """(runs, features) twice: concept against random sets, and random against random sets, sharing no picture.
+def directions(
+    concept: Floats, pool: Floats, runs: int, size: int, alpha: float, seed: int, redrawn: int = REDRAWN
+) -> Fitted:
+    """Concept against random sets of the pool, and as many random sets, each against redrawn ones that it is not in.
 
-    Every run draws two disjoint random sets from the pool; the first stands for the concept in the second family.
+    The first counterpart of a random set is the one the concept has in the same run.
     """
     if runs < 2 or len(pool) < 2 * size:
         raise BadInput(
@@ -81,15 +95,22 @@ def directions(concept: Floats, pool: Floats, runs: int, size: int, alpha: float
         )
     rows = np.concatenate([concept, pool])
     every = products(rows)
-    counted = np.zeros((2, runs, len(rows)))
+    own = np.zeros((runs, len(rows)))
+    chance = np.zeros((runs, redrawn, len(rows)))
+
+    def fit(into: Doubles, one: NDArray[np.int64], other: NDArray[np.int64], number: int) -> None:
+        taken = np.concatenate(balanced(one, other))
+        into[taken] = weights(every[np.ix_(taken, taken)], alpha, number)
+
     for run in range(runs):
         order = len(concept) + np.random.default_rng([seed, run]).permutation(len(pool))
-        first, second = order[:size], order[size : 2 * size]
-        for family, (one, other) in enumerate(((np.arange(len(concept)), second), (first, second))):
-            taken = np.concatenate(balanced(one, other))
-            counted[family, run, taken] = weights(every[np.ix_(taken, taken)], alpha, run)
-    own, chance = (_unit(family.astype(np.float32) @ rows) for family in counted)
-    return own, chance
+        fit(own[run], np.arange(len(concept)), order[size : 2 * size], run)
+        stand_in = order[: min(size, len(concept))]  # of the concept's own size: smaller sets spread more
+        fit(chance[run, 0], stand_in, order[size : 2 * size], run)
+        for again in range(1, redrawn):
+            others = np.random.default_rng([seed, run, again]).permutation(order[size:])
+            fit(chance[run, again], stand_in, others[:size], again)
+    return Fitted(_unit(own.astype(np.float32) @ rows), chance[..., len(concept) :])
 
 
 def _unit(normals: Floats | Doubles) -> Floats:
@@ -104,8 +125,8 @@ class LayerScore:
 
     layer: str
     positive: Tensor  # (runs, B) bool: whether going towards the concept raises the answer
-    random: Tensor  # (runs, B) bool: the same for directions between random sets
-    p_value: float  # of equal mean scores of the two families
+    random: Tensor  # (sets, redrawn, B) bool: the same for random sets in its place
+    p_value: float  # of a random set that goes with the answer as the concept does
 
     @property
     def score(self) -> float:
@@ -117,18 +138,37 @@ class LayerScore:
         return float(self.random.double().mean())
 
 
-def layer_score(layer: str, gradients: Tensor, own: Floats, chance: Floats) -> LayerScore:
-    """Scores of all directions at once: one product of gradients and directions."""
-    slopes = gradients.flatten(1).float().cpu()
-    rises = [(torch.from_numpy(vectors) @ slopes.T) > 0 for vectors in (own, chance)]
-    return LayerScore(layer, rises[0], rises[1], welch(*(rise.double().mean(1).numpy() for rise in rises)))
+def layer_score(layer: str, gradients: Tensor, fitted: Fitted, pool: Floats, against: Against = "runs") -> LayerScore:
+    """Scores of all directions; those of random sets are made of products of the pool's pictures and the gradients."""
+    slopes = gradients.flatten(1).float().cpu().numpy()
+    steep = slopes / np.maximum(np.linalg.norm(slopes, axis=1, keepdims=True), np.finfo(np.float32).tiny)
+    own = fitted.own @ steep.T
+    lengths = np.sqrt(np.maximum(np.einsum("srn,nm,srm->sr", fitted.chance, products(pool), fitted.chance), 0))
+    chance = fitted.chance @ (pool @ steep.T) / np.where(lengths > 0, lengths, 1.0)[..., None]
+    if against == "sets":
+        p_value = against_chance(float(own.mean(dtype=np.float64)), chance.mean((1, 2)))
+    else:
+        p_value = welch((own > 0).mean(1), (chance[:, 0] > 0).mean(1))
+    return LayerScore(layer, torch.from_numpy(own > 0), torch.from_numpy(chance > 0), p_value)
 
 
-def welch(one: Sequence[float] | NDArray[np.float64], other: Sequence[float] | NDArray[np.float64]) -> float:
+def welch(one: Doubles, other: Doubles) -> float:
     """Two-sided p of equal means; without any spread it is 1 if they agree and 0 if not."""
-    first, second = np.asarray(one, dtype=np.float64), np.asarray(other, dtype=np.float64)
-    if np.ptp(first) == 0 and np.ptp(second) == 0:
-        return 1.0 if first[0] == second[0] else 0.0
+    if np.ptp(one) == 0 and np.ptp(other) == 0:
+        return 1.0 if one[0] == other[0] else 0.0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # one family without spread is no trouble if the other has some
-        return float(stats.ttest_ind(first, second, equal_var=False).pvalue)
+        return float(stats.ttest_ind(one, other, equal_var=False).pvalue)
+
+
+def against_chance(value: float, chance: Doubles) -> float:
+    """Two-sided p of one more draw from where these came from (Student's t); without any spread 1 if it is one of them.
+
+    A rank would need hundreds of random sets to be below any level worth the name.
+    """
+    spread = float(np.std(chance, ddof=1))
+    off = value - float(np.mean(chance))
+    if spread == 0:
+        return 1.0 if off == 0 else 0.0
+    count = len(chance)
+    return float(2 * stats.t.sf(abs(off) / (spread * np.sqrt(1 + 1 / count)), count - 1))

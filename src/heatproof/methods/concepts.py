@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import weakref
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import ClassVar, NamedTuple
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -16,16 +19,16 @@ from heatproof import recipe
 from heatproof.data.two_factor.k_dataset import TwoFactorK
 from heatproof.errors import BadInput, NotApplicable
 from heatproof.methods.cam import cam_layer
-from heatproof.methods.concept_vectors import Floats, LayerScore, directions, layer_score
+from heatproof.methods.concept_vectors import REDRAWN, Against, Fitted, Floats, LayerScore, directions, layer_score
 from heatproof.methods.taps import activations, tap, taps
 from heatproof.methods.transformers import token_pictures, upsample
 from heatproof.models import engine
 from heatproof.registry import method
-from heatproof.types import Batch, Cost, Dataset, Maps, Model, Readout, Scores
+from heatproof.types import Batch, Cost, Dataset, Images, Maps, Model, Readout, Scores
 
-_vectors: OrderedDict[tuple[str, ...], tuple[Floats, Floats]] = OrderedDict()
+_vectors: OrderedDict[tuple[str, ...], Fitted] = OrderedDict()
 _tests: weakref.WeakKeyDictionary[nn.Module, dict[tuple[str, str], Tested]] = weakref.WeakKeyDictionary()
-_KEPT = 128  # pairs of families of vectors
+_KEPT = 128  # families of vectors
 
 
 class Tested(NamedTuple):
@@ -50,8 +53,10 @@ class TCAV:
     """Testing with concept activation vectors: does going towards the concept in a layer raise the answer?
 
     The map shows where in the deepest kept layer the directional derivative comes from; relative importance asks for
-    `importance` instead, one number per picture, whose mean is the TCAV score. The concept is told from chance by a
-    Welch test against random directions; where no layer passes, the method does not apply.
+    `importance` instead, one number per picture, whose mean is the TCAV score. The concept is told from chance by the
+    published test, Welch's over the scores of `runs`; where no layer passes, the method does not apply. Sets without
+    any concept pass it more often than its level says, since all runs share the concept's pictures: against `sets` of
+    random pictures put in its place they do not, and fewer concepts pass.
 
     Paper: Kim et al. 2018, "Interpretability Beyond Feature Attribution: Quantitative Testing with Concept Activation
     Vectors (TCAV)"
@@ -64,6 +69,7 @@ class TCAV:
     size: int = 60  # pictures per set
     alpha: float = 0.1  # regularisation of the linear classifier
     level: float = 0.01
+    against: Against = "runs"
     shown_by: tuple[str, int] | None = ("object", 0)  # the label that says a picture shows the concept; None: all do
     readout: Readout = "logit"
     seed: int = 0
@@ -77,12 +83,28 @@ class TCAV:
             raise BadInput(f"runs must be at least 10: fewer random counterparts test nothing, got {self.runs}")
         if self.size < 2:
             raise BadInput(f"size must be at least 2 pictures per set: one shows no direction, got {self.size}")
+        if self.seed < 0:
+            raise BadInput(f"seed must be at least 0, got {self.seed}")
+
+    @cached_property
+    def revision(self) -> str:
+        """A hash of the pictures with and without the concept when first asked: they make the directions."""
+        sets = (self.concept, range(min(self.size, len(self.concept)))), (self.without, range(len(self.without)))
+        return hashlib.sha256("\x1f".join(one.digest(rows) for one, rows in sets).encode()).hexdigest()[:16]
+
+    def recipe(self) -> dict[str, object]:
+        """The fields and what pictures the two sets hold: other pictures under the same name are another method."""
+        fields = {one.name: recipe.plain(getattr(self, one.name)) for one in dataclasses.fields(self)}
+        return {"method": "tcav", "fields": fields, "revision": self.revision}
 
     def test(self, model: Model, batch: Batch) -> Tested:
         """Every layer's scores on these pictures and their targets."""
         names = self.layers or stages(model, batch)
+        pool = read_for(model, self.without, len(self.without)).images
         scores = [
-            layer_score(layer, caught.gradients, *self._directions(model, layer))
+            layer_score(
+                layer, caught.gradients, self._directions(model, layer), _said(model, pool, layer), self.against
+            )
             for layer, caught in zip(names, taps(model, batch, names, self.readout), strict=True)
         ]
         return Tested(tuple(scores), tuple(one for one in scores if one.p_value < self.level))
@@ -96,8 +118,8 @@ class TCAV:
         names = self.kept_layers(model)
         parts = []
         for layer, caught in zip(names, taps(model, batch, names, self.readout), strict=True):
-            rises = layer_score(layer, caught.gradients, *self._directions(model, layer)).positive
-            parts.append(rises.double().mean(0))
+            own = torch.from_numpy(self._directions(model, layer).own)
+            parts.append((own @ caught.gradients.flatten(1).float().cpu().T > 0).double().mean(0))
         values = torch.stack(parts).mean(0).to(batch.images.device)
         if self.shown_by is None:
             return values
@@ -114,7 +136,7 @@ class TCAV:
 
     def __call__(self, model: Model, batch: Batch, /) -> Maps:
         layer = self._kept(model)[-1].layer
-        own, _ = self._directions(model, layer)
+        own = self._directions(model, layer).own
         slopes = tap(model, batch, layer, self.readout).gradients
         if own.shape[1] != slopes[0].numel():
             raise NotApplicable(
@@ -146,13 +168,15 @@ class TCAV:
             )
         return tested.kept
 
-    def _directions(self, model: Model, layer: str) -> tuple[Floats, Floats]:
-        told = recipe.key([self.concept, self.without, self.runs, self.size, self.alpha, self.seed])
+    def _directions(self, model: Model, layer: str) -> Fitted:
+        redrawn = REDRAWN if self.against == "sets" else 1
+        drawn = [self.runs, self.size, self.alpha, self.seed, redrawn]
+        told = recipe.key([self.concept, self.without, self.revision, *drawn])
         key = (model.revision, layer, told)
         if key not in _vectors:
             sets = read_for(model, self.concept, self.size), read_for(model, self.without, len(self.without))
-            concept, pool = (activations(model, one.images, layer).flatten(1).cpu().numpy() for one in sets)
-            _vectors[key] = directions(concept, pool, self.runs, self.size, self.alpha, self.seed)
+            concept, pool = (_said(model, one.images, layer) for one in sets)
+            _vectors[key] = directions(concept, pool, self.runs, self.size, self.alpha, self.seed, redrawn)
             while len(_vectors) > _KEPT:
                 _vectors.popitem(last=False)
         return _vectors[key]
@@ -183,6 +207,10 @@ def read_for(model: Model, dataset: Dataset, count: int) -> Batch:
     whole = dataclasses.replace(found, regions=None, twins=None)  # they are of the old size, and nobody asks for them
     shown = F.interpolate(found.images, (side, side), mode="bilinear", antialias=True)
     return whole.showing(shown.clamp(0, 1))
+
+
+def _said(model: Model, images: Images, layer: str) -> Floats:
+    return np.asarray(activations(model, images, layer).flatten(1).cpu().numpy(), dtype=np.float32)
 
 
 def _answers(model: Model, batch: Batch) -> Tensor:

@@ -11,6 +11,7 @@ from typing import ClassVar, Literal, TypeAlias, get_args
 import torch
 from torch import Tensor
 
+from heatproof.data.bam.layout import WITH_OBJECT
 from heatproof.errors import BadInput, NotApplicable
 from heatproof.metrics.asking_again import ask, classes, keep, staged
 from heatproof.metrics.insignificant_patch import Patched, PatchSolver
@@ -25,7 +26,7 @@ Start: TypeAlias = Literal["object", "noise", "given"]
 def patched(model: Model, batch: Batch, start: Start, solver: PatchSolver) -> tuple[Images, Patched]:
     """The bare pictures and the patched ones, solved once per batch and model however many methods are judged.
 
-    - `object`: the twins, patched from the object that was on them
+    - `object`: the twins, patched from the object that was on them (or, as the data set may tell, would be)
     - `noise`: the pictures themselves, patched from uniform noise
     - `given`: the twins, and the pictures as patches that somebody made; they are verified, not solved
     """
@@ -38,9 +39,20 @@ def patched(model: Model, batch: Batch, start: Start, solver: PatchSolver) -> tu
         if start == "given":
             kept[key] = bare, solver.verify(model, bare, batch.images)
         else:
-            first = _noise(batch) if start == "noise" else batch.images
+            first = _noise(batch) if start == "noise" else _objects(batch)
             kept[key] = bare, solver(model, bare, first, region_of(batch, "object"))
     return kept[key]
+
+
+def _objects(batch: Batch) -> Images:
+    return batch.labels.get(WITH_OBJECT, batch.images)
+
+
+def nothing_there(batch: Batch, start: Start) -> list[str]:
+    """A reason for pictures that are their own twins: a patch that is the scene itself changes nothing, for anybody."""
+    first = _objects(batch) if start == "object" else batch.images
+    same = torch.zeros(len(batch)) if start == "noise" else (first == twins_of(batch)).flatten(1).all(1)
+    return ["no object to start from" if yes else "" for yes in same.tolist()]
 
 
 def _noise(batch: Batch) -> Images:
@@ -86,6 +98,7 @@ class InputIndependence:
             wrong(model, bare, self.task),
             wrong(model, covered, self.task, " with the patch"),
             unverified,
+            nothing_there(batch, self.start),
             hidden(batch),
         ]
         heat = region_heat(before.maps, regions, self.rule), region_heat(after.maps, regions, self.rule)

@@ -22,6 +22,7 @@ from heatproof.types import Images, Keep, Model
 Solver: TypeAlias = Literal["polyak", "paper"]
 
 ROWS = 8  # pictures solved together; fixed and filled up, so that a patch does not depend on its mates
+STEPS: dict[Solver, int] = {"polyak": 150, "paper": 300}
 STEP = 500.0  # the paper's, per gradient in pixel units of 0 … 255
 REWARD = 0.01  # eta_1: for the size of the patch
 PENALTY = 0.01  # eta_2: for leaving the range of pixels
@@ -40,7 +41,7 @@ class PatchSolver:
     """How a patch is found and when it is believed."""
 
     solver: Solver = "polyak"
-    steps: int = 150
+    steps: int | None = None  # the solver's own: 150, of the paper's 300
     relaxation: float = 0.5  # of the Polyak step
     goal: float = 0.002  # relative change of the logits at which a patch is left alone
     tolerance: float = 0.02  # relative change of the logits up to which a rounded patch changes nothing
@@ -48,8 +49,12 @@ class PatchSolver:
     def __post_init__(self) -> None:
         if self.solver not in get_args(Solver):
             raise BadInput(f"solver must be one of {', '.join(get_args(Solver))}, got {self.solver!r}")
-        if self.steps < 1:
+        if self.rounds < 1:
             raise BadInput(f"steps must be at least 1, got {self.steps}")
+
+    @property
+    def rounds(self) -> int:
+        return STEPS[self.solver] if self.steps is None else self.steps
 
     def __call__(self, model: Model, bare: Images, start: Images, region: Keep) -> Patched:
         """Patches inside `region` of the `bare` pictures, from what `start` shows there."""
@@ -87,7 +92,7 @@ class PatchSolver:
         """images ← images - a · r / ‖∇r‖² · ∇r within region and range; the best so far is kept."""
         best, least = images.clone(), images.new_full((len(images),), torch.inf)
         goal = self.goal * wanted.norm(dim=1).to(images.device)
-        for _ in range(self.steps):
+        for _ in range(self.rounds):
             slopes, distance = _distance(model, images, wanted)
             better = distance < least
             best[better], least[better] = images[better], distance[better]
@@ -103,7 +108,7 @@ class PatchSolver:
         """Plain gradient descent on ‖Δf‖ - η₁‖δ‖ + η₂·(what leaves the range), in pixel units; clipped at the end."""
         low, high = 0.0, 255.0
         patch = (images - bare) * 255
-        for _ in range(self.steps):
+        for _ in range(self.rounds):
             shown = bare * 255 + patch
             slopes, _ = _distance(model, shown / 255, wanted)
             size = patch.flatten(1).norm(dim=1).clamp(min=1e-12)[:, None, None, None]

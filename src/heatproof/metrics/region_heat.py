@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias, get_args
 
+import numpy as np
 import torch
+from scipy.stats import rankdata
 from torch import Tensor
 
 from heatproof.errors import BadInput, NotApplicable
-from heatproof.metrics.normalising import normalise
 from heatproof.metrics.regions import check_pair
 from heatproof.types import Batch, Keep, Maps, Scores
 
@@ -78,9 +79,14 @@ def region_heat(maps: Maps, regions: Keep, rule: Rule = "paper") -> Scores:
 
 
 def ranked(maps: Maps) -> Maps:
-    """Each pixel's rank in [0, 1]; a flat map is ½ everywhere."""
-    low, high = maps.flatten(1).aminmax(dim=1)
-    return torch.where((low == high)[:, None, None], 0.5, normalise(maps, "rank").double())
+    """Each pixel's rank in [0, 1], never stretched: whatever its ties, a map is ½ on average, a flat one everywhere."""
+    values = maps.detach().double().cpu().flatten(1).numpy()
+    if not np.isfinite(values).all():
+        raise BadInput("maps must be finite to be ranked, got NaN or infinity")
+    ranks = np.asarray(rankdata(values, axis=1))
+    count = values.shape[1]
+    heat = (ranks - 1) / (count - 1) if count > 1 else np.full_like(ranks, 0.5)
+    return torch.from_numpy(heat).view(maps.shape).to(maps.device)
 
 
 def flat(maps: Maps, rule: Rule) -> Tensor:

@@ -7,19 +7,25 @@ a comparison are judged: nobody knows what should matter for a mistake.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import ClassVar
+from weakref import WeakValueDictionary
 
 import torch
 from torch import Tensor
 
+from heatproof import models, recipe, registry, sources
 from heatproof.errors import NotApplicable
-from heatproof.metrics.asking_again import ask, classes, contrast_model, keep, staged, true_classes
+from heatproof.metrics.asking_again import ask, classes, keep, staged, true_classes
 from heatproof.metrics.region_heat import FLAT, Law, Measured, Rule, flat, measured, region_heat, region_of
 from heatproof.registry import metric
 from heatproof.types import Attribution, Batch, Images, Maps, Model, Scored, Scores
 
 LAYERS = "layers kept: "
+
+# Variants of a score load the same contrast model, and one of them is enough.
+_contrasts: WeakValueDictionary[tuple[str, str], Model] = WeakValueDictionary()
 
 
 def concept_importance(attribution: Attribution) -> Scores | None:
@@ -78,12 +84,13 @@ class MCS:
     """Model contrast: how much hotter the object is for this model than for a contrast model; 0 is blind, 1 perfect.
 
     With models of a k-series and the last of them as contrast this is the relative (fine-grained) score. A concept
-    method (TCAV) is asked for the importance of its concept instead of the heat of a region.
+    method (TCAV) is asked for the importance of its concept instead of the heat of a region. `contrast` is what a model
+    is named by, or in Python the model itself.
 
     Paper: Yang & Kim 2019, "Benchmarking Attribution Methods with Relative Feature Importance"
     """
 
-    contrast: str = "embedded:scene"
+    contrast: str | Model = "embedded:scene"
     region: Law = "object"
     rule: Rule = "paper"
     task: str = ""  # which labels are the model's classes, where the model itself does not say
@@ -95,10 +102,27 @@ class MCS:
     def measures(self) -> Measured:
         return measured(self.region)
 
+    @cached_property
+    def _against(self) -> Model:
+        if isinstance(self.contrast, Model):
+            return self.contrast
+        loaded = models.load(self.contrast)
+        return _contrasts.setdefault((loaded.name, loaded.revision), loaded)
+
+    def recipe(self) -> dict[str, object]:
+        """The fields and what the contrast model holds: another one under the same name asks another question."""
+        name = self.contrast.name if isinstance(self.contrast, Model) else self.contrast
+        told = {one.name: recipe.plain(getattr(self, one.name)) for one in fields(self) if one.name != "contrast"}
+        known = registry.name_of(self)
+        where = f"{type(self).__module__}:{type(self).__qualname__}"
+        own = {"metric": known[1]} if known else {"class": where}
+        source = {"source": sources.digest(type(self))} if sources.is_component(type(self)) else {}
+        return {**own, "fields": {"contrast": name, **told}, **source, "revision": self._against.revision}
+
     def __call__(self, attribution: Attribution, /) -> Scored:
         model, batch = attribution.model, attribution.batch
         regions = region_of(batch, self.region)
-        other = contrast_model(self.contrast, model)
+        other = self._against.to(model.device)
         # The class explained is the model's own: each answers for what it sees.
         theirs = ask(other, batch.aimed(classes(other, batch)), attribution.method)
         reasons = [wrong(model, batch, self.task), wrong(other, batch, self.contrast_task), hidden(batch)]
@@ -124,7 +148,7 @@ class RelativeMCS(MCS):
     Paper: Yang & Kim 2019, "Benchmarking Attribution Methods with Relative Feature Importance"
     """
 
-    contrast: str = "embedded:scene_k10"
+    contrast: str | Model = "embedded:scene_k10"
 
 
 def _pair(attribution: Attribution, task: str) -> tuple[Maps, list[list[str]]]:

@@ -93,7 +93,11 @@ def train(
     for step in range(first, total):
         for group in optimiser.param_groups:
             group["lr"] = recipe.learning_rate * (1 + math.cos(math.pi * step / total)) / 2
-        loss = learn(network, optimiser, batch_of(data, step, each, recipe), place)
+        batch = batch_of(data, step, each, recipe)
+        for name, why in batch.missing.items():
+            say(f"left out: {name}: {why}")
+        if len(batch):
+            loss = learn(network, optimiser, batch, place)
         if step % 50 == 0:
             say(f"step {step + 1} of {total}: loss {loss.item():.3f}")
         if step == first:  # it also warms up
@@ -117,7 +121,11 @@ def batch_of(data: Folder, step: int, each: int, recipe: Recipe) -> Batch:
     rows = torch.randperm(len(data), generator=epoch)[step % each * recipe.batch :][: recipe.batch]
     batch = data.batch(rows.tolist())
     dice = torch.Generator().manual_seed(keyed_seed(recipe.seed, "mirrored", step))
-    mirrored = torch.rand(len(rows), generator=dice) < 0.5
+    ids = data.ids()
+    drawn = {
+        ids[row]: draw for row, draw in zip(rows.tolist(), torch.rand(len(rows), generator=dice).tolist(), strict=True)
+    }
+    mirrored = torch.tensor([drawn[name] < 0.5 for name in batch.ids], dtype=torch.bool)  # some cannot be read
     return batch.showing(torch.where(mirrored[:, None, None, None], batch.images.flip(3), batch.images))
 
 

@@ -29,11 +29,12 @@ from heatproof.types import AnyMethod, Batch, Dataset, Metric, Model
 
 Preset = Literal["default", "paper"]
 
+ROLES = ("object", "scene", "scene_only")
 MODELS = ("embedded:object", "embedded:scene", "embedded:scene_only")
 SERIES = tuple(f"embedded:scene_k{k}" for k in range(1, 11))
 SMALL = (0.35, 0.45)  # objects for null patches: small enough that the scene model still knows the scene
 OTHER_SCALE = (0.40, 0.50)  # objects of another size, in other places
-LAWS: tuple[Law, ...] = ("object", "moved", "permuted", "pixels")
+LAWS: tuple[Law, ...] = ("object", "moved", "permuted", "pixels")  # the first two are asked about everywhere
 
 
 def heatmaps(preset: Preset) -> list[AnyMethod]:
@@ -106,14 +107,18 @@ class RelativeImportance:
         chosen = [_model(one) for one in models or MODELS]
         count = self._count
         pictures = [_dataset(one) for one in datasets] if datasets else [TwoFactor(count=count)]
-        roles = dict(zip(("object", "scene", "scene_only"), chosen, strict=False))
+        roles = dict(zip(ROLES, chosen, strict=False))
         plain = with_controls(methods or heatmaps(self.preset))
         embedded = datasets is None
         with_concept = plain if methods or not embedded else with_controls([*heatmaps(self.preset), TCAV()])
-        # Models from files do not say which of the two labels is theirs: their role does.
-        tasks = {role: "" if embedded else role.removesuffix("_only") for role in ("object", "scene", "scene_only")}
+        # Models of one's own do not say which of the two labels is theirs: their role does.
+        tasks = {
+            role: "" if embedded and model.task in ROLES else role.removesuffix("_only")
+            for role, model in roles.items()
+        }
         notes = self._notes(roles, tasks, pictures[0], count)
-        contrast = chosen[1].name
+        given = models[1] if models else MODELS[1]
+        contrast = given if isinstance(given, Model) else chosen[1].name
         # The scene model first: what the object model is contrasted with are then its maps, and not asked for again.
         studies = [
             self._study(chosen[1], pictures, plain, dependences(tasks["scene"]), "idr", count, notes),
@@ -133,9 +138,10 @@ class RelativeImportance:
             studies.append(self._study(chosen[2], small, plain, independences(tasks["scene_only"]), "iir", half, notes))
         if embedded and self.robustness:
             other = [TwoFactor(count=count, scale=OTHER_SCALE)]
+            against = MCS(contrast, task=tasks["object"], contrast_task=tasks["scene"])
             again: list[tuple[Model, list[Metric]]] = [
-                (chosen[1], [IDR(), IDR("moved")]),
-                (chosen[0], [MCS(contrast), MCS(contrast, "moved")]),
+                (chosen[1], [IDR(law, task=tasks["scene"]) for law in LAWS[:2]]),
+                (chosen[0], [dataclasses.replace(against, region=law) for law in LAWS[:2]]),
             ]
             studies += [self._study(model, other, plain, asked, "robustness", half, notes) for model, asked in again]
         if embedded and models is None and self.series:
@@ -154,6 +160,7 @@ class RelativeImportance:
     ) -> Study:
         told = {
             **notes,
+            "main": [] if part == "robustness" else [recipe.label(metrics[0])],
             "part": part,
             "clusters": clusters(datasets[0], limit, model),
             "datasets": [recipe.label(one) for one in datasets],
@@ -173,6 +180,7 @@ class RelativeImportance:
             drops[spec] = {"with_object": shown, "without_object": bare}
         notes: dict[str, Any] = {"preset": self.preset, "part": "series", "series": drops, "pictures": len(every)}
         notes["clusters"] = clusters(anchor, count, None)
+        notes["main"] = []
         metrics: list[Metric] = [RelativeMCS(), RelativeMCS(region="moved")]
         notes["metrics"] = {recipe.label(one): recipe.plain(one) for one in metrics}
         chosen = [spec for spec in SERIES if spec != SERIES[-1]]
@@ -180,13 +188,14 @@ class RelativeImportance:
 
     def _notes(self, roles: dict[str, Model], tasks: dict[str, str], pictures: Dataset, count: int) -> dict[str, Any]:
         """What the design presumes, measured: each model with objects, without them, and on objects alone."""
-        # Drawn pictures cost little, and two hundred say more of an accuracy than a few.
-        shown = TwoFactor(count=max(count, 200)) if isinstance(pictures, TwoFactor) else pictures
+        # Drawn pictures cost little, and two hundred of the same kind say more of an accuracy than a few.
+        more = max(count, 200)
+        shown = dataclasses.replace(pictures, count=more) if isinstance(pictures, TwoFactor) else pictures
         measured: dict[str, dict[str, float]] = {}
         number = 0
         for role, model in roles.items():
             seen = _seen_by(model, shown)
-            batch = seen.batch(range(min(len(seen), max(count, 200)))).to(model.device)
+            batch = seen.batch(range(min(len(seen), more))).to(model.device)
             number = len(batch)
             measured[role] = {
                 what: accuracy(model, batch, what, tasks[role]) for what in ("composite", "without", "grey")
@@ -196,7 +205,7 @@ class RelativeImportance:
         return {"preset": self.preset, "accuracy": measured, "roles": names, "classes": classes, "pictures": number}
 
 
-def contrasts(contrast: str, task: str = "", contrast_task: str = "") -> list[Metric]:
+def contrasts(contrast: str | Model, task: str = "", contrast_task: str = "") -> list[Metric]:
     """MCS, its random regions in all three laws, and a scale-free variant."""
     main = MCS(contrast, task=task, contrast_task=contrast_task)
     return [*(dataclasses.replace(main, region=law) for law in LAWS), dataclasses.replace(main, rule="rank")]

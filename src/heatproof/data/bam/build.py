@@ -31,6 +31,7 @@ from heatproof.errors import BadInput
 
 Pixels = NDArray[np.uint8]
 GREY = 128
+SMALLEST = 8  # pixels of a scene's side: from here on there is a whole number between its third and its half
 SMALL_SETS = {"dog_bedroom": ("scene", "dog-bedroom"), "bamboo_forest": ("scene_only", "dog-bamboo_forest")}
 PLACES = {"track": "track/outdoor"}  # where MiniPlaces keeps a scene under another name
 
@@ -52,6 +53,10 @@ class Plan:
             raise BadInput(
                 f"train must be 1 … {FIRST_VALIDATION} and validation 1 … 100, got {self.train} and {self.validation}"
             )
+        if self.seed < 0:
+            raise BadInput(f"seed must be at least 0, got {self.seed}")
+        if self.size < SMALLEST:
+            raise BadInput(f"size must be at least {SMALLEST} pixels: nothing fits on less, got {self.size}")
 
     def indices(self) -> list[int]:
         return [*range(self.train), *range(FIRST_VALIDATION, FIRST_VALIDATION + self.validation)]
@@ -136,10 +141,11 @@ def paste(
     """
     high, wide = scene.shape[:2]
     own_high, own_wide = cutout.mask.shape
-    along = wide if own_wide / wide >= own_high / high else high
+    lying = own_wide / wide >= own_high / high
+    along = wide if lying else high
     side = int(dice.integers(int(along / 3**0.5), int(along / 2**0.5)))
-    share = side / (own_wide if own_wide / wide >= own_high / high else own_high)
-    width, height = max(1, int(own_wide * share)), max(1, int(own_high * share))
+    width = side if lying else max(1, int(own_wide * side / own_high))
+    height = side if not lying else max(1, int(own_high * side / own_wide))
     last = 0 if legacy else 1  # published: never at the lower or right border
     top, left = int(dice.integers(0, high - height + last)), int(dice.integers(0, wide - width + last))
     colour, alpha = _resized(cutout, (width, height), legacy)

@@ -17,6 +17,7 @@ from torch import Tensor
 from heatproof.data.bam.classes import FIRST_VALIDATION, OBJECTS
 from heatproof.data.bam.masks import Mask, read_masks
 from heatproof.data.bam.names import Box, Entry, Set, enlarged, find_sets, flat_entries, placed, read_boxes, read_labels
+from heatproof.data.bam.turns import in_turns
 from heatproof.data.files import absolute, as_view
 from heatproof.data.files import root as root_folder
 from heatproof.data.masks import cut_region
@@ -27,6 +28,7 @@ from heatproof.types import Batch, View
 
 # Patched pictures lie flat in their folder and bring nothing along: these sets tell the rest.
 TOLD_BY = ("bamboo_forest", "scene_only", "scene", "obj")
+WITH_OBJECT = "with_object"  # Batch.labels under which pictures without their object are shown with it
 
 
 @dataset("bam")
@@ -36,10 +38,12 @@ class BAM:
 
     `path` is the folder that holds `data/obj`, `data/scene`, `data/scene_only` (or these directly). Twins are found by
     name in `scene_only`; they are JPEGs of their own, so `exact_twins` shows the twin outside the mask bit for bit as
-    the picture. Without `val_mask` the object's box is its region. `set="bamboo_forest_patch"` reads patched pictures
-    as listed in a `val.txt`, or as the published script leaves them (flat, named `…_<change>.jpg`, larger than their
-    twins): box, mask and twin are then those of the picture they were made from. Judge them with
-    `iir(start="given")`; a patch is insignificant only to the network it was made for.
+    the picture. Without `val_mask` the object's box is its region. Class pairs take turns, so the first few pictures
+    show every object and scene. `set="bamboo_forest"` shows no objects; those that null patches start from are found by
+    name in `scene`. `set="bamboo_forest_patch"` reads patched pictures as listed in a `val.txt`, or as the published
+    script leaves them (flat, named `…_<change>.jpg`, larger than their twins): box, mask and twin are then those of the
+    picture they were made from. Judge them with `iir(start="given")`; a patch is insignificant only to the network it
+    was made for.
 
     Paper: Yang & Kim 2019, "Benchmarking Attribution Methods with Relative Feature Importance"
     """
@@ -89,7 +93,7 @@ class BAM:
     def entries(self) -> tuple[Entry, ...]:
         side: Literal["object", "scene"] = "object" if self.set == "obj" else "scene"
         found = flat_entries(self._folder) if self._flat else read_labels(self._folder / "val.txt", side)
-        return tuple(sorted(found, key=lambda entry: entry.file))
+        return tuple(in_turns(found))
 
     @cached_property
     def boxes(self) -> Mapping[str, Box]:
@@ -122,7 +126,7 @@ class BAM:
         return self.masks[place]
 
     def batch(self, indices: Sequence[int], /) -> Batch:
-        rows: list[tuple[Entry, Tensor, Tensor, Tensor]] = []
+        rows: list[tuple[Entry, Tensor, Tensor, Tensor, Tensor]] = []
         missing: dict[str, str] = {}
         for index in indices:
             entry = self.entries[index]
@@ -139,6 +143,8 @@ class BAM:
             "scene_id": [entry.scene_label * 1000 + entry.instance for entry in entries],
         }
         known = {name: torch.tensor(values, dtype=torch.int64) for name, values in labels.items()}
+        if self.set == "bamboo_forest" and rows:
+            known[WITH_OBJECT] = torch.stack([row[4] for row in rows])
         return Batch(
             images=torch.stack([row[1] for row in rows]) if rows else torch.zeros(0, 3, side, side),
             targets=known["object" if self.set == "obj" else "scene"],
@@ -149,8 +155,8 @@ class BAM:
             missing=missing,
         )
 
-    def _read(self, entry: Entry) -> tuple[Tensor, Tensor, Tensor]:
-        """The picture, the region and the twin, all as the view shows them."""
+    def _read(self, entry: Entry) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """The picture, the region, the twin and the picture with its object, all as the view shows them."""
         picture = read_picture(self._picture(entry))
         told_as = entry.plain if self._flat else entry.file
         if told_as not in self.boxes:
@@ -165,10 +171,20 @@ class BAM:
             raise BadInput(f"{entry.file} is {picture.size} pixels and its twin {bare.size}: they must be the same")
         if self.exact_twins:
             bare = Image.composite(bare, picture, region)
-        return apply_view(picture, self.view), cut_region(region, picture.size, self.view), apply_view(bare, self.view)
+        there = self._with_object(entry)
+        whole = picture if there == self._picture(entry) else read_picture(there)
+        if whole.size != picture.size:
+            raise BadInput(f"{entry.file} is {picture.size} pixels and with its object {whole.size}: give one size")
+        shown, twin, start = (apply_view(one, self.view) for one in (picture, bare, whole))
+        return shown, cut_region(region, picture.size, self.view), twin, start
 
     def _picture(self, entry: Entry) -> Path:
         return self._folder / entry.file if self._flat else self._folder / "val" / entry.file
+
+    def _with_object(self, entry: Entry) -> Path:
+        """Where the picture has its object: of the set without objects by name in `scene`, if it is there."""
+        there = self._sets / "scene" / "val" / entry.file
+        return there if self.set == "bamboo_forest" and there.is_file() else self._picture(entry)
 
     def _twin(self, entry: Entry) -> Path:
         name = entry.plain
@@ -186,6 +202,8 @@ class BAM:
             entry = self.entries[index]
             total.update(f"{entry.file}{self.boxes.get(entry.plain if self._flat else entry.file)}".encode())
             total.update(_content(self._picture(entry)))
+            if self.set == "bamboo_forest":
+                total.update(_content(self._with_object(entry)))
             try:
                 total.update(_content(self._twin(entry)))
             except BadInput:
