@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
+from functools import lru_cache
 from typing import Any
 
 from torch import Tensor
 
-from heatproof import recipe
+from heatproof import models, recipe
 from heatproof.border import attribute
 from heatproof.data.two_factor.compose import SCALE
 from heatproof.data.two_factor.dataset import TwoFactor
@@ -25,6 +26,11 @@ KEPT_ANSWERS = 256  # batches
 
 _maps: OrderedDict[tuple[str, ...], Maps] = OrderedDict()
 _answers: OrderedDict[tuple[str, ...], Tensor] = OrderedDict()
+
+
+@lru_cache(maxsize=16)
+def _loaded(spec: str) -> Model:
+    return models.load(spec)
 
 
 def staged(spec: str, scale: tuple[float, float] = SCALE) -> tuple[Model, Batch]:
