@@ -457,3 +457,13 @@ def test_a_network_that_nobody_can_look_into_is_refused() -> None:
     scripted = torch.jit.trace(small_cnn().network, torch.rand(1, 3, 32, 32))
     with pytest.raises(BadModel, match="is TorchScript"):
         study(models=[Model("scripted", scripted)])
+
+
+def test_models_that_answer_other_questions_share_no_numbers(tmp_path: Path) -> None:
+    """The same weights asked by another label are another unit."""
+    scores = []
+    for task in ("object", "scene"):
+        model = dataclasses.replace(heatproof.models.load("embedded:object"), task=task)
+        asked = Study([model], ["two_factor(count=6)"], ["saliency"], ["mif"], target="label")
+        scores.append(run(asked, tmp_path).scores["value"])
+    assert not scores[0].equals(scores[1])

@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch import nn
 
-from heatproof import recipe, sources
+from heatproof import recipe, registry, sources
 from heatproof.methods.gradients import Saliency
 from heatproof.methods.integrated import IntegratedGradients
 
@@ -221,3 +221,32 @@ def test_an_edited_class_is_not_replayed_as_if_it_were_the_same(written: Any) ->
     written(FILE.replace("SCALE = 2.0", "SCALE = 3.0"))
     with pytest.raises(recipe.BadInput, match="was edited since"):
         recipe.build(stored)
+
+
+def test_an_init_of_ones_own_counts_in_a_registered_class(written: Any) -> None:
+    text = (
+        FILE
+        + """
+
+from heatproof.registry import method
+
+@method("written_init")
+@dataclasses.dataclass(frozen=True)
+class Written:
+    gain: float = 0.0
+
+    def __init__(self, gain: float = 1.0) -> None:
+        object.__setattr__(self, "extra", GAIN + 1.0)
+
+    def __call__(self, model, batch):
+        return batch.images.mean(1) * self.extra
+
+GAIN = 1.0
+"""
+    )
+    try:
+        before = recipe.key(written(text).Written())
+        registry._entries.pop(("method", "written_init"))
+        assert recipe.key(written(text.replace("GAIN + 1.0", "GAIN - 7.0")).Written()) != before
+    finally:
+        registry._entries.pop(("method", "written_init"), None)

@@ -86,3 +86,11 @@ def test_the_command_writes_what_a_run_found(tmp_path: Path) -> None:
     wrong = shell.invoke(app, ["table", str(tmp_path), "--metric", "srgg"])
     assert wrong.exit_code == 2
     assert "pointing_game" in wrong.output
+
+
+def test_small_scores_keep_their_digits() -> None:
+    run = results()
+    run.scores["value"] *= 1e-5
+    text = tables.written(tables.rankings(run), "md")
+    row = next(line for line in text.splitlines() if line.startswith("| good"))
+    assert "0.00000900" in row

@@ -109,9 +109,10 @@ def checked(make: C) -> C:
 def _checked(make: C, whose: str) -> C:
     """A dataclass that refuses a misspelt choice when it is made: one nobody knows would be taken for another."""
     settings = vars(make).get("__dataclass_params__")
-    if settings is None or not settings.init:  # an `__init__` of somebody's own is theirs
+    plain_init: Any = make.__init__  # type: ignore[misc]
+    # An `__init__` of somebody's own is theirs; the one a dataclass writes has no file.
+    if settings is None or not settings.init or plain_init.__code__.co_filename != "<string>":
         return make
-    plain_init = make.__init__  # type: ignore[misc]
 
     @cache
     def choices() -> tuple[tuple[str, ...], dict[str, tuple[Any, Any]]]:

@@ -12,6 +12,7 @@ import pandas as pd
 
 from heatproof.errors import BadInput
 
+PARTS = ("datasets", "methods", "metrics")
 ROW = ["dataset", "model", "method", "metric", "image"]
 
 # What a recipe or a model's spec may say of a file: `/a/b.csv`, `/a/b.py:Name`, `hf:/a/b`, `torchvision:resnet50@/a/b`.
@@ -60,7 +61,7 @@ def told_anew(studies: Sequence[dict[str, Any]], models: Sequence[str], images: 
                 {**one, "spec": model_of[one["spec"]], "from": model_of[one["spec"]]} if models else one
                 for one in study["models"]
             ],
-            "datasets": _mapped(study["datasets"], lambda text: path_of.get(text, text)),
+            **{part: _mapped(study[part], lambda text: path_of.get(text, text)) for part in PARTS},  # donors move too
         }
         for study in studies
     ]
@@ -93,8 +94,9 @@ def compared(before: pd.DataFrame, now: pd.DataFrame, names: Mapping[str, Mappin
     renamed = before.assign(
         **{column: [changed.get(name, name) for name in before[column]] for column, changed in names.items()}
     )
-    both = renamed.drop_duplicates(ROW).merge(now.drop_duplicates(ROW), on=ROW, suffixes=("_before", "_now"))
-    apart = (both["value_before"] - both["value_now"]).abs().max()
+    before, now = renamed.drop_duplicates(ROW), now.drop_duplicates(ROW)  # two studies may ask for the same row
+    both = before.merge(now, on=ROW, suffixes=("_before", "_now"))
+    apart = (both["value_before"] - both["value_now"]).abs().fillna(0).max()
     one_only = int((both["value_before"].isna() != both["value_now"].isna()).sum())
     same = len(both) == len(before) == len(now) and not one_only and not apart > 0
     said = f"{len(both)} scores {'as in' if same else 'compared with'} {where}, largest difference {apart or 0:g}"

@@ -29,6 +29,7 @@ from heatproof.study import Study
 from heatproof.types import Attribution, Batch, Dataset, Model
 from heatproof.unit import explain, judge
 
+EDITION = 2  # of what components mean: numbers of another one answer other questions and are computed anew
 Watch = Callable[[int, int, str], None]  # (units done, units in all, what was done)
 
 
@@ -154,8 +155,10 @@ def shards(study: Study, device: torch.device) -> Iterator[Shard]:
             for start in range(0, count, study.shard):
                 indices = tuple(range(start, min(start + study.shard, count)))
                 common = [
+                    EDITION,
                     dataset.digest(indices),
                     model.revision,
+                    model.task,
                     study.seed,
                     getattr(dataset, "target", study.target),
                     recipe.plain(getattr(dataset, "view", None)),

@@ -177,7 +177,7 @@ def _class(own: type, met: dict[int, Any]) -> Iterator[str]:
     for name, value in sorted(vars(own).items()):
         if not name.startswith("__") or isinstance(value, types.FunctionType):
             yield name
-            yield from _texts(value, met)
+            yield from _texts(getattr(value, "__wrapped__", value), met)
 
 
 def _module(module: types.ModuleType, met: dict[int, Any]) -> Iterator[str]:

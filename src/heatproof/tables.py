@@ -70,10 +70,13 @@ def _panels(table: pd.DataFrame) -> Iterator[tuple[str, list[str], list[list[str
 def _with_intervals(table: pd.DataFrame) -> pd.DataFrame:
     """Bounds beside what they bound: `0.640 [0.583, 0.701]`, and ranks as `2–4`."""
     middle = "mean" if "mean" in table else "mean_difference"
-    bounds = zip(table[middle], table["low"], table["high"], strict=True)
-    shown = table.assign(
-        **{middle: [f"{m:.3f}" if math.isnan(low) else f"{m:.3f} [{low:.3f}, {high:.3f}]" for m, low, high in bounds]}
-    ).drop(columns=["low", "high"])
+    largest = float(table[middle].abs().max())
+    decimals = 3 if not 0 < largest < 0.1 else 2 - math.floor(math.log10(largest))  # three digits of the largest
+    told = [
+        f"{mean:.{decimals}f}" if math.isnan(low) else f"{mean:.{decimals}f} [{low:.{decimals}f}, {high:.{decimals}f}]"
+        for mean, low, high in zip(table[middle], table["low"], table["high"], strict=True)
+    ]
+    shown = table.assign(**{middle: told}).drop(columns=["low", "high"])
     if "rank" not in shown:
         return shown
     places = zip(table["rank"], table["rank_low"], table["rank_high"], strict=True)

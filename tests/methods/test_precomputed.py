@@ -119,6 +119,8 @@ def test_a_map_of_another_class_is_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "maps.npz", ids=np.array(pictures.ids), targets=np.array(said), saliency=MAPS)
     maps = Precomputed(str(tmp_path / "maps.npz"))
     assert maps(model, pictures).shape == MAPS.shape
+    named = replace(model, classes=tuple("abcdefghij"))  # numbers mean the same classes as their names
+    assert maps(named, pictures).shape == MAPS.shape
     other = pictures.aimed((pictures.targets + torch.tensor([0, 1, 0])) % 10)
     with pytest.raises(BadInput, match=f"the map of '{pictures.ids[1]}' .* explains '{said[1]}', and"):
         maps(model, other)

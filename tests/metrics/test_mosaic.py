@@ -182,8 +182,9 @@ def test_maps_of_others_that_are_never_negative_win_nothing(
     np.savez(tmp_path / "maps.npz", **{key: one.numpy() for key, one in zip(batch.ids, maps, strict=True)})
     stored = Precomputed(str(tmp_path / "maps.npz"))
     for method in (bright, Claiming(maps), stored):
-        with pytest.raises(NotApplicable, match="needs negative relevance too, and no map here has any"):
-            registry.find("metric", name)(attribute(model, batch, method))
+        answer = registry.find("metric", name)(attribute(model, batch, method))
+        assert set(answer.notes) == {ONE_SIGN}
+        assert bool(answer.values.isnan().all())
         assert len(scored("mosaic_precision", attribute(model, batch, method))) == 4
     with pytest.raises(NotApplicable, match="this method has none"):
         registry.find("metric", name)(attribute(model, batch, replace(stored, signed=False)))
@@ -197,6 +198,9 @@ def test_a_map_of_one_sign_among_others_is_noted(name: str, stage: tuple[Model, 
     answer = registry.find("metric", name)(attribute(model, batch, Fixed(maps)))
     single = "" if name == "mosaic_precision" else ONE_SIGN
     assert answer.notes == ("", single, LACKING[registry.find("metric", name).ratio], "")
+    alone = registry.find("metric", name)(attribute(model, batch.select([1]), Fixed(maps[1:2])))  # no mates decide
+    assert alone.notes == (single,)
+    assert alone.values.isnan().tolist() == answer.values[1:2].isnan().tolist() == [bool(single)]
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "mosaic_precision"])

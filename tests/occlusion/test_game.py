@@ -6,22 +6,30 @@ import gc
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from networks import batch, small_cnn, small_vit
+from PIL import Image
 from torch import Tensor
 
 from heatproof.errors import BadInput, BadShape
+from heatproof.methods.lime import LIME
+from heatproof.methods.occlusion_map import SlidingOcclusion
 from heatproof.models import engine
 from heatproof.models.engine import passes as engine_passes
-from heatproof.occlusion.game import Game, Occlusion, game_of, impute
+from heatproof.occlusion.game import Game, Occlusion, game_of, impute, named
 from heatproof.occlusion.imputers.mean import Mean
+from heatproof.occlusion.imputers.train_set import TrainSet
 from heatproof.occlusion.imputers.uniform import Uniform
 from heatproof.occlusion.segmenters.grid import Grid
-from heatproof.types import Images, Model, Segments, read
+from heatproof.types import Batch, Images, Model, Segments, read
 
 
 @dataclass(frozen=True)
@@ -228,3 +236,31 @@ def test_a_vision_transformer_can_be_asked_without_pictures() -> None:
     torch.testing.assert_close(found[:, 0], expected, atol=1e-5, rtol=1e-5)
     alone = Game(model, shown.select([1]), Occlusion(Internal(), Patches(8)), "logit")
     assert torch.equal(alone.value(coalitions[[1]].flip(1)).flip(1)[0], found[1])
+
+
+@pytest.mark.parametrize("make", [partial(LIME, samples=8), partial(SlidingOcclusion, positions=2, window=0.5)])
+def test_methods_bind_imputers_to_their_pictures(make: Any) -> None:
+    """As the game does: some know pictures by name, so that none is its own donor."""
+    met: list[tuple[str, ...]] = []
+
+    @dataclass(frozen=True)
+    class Told(Mean):
+        def for_batch(self, pictures: Batch, /) -> Mean:
+            met.append(pictures.ids)
+            return Mean()
+
+    pictures = batch(2)
+    make(imputer=Told())(small_cnn(), pictures)
+    assert {identity for ids in met for identity in ids} == set(pictures.ids)
+
+
+def test_draws_are_keyed_by_what_files_hold_and_not_by_where_they_are(tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        for i in range(3):
+            pixels = np.random.default_rng(i).integers(0, 255, (16, 16, 3), dtype=np.uint8)
+            Image.fromarray(pixels).save(tmp_path / name / f"{i}.png")
+    keys = {named(TrainSet(str(tmp_path / name))) for name in ("one", "other")}
+    assert len(keys) == 1
+    assert named(TrainSet()) == "train_set"
+    assert named(Mean()) == "mean"

@@ -10,6 +10,8 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from heatproof.errors import BadInput
+from heatproof.stats.bootstrap import interval
+from heatproof.stats.ranks import rank_methods
 from heatproof.stats.significance import (
     compare_pairs,
     critical_difference,
@@ -217,3 +219,31 @@ def test_rounding_is_not_tested():
     assert list(tests["significant"]) == [False, True, True]
     assert list(tests["n_zero"]) == [30, 0, 0]
     assert signed_rank(np.full(9, 1e-12), np.zeros(9)).n_zero == 0  # small numbers of their own are differences
+
+
+def test_two_methods_do_not_mind_how_large_a_third_ones_scores_are():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": 0.015 + 0.001 * rng.random(20)})
+    table["b"] = table["a"] + 0.05
+    large = table.assign(**{f"large{i}": 1e5 * rng.random(20) for i in range(3)})
+    for one in (table, large):
+        first = compare_pairs(one, resamples=1).frame.iloc[0]
+        assert (first["winner"], first["n_zero"], first["p"] < 1e-4) == ("b", 0, True)
+        assert rank_methods(one).rank_of()["b"] < rank_methods(one).rank_of()["a"]
+
+
+def test_rounding_is_no_rank_in_the_diagram_either():
+    scores = np.random.default_rng(0).random(30)
+    found = critical_difference(pd.DataFrame({"a": scores, "b": scores + 1e-9, "c": scores + 2e-9}))
+    assert found.p == 1
+    assert set(found.mean_ranks) == {2.0}
+
+
+def test_differences_of_few_images_have_no_interval():
+    rng = np.random.default_rng(0)
+    few = compare_pairs(pd.DataFrame(rng.random((4, 2)), columns=["a", "b"])).frame.iloc[0]
+    assert np.isnan([few["mean_low"], few["mean_high"]]).all()
+    some = rng.random((8, 2))
+    found = compare_pairs(pd.DataFrame(some, columns=["a", "b"])).frame.iloc[0]
+    wanted = interval(some[:, 0] - some[:, 1], kind="expanded")
+    assert (found["mean_low"], found["mean_high"]) == pytest.approx((wanted.low, wanted.high))

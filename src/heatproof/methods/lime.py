@@ -9,7 +9,7 @@ from torch import Tensor
 
 from heatproof.methods.paths import Stretch, check_count
 from heatproof.methods.views import values_of_views
-from heatproof.occlusion.game import impute
+from heatproof.occlusion.game import bound, impute
 from heatproof.occlusion.imputers.constant import Constant
 from heatproof.occlusion.segmenters.quickshift import Quickshift
 from heatproof.occlusion.segments import segments_of
@@ -90,7 +90,8 @@ class LIME:
             image, samples, _ = stretch
             visible = coalitions[image][samples.start : samples.stop].to(room.device)
             shown = batch.images[image].expand_as(room)
-            impute(self.imputer, shown, visible[:, segments[image]], [seeds[image]] * len(samples), room)
+            painter = bound(self.imputer, batch, [image] * len(samples))
+            impute(painter, shown, visible[:, segments[image]], [seeds[image]] * len(samples), room)
 
         def reading(logits: Logits, targets: Tensor) -> Tensor:
             return read(logits.double() / self.temperature, targets, "probability").cpu()

@@ -11,7 +11,7 @@ from torch import Tensor
 from heatproof.errors import BadInput
 from heatproof.methods.paths import Stretch
 from heatproof.methods.views import values_of_views
-from heatproof.occlusion.game import impute
+from heatproof.occlusion.game import bound, impute
 from heatproof.occlusion.imputers.mean import Mean
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Images, Imputer, Keep, Maps, Model, Readout, read
@@ -71,6 +71,7 @@ class SlidingOcclusion:
         def paint(stretch: Stretch, room: Images) -> None:
             image, views, _ = stretch
             shown = batch.images[image].expand_as(room)
-            impute(self.imputer, shown, keep[views.start : views.stop], [seeds[image]] * len(views), room)
+            painter = bound(self.imputer, batch, [image] * len(views))
+            impute(painter, shown, keep[views.start : views.stop], [seeds[image]] * len(views), room)
 
         return values_of_views(model, batch, paint, len(keep), partial(read, readout=self.readout))

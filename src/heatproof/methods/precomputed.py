@@ -51,10 +51,10 @@ class Precomputed:
         size = tuple(batch.images.shape[2:])
         maps = torch.stack([self._map(identity, size) for identity in batch.ids])
         for identity, target in zip(batch.ids, batch.targets.tolist(), strict=True):
-            self._check_class(identity, model.classes[target] if target < len(model.classes) else str(target))
+            self._check_class(identity, [*model.classes[target : target + 1], str(target)])
         return maps.to(batch.images.device)
 
-    def _check_class(self, identity: str, wanted: str) -> None:
+    def _check_class(self, identity: str, names: Sequence[str]) -> None:
         """Where the file says which class each map explains, it must be the one asked for."""
         if not Path(self.path).is_file():
             return
@@ -63,10 +63,10 @@ class Precomputed:
             return
         ids = stored["ids"].tolist()
         given = str(stored["targets"][ids.index(_place(ids, identity))])
-        if given != wanted:
+        if given not in names:
             raise BadInput(
-                f"the map of {identity!r} in {self.path} explains {given!r}, and {wanted!r} is asked for: make maps of "
-                "that class, or judge with the same target as they were made for"
+                f"the map of {identity!r} in {self.path} explains {given!r}, and {names[0]!r} is asked for: make maps "
+                "of that class, or judge with the same target as they were made for"
             )
 
     def _map(self, identity: str, size: tuple[int, ...]) -> Tensor:

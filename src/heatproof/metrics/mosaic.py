@@ -96,8 +96,10 @@ class MosaicRatio:
         regions = regions_of(attribution)
         one_sign = [False] * len(attribution.maps) if self.ratio == "precision" else self._one_sign(attribution)
         values = mosaic_scores(attribution.maps, regions)[self.ratio]
+        if not _keeps_its_word(attribution.method):  # a map that is never negative would win without being better
+            values = values.masked_fill(torch.tensor(one_sign, device=values.device), torch.nan)
         notes = tuple(
-            LACKING[self.ratio] if missing else ONE_SIGN if single else ""
+            ONE_SIGN if single else LACKING[self.ratio] if missing else ""
             for missing, single in zip(values.isnan().tolist(), one_sign, strict=True)
         )
         return Scored(values, notes)
@@ -105,15 +107,12 @@ class MosaicRatio:
     def _one_sign(self, attribution: Attribution) -> list[bool]:
         """Which maps have no negative relevance; `NotApplicable` where that is how the method is.
 
-        Maps that are never negative have recall 1 whatever they show: they would win without being better.
+        Maps that are never negative have recall 1 whatever they show.
         """
         if not getattr(attribution.method, "signed", True):
             raise NotApplicable(f"{self.ratio} needs negative relevance too, and this method has none: take precision")
         maps = attribution.maps.flatten(1)
-        single = ((maps >= 0).all(1) & (maps > 0).any(1)).tolist()
-        if single and all(single) and not _keeps_its_word(attribution.method):
-            raise NotApplicable(f"{self.ratio} needs negative relevance too, and no map here has any: take precision")
-        return single
+        return ((maps >= 0).all(1) & (maps > 0).any(1)).tolist()
 
     def stage(self) -> tuple[Model, Batch]:
         """Mosaics of the embedded pictures, for the conformance kit."""

@@ -24,6 +24,7 @@ from heatproof.models import engine
 from heatproof.occlusion.imputers.mean import Mean, repainted
 from heatproof.occlusion.segmenters.grid import Grid
 from heatproof.occlusion.segments import segments_of, totals
+from heatproof.registry import name_of
 from heatproof.types import (
     Batch,
     Images,
@@ -102,6 +103,17 @@ def impute(
     # A copy, since many rows may be one picture, which an imputer of somebody's own may well paint over.
     painted = imputer(images.clone(), keep, seeds=seeds).to(images)
     return torch.where(keep[:, None], images, painted, out=room)
+
+
+def bound(imputer: Imputer, batch: Batch, rows: Sequence[int]) -> Imputer:
+    """The imputer for these pictures of the batch: some know them by name, or need their twins."""
+    return imputer.for_batch(batch.select(rows)) if isinstance(imputer, BatchImputer) else imputer
+
+
+def named(imputer: Imputer) -> str:
+    """What an imputer's draws are keyed by: its label; of one that reads files what they hold, not where they are."""
+    label, known, revision = recipe.label(imputer), name_of(imputer), getattr(imputer, "revision", "")
+    return f"{known[1]} {revision}" if known and revision and label != known[1] else label
 
 
 class _Memory:
@@ -228,7 +240,6 @@ class Game:
     ) -> Floats:
         """Occlude, impute, forward: the answers to one chunk."""
         imputer, images = self.occlusion.imputer, self.batch.images
-        for_batch = imputer.for_batch if isinstance(imputer, BatchImputer) else None
         logits, start = [], 0
         for image in np.unique(owners):  # rows are sorted by image
             rows = visible[image][places[owners == image]].take(self._labels[image], 1)  # 4× torch's index_select
@@ -237,7 +248,7 @@ class Game:
             if way is None and isinstance(imputer, Answerer):
                 logits.append(imputer.answer(self.model, shown, keep))
             else:
-                painter = for_batch(self.batch.select([image] * len(rows))) if for_batch else imputer
+                painter = bound(imputer, self.batch, [image] * len(rows))
                 seeds = [self._seeds(draw)[image]] * len(rows) if self.occlusion.random else None
                 impute(painter, shown, keep, seeds, room[start : start + len(rows)])
                 start += len(rows)
@@ -249,7 +260,7 @@ class Game:
 
     def _seeds(self, draw: int) -> list[int]:
         """One per image, shared by all its coalitions: what differs between them is then never luck."""
-        name = recipe.label(self.occlusion.imputer)
+        name = named(self.occlusion.imputer)
         return [keyed_seed(self.batch.seed, identity, name, draw) for identity in self.batch.ids]
 
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from heatproof import recipe
 from heatproof.errors import NotApplicable
-from heatproof.occlusion.game import Answerer, BatchImputer, Occlusion, impute
+from heatproof.occlusion.game import Answerer, BatchImputer, Occlusion, impute, named
 from heatproof.types import Batch, Images, keyed_seed
 
 
@@ -25,7 +25,7 @@ def shown(batch: Batch, keep: Tensor, occlusion: Occlusion, draw: int = 0) -> Im
     many = batch.select(rows)
     if isinstance(imputer, BatchImputer):
         imputer = imputer.for_batch(many)
-    name = recipe.label(occlusion.imputer)
+    name = named(occlusion.imputer)
     seeds = [keyed_seed(batch.seed, identity, name, draw) for identity in many.ids]
     filled = impute(imputer, many.images, keep.flatten(0, 1), seeds if occlusion.random else None)
     pictures: Tensor = filled.unflatten(0, (count, levels))

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from heatproof import recipe
+from heatproof import data, recipe
 from heatproof.audit.energy import Energy
 from heatproof.audit.evaluation import Evaluation, Removal
 from heatproof.audit.image_quality import MEASURES, ImageQuality, Measure
@@ -104,7 +104,8 @@ class InDistribution:
     quality: tuple[Measure, ...] = MEASURES
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "quality", tuple(self.quality))
+        named = (self.quality,) if isinstance(self.quality, str) else self.quality
+        object.__setattr__(self, "quality", tuple(named))
 
     def studies(
         self,
@@ -210,7 +211,8 @@ class InDistribution:
 
 def _background(datasets: Sequence[Dataset | str]) -> Baseline:
     """Training pictures are known for the embedded data only."""
-    embedded = all(isinstance(one, TwoFactor) or one == "two_factor" for one in datasets)
+    found = [data.load(one) if isinstance(one, str) else one for one in datasets]
+    embedded = all(isinstance(one, TwoFactor) for one in found)
     return TwoFactor("train") if embedded else "gaussian"
 
 

@@ -18,12 +18,12 @@ import pandas as pd
 
 from heatproof.stats.bootstrap import FloatArray
 from heatproof.stats.ndcg import Lists, best_ordering, correlation, ndcg
+from heatproof.stats.ranks import ROUNDING
 from heatproof.stats.setups import RANDOM, Scores, read_scores
 
 Measure = Literal["mif", "lif", "srg"]
 MEASURES: tuple[Measure, ...] = ("mif", "lif", "srg")
 Names = tuple[str, ...]
-NOISE = 1e-9  # of the largest score: a difference below it is the rounding of the arithmetic
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def consistency(table: pd.DataFrame, *, lists: Lists = "best_first", random: str
     agreement about the losers. `random` names the method that is left out of the separation.
     """
     scores = read_scores(table, random)
-    step = NOISE * max(float(np.abs(scores.mif).max()), float(np.abs(scores.lif).max()))
+    step = ROUNDING * max(float(np.abs(scores.mif).max()), float(np.abs(scores.lif).max()))
     told: dict[Measure, FloatArray] = {"mif": scores.mif, "lif": scores.lif, "srg": scores.lif - scores.mif}
     values = {m: without_noise(told[m], step) for m in MEASURES}
     rankings = {m: _rankings(values[m], scores.methods, m, lists) for m in MEASURES}

@@ -17,6 +17,7 @@ from heatproof.stats.bootstrap import FloatArray, expanded_tails, resampled_mean
 
 By = Literal["mean", "median"]
 ENOUGH = 0.8  # of the images must have a score from every method that is ranked
+ROUNDING = 1e-6  # of their size: passes in single precision, in other batches, move scores by so much
 FEWEST = 5  # images: drawing fewer again tells next to nothing of others
 
 
@@ -137,15 +138,28 @@ def _sparse(table: pd.DataFrame) -> tuple[str, ...]:
     return tuple(str(name) for name in table.columns if name not in left)
 
 
-def rank(scores: ArrayLike, higher_is_better: bool = True) -> FloatArray:
-    """Ranks along the last axis: 1 is best, ties share the mean rank, NaN stays unranked (NaN)."""
+def rank(scores: ArrayLike, higher_is_better: bool = True, tolerance: FloatArray | float = 0.0) -> FloatArray:
+    """Ranks along the last axis: 1 is best, ties share the mean rank, NaN stays unranked (NaN).
+
+    Two scores no further apart than their `tolerance` (of every pair, or of all) are tied.
+    """
     values = scored(scores)
     if not higher_is_better:
         values = -values
     mine, other = values[..., :, None], values[..., None, :]
-    ahead = (other > mine).sum(axis=-1)
-    level = (other == mine).sum(axis=-1)
+    ahead = (other - mine > tolerance).sum(axis=-1)
+    level = (np.abs(other - mine) <= tolerance).sum(axis=-1)
     return np.where(np.isnan(values), np.nan, 1 + ahead + (level - 1) / 2)
+
+
+def rounding(values: FloatArray) -> FloatArray:
+    """(columns, columns): how far two columns' scores may be apart and still be the same number.
+
+    By their own usual size: whether two methods differ must not depend on a third.
+    """
+    columns = [column[column > 0] for column in np.abs(values).T]
+    sizes = np.array([float(np.median(column)) if len(column) else 0.0 for column in columns])
+    return np.asarray(ROUNDING * np.maximum(sizes[:, None], sizes), dtype=np.float64)
 
 
 def rank_methods(
@@ -162,10 +176,11 @@ def rank_methods(
     values = part.table.to_numpy()
     n = len(values)
     score = values.mean(axis=0) if by == "mean" else np.median(values, axis=0)
-    ranks = rank(_rounded(score), higher_is_better)
+    same = rounding(values)
+    ranks = rank(score, higher_is_better, same)
     low = high = first = np.full(len(score), np.nan)
     if n >= 2:
-        replicates = rank(_rounded(_replicates(values, by, resamples, seed)), higher_is_better)
+        replicates = rank(_replicates(values, by, resamples, seed), higher_is_better, same)
         leads = replicates == replicates.min(axis=1, keepdims=True)
         first = (leads / leads.sum(axis=1, keepdims=True)).mean(axis=0)
     if n >= FEWEST:
@@ -239,12 +254,6 @@ def compare_rankings(first: Mapping[str, float], second: Mapping[str, float]) ->
             changed.append(ChangedPair(a, b) if first[a] < first[b] else ChangedPair(b, a))
     tau = kendall_tau([first[m] for m in names], [second[m] for m in names])
     return RankingAgreement(tau, tuple(changed), len(names))
-
-
-def _rounded(values: FloatArray) -> FloatArray:
-    """Without the last bits, in which passes and matrix products let equal columns differ: equal methods stay tied."""
-    sizes = np.abs(values[values != 0])
-    return np.round(values / float(np.median(sizes)), 6) if len(sizes) else values
 
 
 def _replicates(values: FloatArray, by: By, resamples: int, seed: int) -> FloatArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import combinations
@@ -12,11 +13,10 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from heatproof.errors import BadInput
-from heatproof.stats.bootstrap import FloatArray, resampled_means, scored
-from heatproof.stats.ranks import check_table, complete, rank
+from heatproof.stats.bootstrap import FloatArray, expanded_tails, resampled_means, scored
+from heatproof.stats.ranks import FEWEST, ROUNDING, check_table, complete, rank, rounding
 
 COUNTED = 13  # tied differences up to which scipy, too, goes through all signs
-ROUNDING = 1e-6  # of their size: passes in single precision, in other batches, move scores by so much
 PAIR_COLUMNS = (
     "method_a",
     "method_b",
@@ -126,7 +126,9 @@ def signed_rank(first: ArrayLike, second: ArrayLike) -> SignedRank:
 def without_rounding(first: FloatArray, second: FloatArray) -> FloatArray:
     """first - second, and 0 where they differ by no more than single precision could: that is no preference."""
     sizes = np.abs(np.stack([first, second]))
-    usual = float(np.median(sizes[sizes > 0])) if (sizes > 0).any() else 0.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # pairs of nothing but zeros have no usual size
+        usual = np.nan_to_num(np.nanmedian(np.where(sizes > 0, sizes, np.nan), axis=(0, 1)))
     differences = first - second
     return np.where(np.abs(differences) <= ROUNDING * np.maximum(sizes.max(axis=0), usual), 0.0, differences)
 
@@ -256,7 +258,7 @@ def critical_difference(
     n, k = part.table.shape
     if k < 3 or n < 2:
         raise BadInput(f"Friedman's test needs at least 3 methods and 2 images that all of them have, got {k} and {n}.")
-    ranks = rank(part.table.to_numpy(), higher_is_better)
+    ranks = rank(part.table.to_numpy(), higher_is_better, rounding(part.table.to_numpy()))
     if (ranks == ranks[:, :1]).all():  # every image ties every method: scipy divides by zero
         statistic, p = 0.0, 1.0
     else:
@@ -298,10 +300,11 @@ def _groups(names: tuple[str, ...], ranks: FloatArray, gap: float) -> tuple[tupl
 
 
 def _mean_limits(differences: FloatArray, level: float, resamples: int, seed: int) -> tuple[FloatArray, FloatArray]:
-    enough = (~np.isnan(differences)).sum(axis=0) >= 2
+    counts = (~np.isnan(differences)).sum(axis=0)
     low = np.full(differences.shape[1], np.nan)
     high = low.copy()
-    if enough.any():
-        means = resampled_means(differences[:, enough], resamples=resamples, seed=seed)
-        low[enough], high[enough] = np.nanquantile(means, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    for n in np.unique(counts[counts >= FEWEST]).tolist():
+        alike = counts == n
+        means = resampled_means(differences[:, alike], resamples=resamples, seed=seed)
+        low[alike], high[alike] = np.nanquantile(means, expanded_tails(n, level), axis=0)
     return low, high

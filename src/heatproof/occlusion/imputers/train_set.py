@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, cast
 
 import torch
@@ -85,6 +86,9 @@ class TrainSet:
     def __post_init__(self) -> None:
         if self.count < 1:
             raise BadInput(f"count must be at least 1 donor, got {self.count}")
+        if isinstance(self.donors, str) and Path(self.donors).expanduser().exists():
+            # A stored study must find the same donors from any directory.
+            object.__setattr__(self, "donors", str(Path(self.donors).expanduser().absolute()))
 
     @cached_property
     def revision(self) -> str:

@@ -71,6 +71,10 @@ class FromFile:
 
     path: str = ""
 
+    def __post_init__(self) -> None:
+        if self.path:  # a stored study must find the same maps from any directory
+            object.__setattr__(self, "path", str(Path(self.path).expanduser().absolute()))
+
     @cached_property
     def revision(self) -> str:
         """A hash of the maps' content when first asked: every label is made of it, so files are read once."""

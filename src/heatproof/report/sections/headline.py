@@ -139,8 +139,9 @@ def _against_blind(reading: Reading) -> str:
     if len(always) == len(asked) > 1:
         parts = [f"by every method{' everywhere' if several else ''}"]
     names = listed([escape(control) for control in controls])
-    if len(never) == len(asked) > 1:
-        return f"No method beats {'the blind control' if len(controls) == 1 else 'all blind controls'} ({names})."
+    if len(never) == len(asked):
+        nobody = "No method beats" if len(asked) > 1 else f"{never[0]} does not beat"
+        return f"{nobody} {'the blind control' if len(controls) == 1 else 'all blind controls'} ({names})."
     who = f"The blind control ({names}) is" if len(controls) == 1 else f"The blind controls ({names}) are all"
     return f"{who} beaten {', '.join(parts)}."
 

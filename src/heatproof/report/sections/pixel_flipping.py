@@ -14,6 +14,7 @@ from heatproof.report.sections.blocks import table as set_table
 from heatproof.report.typeset import MISSING, counted, escape, listed, number
 from heatproof.stats.bootstrap import interval
 from heatproof.stats.consistency import MEASURES, Consistency, Measure, consistency
+from heatproof.stats.ranks import FEWEST
 from heatproof.stats.strategies import (
     PLACE,
     STRATEGY,
@@ -109,8 +110,8 @@ def _estimated(table: pd.DataFrame, method: str) -> tuple[float, str]:
     """The mean over pictures and its interval in words."""
     if method not in table:
         return float("nan"), MISSING
-    found = interval(table[method].to_numpy())
-    return found.estimate, f"[{number(found.low)}, {number(found.high)}]"
+    found = interval(table[method].to_numpy(), kind="expanded")
+    return found.estimate, f"[{number(found.low)}, {number(found.high)}]" if found.n >= FEWEST else MISSING
 
 
 def _agreement(reading: Reading, table: pd.DataFrame) -> str:
