@@ -80,8 +80,6 @@ class Mosaics:
     seed: int = 0  # of the plan
 
     def __post_init__(self) -> None:
-        if self.preset not in ("default", "paper"):
-            raise BadInput(f"preset must be 'default' or 'paper', got {self.preset!r}")
         if self.per_class is not None and self.per_class < 1:
             raise BadInput(f"per_class must be at least 1 mosaic, or None for the preset's, got {self.per_class}")
         layouts(self.grid)

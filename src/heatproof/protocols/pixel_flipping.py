@@ -91,8 +91,6 @@ class PixelFlipping:
     diffusion_draws: int = 1  # a diffusion model takes seconds where the others take milliseconds
 
     def __post_init__(self) -> None:
-        if self.preset not in ("quick", "paper"):
-            raise BadInput(f"preset must be 'quick' or 'paper', got {self.preset!r}")
         numbers = tuple(self.numbers) if isinstance(self.numbers, list | tuple) else (self.numbers,)
         if not all(isinstance(n, int) and n > 0 for n in numbers):
             raise BadInput(f"numbers must be whole numbers of segments from 1, such as [25,100], got {self.numbers!r}")

@@ -81,10 +81,6 @@ class RelativeImportance:
     series: bool = True  # the k-series
     robustness: bool = True  # model contrast and input dependence again, with objects of another size and place
 
-    def __post_init__(self) -> None:
-        if self.preset not in ("default", "paper"):
-            raise BadInput(f"preset must be 'default' or 'paper', got {self.preset!r}")
-
     @property
     def _count(self) -> int:
         return self.pictures or (1000 if self.preset == "paper" else 64)

@@ -86,8 +86,6 @@ class ThresholdFree:
     cutoffs: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        if self.preset not in ("default", "paper"):
-            raise BadInput(f"preset must be 'default' or 'paper', got {self.preset!r}")
         if self.cutoffs is not None and self.pool is not None:
             raise BadInput("strata are cut at percentiles of a pool or at fixed cutoffs: give one of the two")
         if self.temperature is not None and not 0 < self.temperature < math.inf:

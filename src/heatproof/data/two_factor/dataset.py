@@ -48,8 +48,6 @@ class TwoFactor:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", tuple(self.scale))
-        if self.split not in FIRST_INSTANCE:
-            raise BadInput(f"split must be one of {', '.join(FIRST_INSTANCE)}, got {self.split!r}")
         if not 1 <= self.count <= 1000 * PAIRS:
             raise BadInput(f"count must be from 1 to {1000 * PAIRS} pictures, got {self.count}")
 

@@ -49,8 +49,6 @@ class TwoFactorK:
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", tuple(self.scale))
         object.__setattr__(self, "order", tuple(self.order))
-        if self.split not in FIRST_INSTANCE:
-            raise BadInput(f"split must be one of {', '.join(FIRST_INSTANCE)}, got {self.split!r}")
         most = 1000 if self.scenes == "anchor" else 1000 * len(SCENES)
         if not 1 <= self.count <= most:
             raise BadInput(f"count must be from 1 to {most} pictures, got {self.count}")
