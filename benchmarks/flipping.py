@@ -33,6 +33,7 @@ from heatproof.occlusion.imputers.telea import Telea
 from heatproof.occlusion.imputers.train_set import TrainSet
 from heatproof.occlusion.orders import lots, pooled, random_curves, removal_ranks, removals
 from heatproof.occlusion.segmenters.grid import Grid
+from heatproof.parsing import parse
 from heatproof.types import Attribution, Batch, Maps, Model, View
 
 METHODS = ("saliency", "input_x_gradient", "integrated_gradients(steps=8)", "grad_cam", "edges", "centre", "random")
@@ -144,7 +145,7 @@ def contest(model: Model, batch: Batch) -> None:
     """7 methods × (MIF + LIF) + 5 random orders, 25 segments."""
     print(f"\n(b) {len(METHODS)} methods × MIF + LIF, {ORDERS} random orders, 25 segments, {len(batch)} images")
     occlusion = Occlusion(Mean(), Grid(5))
-    maps = [attribute(model, batch, recipe.parse("method", text)).maps for text in METHODS]
+    maps = [attribute(model, batch, parse("method", text)).maps for text in METHODS]
     orders = orders_of(model, batch, maps, occlusion)
     times: dict[str, Spent] = {}
 

@@ -9,13 +9,14 @@ from typing import Any, Literal, get_origin
 
 import pytest
 
-from heatproof import recipe, registry, sources
+from heatproof import registry, sources
 from heatproof.errors import BadInput
 from heatproof.methods.agi import AGI
 from heatproof.methods.mfaba import MFABA
 from heatproof.metrics.fud import Fud
 from heatproof.occlusion.diffusion.guidance import Guidance
 from heatproof.occlusion.diffusion.sampler import Sampler
+from heatproof.parsing import parse
 from heatproof.protocols.in_distribution import InDistribution
 from heatproof.registry import checked
 
@@ -59,7 +60,7 @@ def test_by_place_by_name_in_lists_and_without_a_registered_name(make):
 
 def test_the_sentence_is_that_of_the_command_line():
     said = []
-    for make in (lambda: Fud(window="early"), lambda: recipe.parse("metric", "fud(window=early)")):
+    for make in (lambda: Fud(window="early"), lambda: parse("metric", "fud(window=early)")):
         with pytest.raises(BadInput) as caught:
             make()
         said.append(str(caught.value))

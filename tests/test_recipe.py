@@ -12,6 +12,7 @@ import pytest
 
 from heatproof import recipe, registry
 from heatproof.errors import BadInput, HeatproofError, UnknownName
+from heatproof.parsing import parse
 from heatproof.types import View
 
 
@@ -35,19 +36,19 @@ def test_a_label_says_only_what_is_not_default() -> None:
 
 
 def test_the_command_line_says_the_same_as_python() -> None:
-    spoken = recipe.parse("method", "integrated_gradients(steps=7)")
+    spoken = parse("method", "integrated_gradients(steps=7)")
     assert spoken == registry.find("method", "integrated_gradients", steps=7)
 
 
 def test_parts_of_a_component_can_be_named() -> None:
-    spoken = recipe.parse("metric", "srg(occlusion=occlusion(imputer=telea))")
+    spoken = parse("metric", "srg(occlusion=occlusion(imputer=telea))")
     assert "telea" in recipe.label(spoken)
 
 
 @pytest.mark.parametrize("text", ["saliency(", "saliency(3)", "1 + 1", "saliency(signed=f(x))"])
 def test_what_cannot_be_read_is_said(text: str) -> None:
     with pytest.raises((BadInput, UnknownName)):
-        recipe.parse("method", text)
+        parse("method", text)
 
 
 def test_a_near_name_is_suggested() -> None:
@@ -91,13 +92,13 @@ def test_two_components_of_one_name_are_refused() -> None:
 
 def test_a_word_that_is_no_choice_is_refused() -> None:
     with pytest.raises(BadInput, match="pooling of method 'saliency' must be one of"):
-        recipe.parse("method", "saliency(pooling=median)")
+        parse("method", "saliency(pooling=median)")
 
 
 def test_a_heir_and_a_class_whose_types_nobody_can_look_up_take_their_fields(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_entries", dict(registry._entries))
     with pytest.raises(BadInput, match="pooling of method 'fast_ig' must be one of"):  # its fields are its parent's
-        recipe.parse("method", "fast_ig(pooling=median)")
+        parse("method", "fast_ig(pooling=median)")
 
     @registry.method
     @dataclass(frozen=True)
@@ -134,18 +135,18 @@ def test_a_label_can_be_read_again(name: str) -> None:
                 method = registry.find("method", name, **{field: value})
             except BadInput:  # the method itself refuses this value
                 continue
-            assert recipe.parse("method", recipe.label(method)) == method, (field, value)
+            assert parse("method", recipe.label(method)) == method, (field, value)
 
 
 def test_a_word_among_the_choices_is_that_word() -> None:
-    assert recipe.parse("method", "lrp(canonizer=none)").canonizer == "none"
-    assert recipe.parse("method", "blur_ig(reference_side=none)").reference_side is None
+    assert parse("method", "lrp(canonizer=none)").canonizer == "none"
+    assert parse("method", "blur_ig(reference_side=none)").reference_side is None
 
 
 def test_layers_and_paths_need_no_quotes() -> None:
-    assert recipe.parse("method", "grad_cam(layer=features.0)").layer == "features.0"
-    assert recipe.parse("method", "grad_cam(layer=3)").layer == "3"
-    assert recipe.parse("method", "grad_cam(layer='a=b.0, c')").layer == "a=b.0, c"
+    assert parse("method", "grad_cam(layer=features.0)").layer == "features.0"
+    assert parse("method", "grad_cam(layer=3)").layer == "3"
+    assert parse("method", "grad_cam(layer='a=b.0, c')").layer == "a=b.0, c"
 
 
 @pytest.mark.parametrize(
@@ -174,11 +175,11 @@ def test_layers_and_paths_need_no_quotes() -> None:
 )
 def test_a_value_that_does_not_fit_its_field_is_refused_by_name(kind: registry.Kind, text: str, says: str) -> None:
     with pytest.raises(HeatproofError, match=says):
-        recipe.parse(kind, text)
+        parse(kind, text)
 
 
 def test_what_fits_is_taken() -> None:
-    assert recipe.parse("method", "xrai(scales=3)").scales == (3,)  # one is a list of one
+    assert parse("method", "xrai(scales=3)").scales == (3,)  # one is a list of one
     assert registry.find("method", "smoothgrad", noise=1, draws=np.int64(3)).draws == 3
 
 

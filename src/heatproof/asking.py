@@ -9,7 +9,8 @@ from typing import Any
 import heatproof.models
 from heatproof import data
 from heatproof.errors import BadInput
-from heatproof.study import Study, components, on_disk
+from heatproof.parsing import components
+from heatproof.study import Study, on_disk
 
 METHODS = "saliency,input_x_gradient,smoothgrad,integrated_gradients,grad_cam,lrp,random"
 METRICS = "mif,lif,srg"

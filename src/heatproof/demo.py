@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from heatproof import recipe
+from heatproof.parsing import parse
 from heatproof.study import Study
 
 METHODS = ["saliency", "input_x_gradient", "smoothgrad", "integrated_gradients", "grad_cam", "lrp"]
@@ -23,7 +24,7 @@ def studies(quick: bool = False) -> list[Study]:
             methods=[*METHODS, *BLIND, *(["oracle"] if "pointing_game" in main else [])],
             metrics=["mif", "lif", *main],
             limit=24 if quick else 60,
-            notes={"main": [recipe.label(recipe.parse("metric", text)) for text in main]},
+            notes={"main": [recipe.label(parse("metric", text)) for text in main]},
         )
         for model, main in asked.items()
     ]

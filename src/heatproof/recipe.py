@@ -12,18 +12,16 @@ import ast
 import dataclasses
 import functools
 import hashlib
-import importlib
-import importlib.util
 import json
 import re
 import sys
-import traceback
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from heatproof import registry, sources
-from heatproof.errors import BadInput, HeatproofError, UnknownName
+from heatproof.errors import BadInput, UnknownName
+from heatproof.own_files import IN_FILE, imported
 
 Plain = Any  # None | bool | int | float | str | list[Plain] | dict[str, Plain]
 
@@ -49,7 +47,7 @@ def plain(value: Any) -> Plain:
         known = registry.name_of(value)
         where = f"{type(value).__module__}:{type(value).__qualname__}"
         # A name that a file of one's own registers is known only to those who have read that file.
-        named = {known[0]: known[1]} if known and not _IN_FILE.fullmatch(where) else {"class": where}
+        named = {known[0]: known[1]} if known and not IN_FILE.fullmatch(where) else {"class": where}
         source = {"source": sources.digest(type(value))} if sources.is_component(type(value)) else {}
         return {**named, "fields": fields, **source}
     if isinstance(value, functools.partial) and _is_plain((*value.args, *value.keywords.values())):
@@ -90,7 +88,7 @@ def _same_function(where: str, source: str) -> Any:
             f"{where} is a lambda, or a function made by another one, which has no name to be found by: "
             "run its script again, or define it with `def` at the top of a file"
         )
-    found = _import(where)
+    found = imported(where)
     if source in ("", sources.digest(found)):
         return found
     raise BadInput(
@@ -202,6 +200,16 @@ def _differs(spec: dataclasses.Field[Any], value: Any) -> bool:
         return True
 
 
+BARE = r"[^\s,()\[\]{}'\"=]+"  # a word that can be read again without quotes
+
+
+def is_number(text: str) -> bool:
+    try:
+        return isinstance(ast.literal_eval(text), int | float)
+    except (ValueError, SyntaxError):
+        return False
+
+
 def _short(value: Any) -> str:
     if isinstance(value, tuple | list):
         return "[" + ",".join(_short(item) for item in value) + "]"
@@ -209,7 +217,7 @@ def _short(value: Any) -> str:
         return label(value)
     if isinstance(value, float) and float(f"{value:g}") == value:
         return f"{value:g}"
-    if isinstance(value, str) and (not re.fullmatch(_BARE, value) or _is_number(value)):
+    if isinstance(value, str) and (not re.fullmatch(BARE, value) or is_number(value)):
         return repr(value)  # it could not be read again without quotes
     return str(value)
 
@@ -229,7 +237,7 @@ def build(recipe: Plain) -> Any:
                 raise BadInput(f"{label(found)} holds something else now than when this recipe was written")
             return found
     if "class" in recipe:
-        make = _import(recipe["class"])
+        make = imported(recipe["class"])
         _unedited(make, recipe, recipe["class"])
         return make(**{name: build(value) for name, value in recipe["fields"].items()})
     if set(recipe) == {"partial", "arguments", "keywords"}:
@@ -238,194 +246,5 @@ def build(recipe: Plain) -> Any:
     if "function" in recipe:
         return _same_function(recipe["function"], recipe.get("source", ""))
     if set(recipe) == {"object", "source"}:
-        return _same_object(_import(recipe["object"]), recipe["source"], recipe["object"])
+        return _same_object(imported(recipe["object"]), recipe["source"], recipe["object"])
     return {name: build(value) for name, value in recipe.items()}
-
-
-def _import(where: str) -> Any:
-    """`package.module:Name` or `path/to/file.py:Name`."""
-    place, _, name = where.rpartition(":")
-    try:
-        module = _once(place, _changed(place)) if place.endswith(".py") else importlib.import_module(place)
-        found: Any = module
-        for part in name.split("."):
-            found = getattr(found, part)
-    except (ImportError, AttributeError) as error:
-        raise UnknownName(
-            f"{where} could not be found ({error}): a function of one's own can be replayed only from a module "
-            "or a file, not from a notebook or the command line"
-        ) from error
-    return found
-
-
-def from_file(path: Path) -> Any:
-    """A Python file as a module. Its name is its path, so that a recipe can find again what it defines.
-
-    Files beside it can be imported, while it is loaded and later by its functions, as if it were run by Python itself.
-    """
-    if not path.is_file():
-        raise BadInput(f"there is no file {path}")
-    path = path.absolute()
-    spec = importlib.util.spec_from_file_location(str(path), path)
-    if spec is None or spec.loader is None:
-        raise BadInput(f"{path} must be a Python file")
-    module = importlib.util.module_from_spec(spec)
-    if str(path.parent) not in sys.path:
-        sys.path.insert(0, str(path.parent))
-    before = sys.modules.get(str(path))
-    sys.modules[str(path)] = module  # where dataclasses look up the types they are written with
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        if before is None:
-            del sys.modules[str(path)]
-        else:
-            sys.modules[str(path)] = before
-        raise
-    return module
-
-
-@functools.lru_cache(16)  # several components of a study may come from one file
-def _once(place: str, changed: int) -> Any:
-    return own_file(Path(place))
-
-
-def _changed(place: str) -> int:
-    return Path(place).stat().st_mtime_ns if Path(place).is_file() else 0
-
-
-def own_file(path: Path) -> Any:
-    """A Python file as a module; what goes wrong in it is said with its line."""
-    try:
-        return from_file(path)
-    except HeatproofError:
-        raise
-    except (Exception, SystemExit) as error:
-        told = error.msg if isinstance(error, SyntaxError) else error
-        raise BadInput(f"{path}, line {_line(error, path)}: {type(error).__name__}: {told}") from error
-
-
-def _line(error: BaseException, path: Path) -> int | str:
-    """The line of the file that led to the error, or that cannot be read."""
-    file = str(path.absolute())
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
-    if isinstance(error, SyntaxError) and error.filename == file:
-        lines.append(error.lineno)
-    return next((line for line in reversed(lines) if line), "?")
-
-
-# Where a file of one's own says what is meant: path/to/file.py:Name, perhaps with fields.
-_IN_FILE = re.compile(r"(?P<file>[^()\n]*\.py):(?P<name>[^\W\d]\w*)\s*(?P<told>\(.*\))?", re.DOTALL)
-_BARE = r"[^\s,()\[\]{}'\"=]+"
-_QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return isinstance(ast.literal_eval(text), int | float)
-    except (ValueError, SyntaxError):
-        return False
-
-
-def _quoted(text: str) -> str:
-    """Layers and paths need no quotes in a field: `layer=features.0` is read as `layer='features.0'`."""
-
-    def quote(found: re.Match[str]) -> str:
-        lead, word = found["lead"], found["word"]
-        bare = word is None or word.isidentifier() or _is_number(word)
-        return found[0] if bare else f"{lead}{word!r}"
-
-    return re.sub(rf"{_QUOTED}|(?P<lead>[=\[,]\s*)(?P<word>{_BARE})", quote, text)
-
-
-def parse(kind: registry.Kind, text: str) -> Any:
-    """A component from a command line: `srg`, `integrated_gradients(steps=32)`, nested as in Python.
-
-    Or one of somebody's own: `path/to/file.py:Name`, a class with or without fields, or a function as it is.
-    """
-    own = _IN_FILE.fullmatch(text.strip())
-    if own:
-        return _of_file(kind, Path(own["file"]).expanduser().absolute(), own["name"], own["told"], text)
-    try:
-        node = ast.parse(_quoted(text.strip()), mode="eval").body
-    except SyntaxError as error:
-        raise BadInput(f"{text!r} must look like name or name(field=value, …): {error.msg}") from error
-    if not isinstance(node, ast.Name | ast.Call):
-        raise BadInput(f"{text!r} must look like name or name(field=value, …)")
-    return _component(kind, node, text)
-
-
-def _of_file(kind: registry.Kind, file: Path, name: str, told: str | None, text: str) -> Any:
-    module = _once(str(file), _changed(str(file)))
-    make = getattr(module, name, None)
-    if not callable(make):
-        own = [key for key, one in vars(module).items() if getattr(one, "__module__", "") == str(file)]
-        raise UnknownName.among(f"{kind} in {file}", name, own)
-    if told is None and not isinstance(make, type):
-        return make
-    try:
-        call = ast.parse(_quoted(f"{name}{told or '()'}"), mode="eval").body
-    except SyntaxError as error:
-        raise BadInput(f"{text!r} must look like file.py:Name or file.py:Name(field=value, …): {error.msg}") from error
-    if not isinstance(call, ast.Call) or call.args:
-        raise BadInput(f"{text!r} must name its fields: file.py:Name(field=value, …)")
-    known = registry.Entry(kind, name, make).fields()
-    fields = _fields(make, known, call, text)
-    registry.check_fields(f"{kind} {name!r}", make, known, fields)
-    try:
-        return make(**fields)
-    except TypeError as error:
-        raise BadInput(f"{text!r} could not be made: {error}") from error
-
-
-def _component(kind: registry.Kind, node: ast.expr, text: str) -> Any:
-    if isinstance(node, ast.Name):
-        return registry.find(kind, node.id)
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.args:
-        raise BadInput(f"{text!r} must name its fields: name(field=value, …)")
-    found = registry.entry(kind, node.func.id)
-    return registry.find(kind, node.func.id, **_fields(found.make, found.fields(), node, text))
-
-
-def _fields(make: Any, defaults: Mapping[str, Any], call: ast.Call, text: str) -> dict[str, Any]:
-    hints = registry.hints_of(make)
-    names = [word.arg or "" for word in call.keywords]
-    twice = [name for name in names if names.count(name) > 1]
-    if twice:
-        raise BadInput(f"{text!r} says {twice[0]} twice: leave one out")
-    parts = zip(names, call.keywords, strict=True)
-    return {name: _field(defaults.get(name), hints.get(name, Any), word.value, text) for name, word in parts}
-
-
-def _field(default: Any, hint: Any, node: ast.expr, text: str) -> Any:
-    """What stands where `default` stood: another of its kind, the same with other fields, or a value."""
-    known = registry.name_of(default)
-    if known is not None and isinstance(node, ast.Name | ast.Call):
-        return _component(known[0], node, text)
-    if dataclasses.is_dataclass(default) and not isinstance(default, type) and isinstance(node, ast.Call):
-        parts = {f.name: getattr(default, f.name) for f in dataclasses.fields(default) if f.init}
-        changed = _fields(type(default), parts, node, text)
-        registry.check_fields(registry.snake(type(default).__name__), type(default), parts, changed)
-        return dataclasses.replace(default, **changed)
-    value = _value(node, hint, text)
-    if isinstance(value, str) and known is not None and _IN_FILE.fullmatch(value):
-        return parse(known[0], value)
-    if isinstance(value, str) and (known is not None or dataclasses.is_dataclass(default)):
-        raise BadInput(f"{text!r}: {value!r} must look like name or name(field=value, …)")
-    return (value,) if isinstance(default, tuple) and not isinstance(value, tuple) and value is not None else value
-
-
-def _value(node: ast.expr, hint: Any, text: str) -> Any:
-    if isinstance(node, ast.Name):
-        words = {"true": True, "false": False, "none": None}
-        meant = words.get(node.id.lower(), node.id)
-        return meant if registry.fits(meant, hint) else node.id  # `none` may be one of a field's choices
-    if isinstance(node, ast.Tuple | ast.List):
-        # A component in a list stays spelt: only the owner of the field knows what kind it must be.
-        return tuple(ast.unparse(item) if isinstance(item, ast.Call) else _value(item, Any, text) for item in node.elts)
-    try:
-        value = ast.literal_eval(node)
-        wordlike = not registry.fits(value, hint) and registry.fits(ast.unparse(node), hint)
-        return ast.unparse(node) if wordlike else value  # layer=3 is the layer called 3
-    except ValueError as error:
-        raise BadInput(f"{text!r}: a field must be a number, a word, true, false, none or a list of them") from error

@@ -13,7 +13,8 @@ from typing import Any, Literal
 
 from heatproof import recipe, replay
 from heatproof.errors import BadInput, HeatproofError, UnknownName
-from heatproof.registry import Kind
+from heatproof.own_files import own_file
+from heatproof.parsing import parse
 from heatproof.types import AnyMethod, Dataset, Metric, Model, check_network
 
 Target = Literal["predicted", "label"]
@@ -46,8 +47,8 @@ class Study:
         resolve: dict[str, Callable[[str], Any]] = {
             "models": models.load,
             "datasets": data.load,
-            "methods": lambda text: recipe.parse("method", text),
-            "metrics": lambda text: recipe.parse("metric", text),
+            "methods": lambda text: parse("method", text),
+            "metrics": lambda text: parse("metric", text),
         }
         for name, find in resolve.items():
             given = getattr(self, name)
@@ -222,7 +223,7 @@ def load(
     """
     path = Path(path)
     if path.suffix == ".py":
-        module = recipe.own_file(path)
+        module = own_file(path)
         found = getattr(module, "studies", None) or getattr(module, "study", None)
         listed = found if isinstance(found, Sequence) else (found,)
         studies = [study for study in listed if isinstance(study, Study)]
@@ -239,15 +240,3 @@ def load(
     if not isinstance(stored, dict) or "studies" not in stored:
         raise BadInput(f"{path} must be a study.json that a run wrote, with a list 'studies'")
     return [Study.from_plain(item, trust_pickle) for item in replay.told_anew(stored["studies"], models, images)]
-
-
-def components(kind: Kind, text: str) -> list[Any]:
-    """Several components from one command-line word: commas outside brackets separate them."""
-    parts, depth, start = [], 0, 0
-    for i, letter in enumerate(text):
-        depth += (letter in "([") - (letter in ")]")
-        if letter == "," and depth == 0:
-            parts.append(text[start:i])
-            start = i + 1
-    parts.append(text[start:])
-    return [recipe.parse(kind, part) for part in parts if part.strip()]

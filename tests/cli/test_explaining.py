@@ -15,6 +15,7 @@ from heatproof import contact_sheet, recipe
 from heatproof.cli import app
 from heatproof.errors import BadInput
 from heatproof.methods.precomputed import Precomputed
+from heatproof.parsing import parse
 from heatproof.types import Model, View
 
 
@@ -134,7 +135,7 @@ def test_no_two_titles_look_the_same() -> None:
 
 def test_a_model_of_one_channel_gets_grey_pictures(photos: Path) -> None:
     grey = Model("grey", network(1), view=View(32))
-    sheet = contact_sheet.explain(grey, [photos], [recipe.parse("method", "saliency")])
+    sheet = contact_sheet.explain(grey, [photos], [parse("method", "saliency")])
     assert not sheet.missing
     assert sheet.pictures.shape == (3, 32, 32, 3)
     assert (sheet.pictures[..., 0] == sheet.pictures[..., 2]).all()

@@ -15,9 +15,10 @@ from PIL import Image
 from typer.testing import CliRunner, Result
 
 import heatproof
-from heatproof import recipe, registry
+from heatproof import own_files, recipe, registry
 from heatproof.cli import app
 from heatproof.errors import HeatproofError
+from heatproof.parsing import parse
 from heatproof.study import load
 
 MINE = """
@@ -136,7 +137,7 @@ def _forget() -> None:
     """As in another process: nothing that files of one's own brought along is known any more."""
     for key in [key for key, entry in registry._entries.items() if entry.make.__module__.endswith(("mine", ".py"))]:
         del registry._entries[key]
-    recipe._once.cache_clear()
+    own_files._read.cache_clear()
     for name in [name for name in sys.modules if name == "mine" or name.endswith(".py")]:
         del sys.modules[name]
     sys.path[:] = [place for place in sys.path if not (Path(place) / "mine.py").is_file()]
@@ -168,7 +169,7 @@ def test_a_class_or_function_in_a_file_is_a_method_and_replays_from_anywhere(
 @pytest.mark.parametrize(("name", "says"), LOST.items())
 def test_what_has_no_name_is_said_when_it_runs_and_when_it_is_replayed(home: Path, name: str, says: str) -> None:
     _forget()
-    method = recipe.parse("method", f"mine.py:{name}")
+    method = parse("method", f"mine.py:{name}")
     model = heatproof.models.load("mine.py:factory")
     study = heatproof.Study(models=[model], datasets=["photos"], methods=[method], metrics=["srg(points=3)"])
     with pytest.warns(UserWarning, match=r"study\.json will not find"):
@@ -180,7 +181,7 @@ def test_what_has_no_name_is_said_when_it_runs_and_when_it_is_replayed(home: Pat
 
 def test_what_has_a_name_is_no_warning(home: Path) -> None:
     _forget()
-    methods = [recipe.parse("method", f"mine.py:{name}") for name in FINDABLE]
+    methods = [parse("method", f"mine.py:{name}") for name in FINDABLE]
     assert [list(recipe.lost(method)) for method in methods] == [[]] * len(methods)
 
 
@@ -263,7 +264,7 @@ def test_numbers_that_moved_are_told(home: Path) -> None:
 
 def test_a_partial_is_called_by_its_function_and_what_it_holds(home: Path) -> None:
     _forget()
-    assert recipe.label(recipe.parse("method", "mine.py:doubled")) == "times(k=2)"
+    assert recipe.label(parse("method", "mine.py:doubled")) == "times(k=2)"
 
 
 @pytest.mark.parametrize(
@@ -289,7 +290,7 @@ def test_ones_own_can_be_checked_and_stand_in_a_field(home: Path) -> None:
         answer = CliRunner().invoke(app, ["check", f"mine.py:{name}"])
         assert answer.exit_code == 0, answer.output
     assert "gives finite maps" not in answer.output  # the last one is a metric
-    assert recipe.label(recipe.parse("method", "inverted(method=mine.py:Widened)")) == "inverted(method=widened)"
+    assert recipe.label(parse("method", "inverted(method=mine.py:Widened)")) == "inverted(method=widened)"
 
 
 def test_a_registered_method_of_a_file_is_stored_with_its_file(home: Path) -> None:

@@ -10,10 +10,11 @@ import networks
 import pytest
 import torch
 
-from heatproof import recipe, registry, testing
+from heatproof import registry, testing
 from heatproof.border import attribute
 from heatproof.errors import NotApplicable
 from heatproof.models import engine
+from heatproof.parsing import parse
 from heatproof.types import Model, View
 
 NETWORKS: dict[str, Callable[[], Model]] = {
@@ -65,7 +66,7 @@ VARIANTS = [
 @pytest.mark.parametrize(("name", "network"), EXPLAINED + VARIANTS, ids=["-".join(c) for c in EXPLAINED + VARIANTS])
 def test_inference_mode_changes_nothing(name: str, network: str) -> None:
     fields = cheaper.METHODS.get(name, {})
-    method = registry.find("method", name, **fields) if fields else recipe.parse("method", name)
+    method = registry.find("method", name, **fields) if fields else parse("method", name)
     fresh, model = (replace(NETWORKS[network](), view=View(networks.SIZE)) for _ in range(2))
     wanted = attribute(fresh, networks.batch(2), method).maps
     with torch.inference_mode():

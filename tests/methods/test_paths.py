@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from heatproof import recipe, registry
+from heatproof import registry
 from heatproof.border import attribute
 from heatproof.methods.lime import LIME
 from heatproof.methods.occlusion_map import SlidingOcclusion
@@ -18,6 +18,7 @@ from heatproof.methods.paths import Stretch, stretches, sum_contributions, sum_g
 from heatproof.methods.views import values_of_views
 from heatproof.models import engine
 from heatproof.occlusion.imputers.constant import Constant
+from heatproof.parsing import parse
 from heatproof.types import Batch, Images, Keep, Model, read
 
 
@@ -112,9 +113,7 @@ def test_pictures_that_want_gradients_are_explained_too(name: str) -> None:
 def test_how_pictures_lie_in_memory_is_not_in_the_noise(label: str, curved: Model) -> None:
     plain = pictures(2)
     lying = plain.images.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)
-    maps = [
-        attribute(curved, plain.showing(images), recipe.parse("method", label)).maps for images in (plain.images, lying)
-    ]
+    maps = [attribute(curved, plain.showing(images), parse("method", label)).maps for images in (plain.images, lying)]
     torch.testing.assert_close(maps[0], maps[1])
 
 

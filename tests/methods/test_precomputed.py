@@ -13,7 +13,8 @@ from networks import batch, small_cnn
 from heatproof.border import attribute
 from heatproof.errors import BadInput, BadShape, NotApplicable
 from heatproof.methods.precomputed import Precomputed
-from heatproof.recipe import build, key, label, parse, plain
+from heatproof.parsing import parse
+from heatproof.recipe import build, key, label, plain
 
 MAPS = np.random.default_rng(0).normal(size=(3, 32, 32)).astype(np.float64)
 

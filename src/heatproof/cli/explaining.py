@@ -25,7 +25,7 @@ def explain(
     """Draw a labelled grid of heatmaps: a row per picture, a column per method."""
     from heatproof import contact_sheet, models
     from heatproof.models import engine
-    from heatproof.study import components
+    from heatproof.parsing import components
 
     with readable_errors(), progress_bar(quiet) as watch:
         loaded = models.load(model, trust_pickle=trust_pickle).to(engine.pick(device))

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from heatproof.cli.terminal import COMPLETE, FAILED_ROWS, readable_errors
+from heatproof.parsing import parse
 
 
 class Listable(StrEnum):
@@ -56,11 +57,11 @@ def check(
     ],
 ) -> None:
     """Put a component through the conformance kit and say what holds."""
-    from heatproof import recipe, registry, testing
+    from heatproof import registry, testing
 
     with readable_errors():
         if ".py:" in name:
-            component = recipe.parse("method", name)
+            component = parse("method", name)
             known = registry.name_of(component)
             metric = hasattr(component, "higher_is_better")
             verdicts = list(testing.check_component(known[0] if known else "metric" if metric else "method", component))

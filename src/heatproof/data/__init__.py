@@ -15,6 +15,7 @@ from pathlib import Path
 from torch import Tensor
 
 from heatproof.errors import BadInput, UnknownName
+from heatproof.parsing import parse
 from heatproof.types import Dataset, View
 
 
@@ -56,12 +57,10 @@ def _alone(found: Dataset, masks: str) -> Dataset:
 
 
 def _registered(spec: str) -> Dataset:
-    from heatproof import recipe
-
     if not spec.partition("(")[0].replace("_", "").isalnum():  # a path, then
         raise BadInput(f"there is no folder {spec}: name a folder of pictures, a .csv file or a registered data set")
     try:
-        found = recipe.parse("dataset", spec)
+        found = parse("dataset", spec)
     except UnknownName as error:
         raise UnknownName(f"{error} Nor is there a folder of that name.") from error
     if not isinstance(found, Dataset):

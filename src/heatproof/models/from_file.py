@@ -20,7 +20,7 @@ from torch import nn
 
 from heatproof.errors import BadModel, HeatproofError, UnknownName
 from heatproof.models.cam_layer import find_cam_layer, takes_one_size
-from heatproof.recipe import from_file
+from heatproof.own_files import from_file
 from heatproof.registry import model
 from heatproof.types import Model, View, check_network
 

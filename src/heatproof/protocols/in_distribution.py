@@ -41,6 +41,7 @@ from heatproof.occlusion.imputers.road import NoisyLinear
 from heatproof.occlusion.imputers.telea import Telea
 from heatproof.occlusion.imputers.twin import Twin
 from heatproof.occlusion.segmenters.pixels import Pixels
+from heatproof.parsing import parse
 from heatproof.registry import protocol
 from heatproof.study import Study
 from heatproof.types import AnyMethod, Dataset, Imputer, Metric, Model
@@ -118,7 +119,7 @@ class InDistribution:
             raise BadInput("pictures of one's own need a model: name one, e.g. --model efficientnet-lite0")
         shown = list(models or ["embedded:object"])
         pictures = list(datasets or [TwoFactor()])
-        given = [recipe.parse("method", one) if isinstance(one, str) else one for one in methods or ()]
+        given = [parse("method", one) if isinstance(one, str) else one for one in methods or ()]
         background = _background(pictures)
         usual = contestants(self.profile, background)
         oracle = [Oracle()] if datasets is None and not given else []

@@ -26,6 +26,7 @@ from heatproof.occlusion.imputers.mean import Mean
 from heatproof.occlusion.imputers.telea import Telea
 from heatproof.occlusion.imputers.train_set import TrainSet
 from heatproof.occlusion.segmenters.slic import Slic
+from heatproof.parsing import parse
 from heatproof.registry import protocol
 from heatproof.study import Study, distinct
 from heatproof.types import AnyMethod, Dataset, Imputer, Metric, Model
@@ -96,7 +97,7 @@ class PixelFlipping:
             raise BadInput(f"numbers must be whole numbers of segments from 1, such as [25,100], got {self.numbers!r}")
         object.__setattr__(self, "numbers", numbers)
         named = (self.imputers,) if isinstance(self.imputers, str) else self.imputers
-        made = tuple(recipe.parse("imputer", one) if isinstance(one, str) else one for one in named)
+        made = tuple(parse("imputer", one) if isinstance(one, str) else one for one in named)
         object.__setattr__(self, "imputers", made)
 
     def occlusions(self, donors: TrainSet | None = None) -> list[Occlusion]:

@@ -23,6 +23,7 @@ from heatproof.metrics.input_independence import IIR, IIRChange
 from heatproof.metrics.region_heat import Law
 from heatproof.metrics.relative_importance import IDR, MCS, RelativeMCS
 from heatproof.models import engine
+from heatproof.parsing import parse
 from heatproof.registry import protocol
 from heatproof.study import Study
 from heatproof.types import AnyMethod, Batch, Dataset, Metric, Model
@@ -59,7 +60,7 @@ def blind() -> list[AnyMethod]:
 
 def with_controls(methods: Sequence[AnyMethod | str]) -> list[AnyMethod | str]:
     """The methods, and every blind control that is not among them: a constant map has a perfect IIR."""
-    known = {recipe.label(recipe.parse("method", one) if isinstance(one, str) else one) for one in methods}
+    known = {recipe.label(parse("method", one) if isinstance(one, str) else one) for one in methods}
     return [*methods, *(one for one in blind() if recipe.label(one) not in known)]
 
 

@@ -1,0 +1,133 @@
+"""Components from words: what a person types on a command line, or a label, read back."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from heatproof import registry
+from heatproof.errors import BadInput, UnknownName
+from heatproof.own_files import IN_FILE, read_once
+from heatproof.recipe import BARE, is_number
+
+_QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
+
+
+def _quoted(text: str) -> str:
+    """Layers and paths need no quotes in a field: `layer=features.0` is read as `layer='features.0'`."""
+
+    def quote(found: re.Match[str]) -> str:
+        lead, word = found["lead"], found["word"]
+        bare = word is None or word.isidentifier() or is_number(word)
+        return found[0] if bare else f"{lead}{word!r}"
+
+    return re.sub(rf"{_QUOTED}|(?P<lead>[=\[,]\s*)(?P<word>{BARE})", quote, text)
+
+
+def parse(kind: registry.Kind, text: str) -> Any:
+    """A component from a command line: `srg`, `integrated_gradients(steps=32)`, nested as in Python.
+
+    Or one of somebody's own: `path/to/file.py:Name`, a class with or without fields, or a function as it is.
+    """
+    own = IN_FILE.fullmatch(text.strip())
+    if own:
+        return _of_file(kind, Path(own["file"]).expanduser().absolute(), own["name"], own["told"], text)
+    try:
+        node = ast.parse(_quoted(text.strip()), mode="eval").body
+    except SyntaxError as error:
+        raise BadInput(f"{text!r} must look like name or name(field=value, …): {error.msg}") from error
+    if not isinstance(node, ast.Name | ast.Call):
+        raise BadInput(f"{text!r} must look like name or name(field=value, …)")
+    return _component(kind, node, text)
+
+
+def components(kind: registry.Kind, text: str) -> list[Any]:
+    """Several components from one command-line word: commas outside brackets separate them."""
+    parts, depth, start = [], 0, 0
+    for i, letter in enumerate(text):
+        depth += (letter in "([") - (letter in ")]")
+        if letter == "," and depth == 0:
+            parts.append(text[start:i])
+            start = i + 1
+    parts.append(text[start:])
+    return [parse(kind, part) for part in parts if part.strip()]
+
+
+def _of_file(kind: registry.Kind, file: Path, name: str, told: str | None, text: str) -> Any:
+    module = read_once(file)
+    make = getattr(module, name, None)
+    if not callable(make):
+        own = [key for key, one in vars(module).items() if getattr(one, "__module__", "") == str(file)]
+        raise UnknownName.among(f"{kind} in {file}", name, own)
+    if told is None and not isinstance(make, type):
+        return make
+    try:
+        call = ast.parse(_quoted(f"{name}{told or '()'}"), mode="eval").body
+    except SyntaxError as error:
+        raise BadInput(f"{text!r} must look like file.py:Name or file.py:Name(field=value, …): {error.msg}") from error
+    if not isinstance(call, ast.Call) or call.args:
+        raise BadInput(f"{text!r} must name its fields: file.py:Name(field=value, …)")
+    known = registry.Entry(kind, name, make).fields()
+    fields = _fields(make, known, call, text)
+    registry.check_fields(f"{kind} {name!r}", make, known, fields)
+    try:
+        return make(**fields)
+    except TypeError as error:
+        raise BadInput(f"{text!r} could not be made: {error}") from error
+
+
+def _component(kind: registry.Kind, node: ast.expr, text: str) -> Any:
+    if isinstance(node, ast.Name):
+        return registry.find(kind, node.id)
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.args:
+        raise BadInput(f"{text!r} must name its fields: name(field=value, …)")
+    found = registry.entry(kind, node.func.id)
+    return registry.find(kind, node.func.id, **_fields(found.make, found.fields(), node, text))
+
+
+def _fields(make: Any, defaults: Mapping[str, Any], call: ast.Call, text: str) -> dict[str, Any]:
+    hints = registry.hints_of(make)
+    names = [word.arg or "" for word in call.keywords]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise BadInput(f"{text!r} says {twice[0]} twice: leave one out")
+    parts = zip(names, call.keywords, strict=True)
+    return {name: _field(defaults.get(name), hints.get(name, Any), word.value, text) for name, word in parts}
+
+
+def _field(default: Any, hint: Any, node: ast.expr, text: str) -> Any:
+    """What stands where `default` stood: another of its kind, the same with other fields, or a value."""
+    known = registry.name_of(default)
+    if known is not None and isinstance(node, ast.Name | ast.Call):
+        return _component(known[0], node, text)
+    if dataclasses.is_dataclass(default) and not isinstance(default, type) and isinstance(node, ast.Call):
+        parts = {f.name: getattr(default, f.name) for f in dataclasses.fields(default) if f.init}
+        changed = _fields(type(default), parts, node, text)
+        registry.check_fields(registry.snake(type(default).__name__), type(default), parts, changed)
+        return dataclasses.replace(default, **changed)
+    value = _value(node, hint, text)
+    if isinstance(value, str) and known is not None and IN_FILE.fullmatch(value):
+        return parse(known[0], value)
+    if isinstance(value, str) and (known is not None or dataclasses.is_dataclass(default)):
+        raise BadInput(f"{text!r}: {value!r} must look like name or name(field=value, …)")
+    return (value,) if isinstance(default, tuple) and not isinstance(value, tuple) and value is not None else value
+
+
+def _value(node: ast.expr, hint: Any, text: str) -> Any:
+    if isinstance(node, ast.Name):
+        words = {"true": True, "false": False, "none": None}
+        meant = words.get(node.id.lower(), node.id)
+        return meant if registry.fits(meant, hint) else node.id  # `none` may be one of a field's choices
+    if isinstance(node, ast.Tuple | ast.List):
+        # A component in a list stays spelt: only the owner of the field knows what kind it must be.
+        return tuple(ast.unparse(item) if isinstance(item, ast.Call) else _value(item, Any, text) for item in node.elts)
+    try:
+        value = ast.literal_eval(node)
+        wordlike = not registry.fits(value, hint) and registry.fits(ast.unparse(node), hint)
+        return ast.unparse(node) if wordlike else value  # layer=3 is the layer called 3
+    except ValueError as error:
+        raise BadInput(f"{text!r}: a field must be a number, a word, true, false, none or a list of them") from error
