@@ -44,6 +44,10 @@ def test_a_control_has_no_rank_and_takes_none() -> None:
     table = results().ranking("srg").table.set_index("method")
     assert table["rank"].dropna().to_dict() == {"good": 1, "bad|": 2}
     assert table["control"].to_dict() == {"good": False, "bad|": False, "random": True}
+    alone = results()
+    alone.info["methods"] |= {"good": CONTROL, "bad|": CONTROL}
+    assert list(alone.ranking("srg")) == ["good", "bad|", "random"]
+    assert alone.ranking("srg").table["rank"].isna().all()
 
 
 def test_csv_holds_the_numbers_themselves() -> None:

@@ -148,7 +148,8 @@ class Results:
         ]
         missing, enough = float("nan"), own.n >= ranks.FEWEST
         places = dict(zip(own.methods, zip(own.ranks, own.low, own.high, strict=True), strict=True))
-        placed = [places.get(method, (missing, missing, missing)) for method in everyone.methods]
+        unranked = (missing, missing, missing)
+        placed = [unranked if method in controls else places[method] for method in everyone.methods]
         table = pd.DataFrame(
             {
                 "method": everyone.methods,

@@ -16,9 +16,9 @@ from heatproof.metrics.road import Road
 from heatproof.metrics.sensitivity_n import SensitivityN, pearson
 from heatproof.models import engine
 from heatproof.occlusion.game import Occlusion
+from heatproof.occlusion.imputers.blur import Blur
 from heatproof.occlusion.imputers.constant import Constant
 from heatproof.occlusion.imputers.mean import IMAGENET_MEAN, Mean
-from heatproof.occlusion.imputers.rise_blur import RiseBlur
 from heatproof.occlusion.segmenters.grid import Grid
 from heatproof.occlusion.segmenters.pixels import Pixels
 from heatproof.types import Attribution, Batch, Model, read
@@ -160,7 +160,7 @@ def test_insertion_begins_at_the_picture_under_rises_kernel():
     ]
     soft = torch.from_numpy(np.stack(flat)).permute(0, 3, 1, 2)
     nothing = torch.zeros(3, 32, 32, dtype=torch.bool)
-    torch.testing.assert_close(RiseBlur()(shown, nothing), soft, atol=1e-5, rtol=0)
+    torch.testing.assert_close(Insertion().occlusion.imputer(shown, nothing), soft, atol=1e-5, rtol=0)
     start = read(engine.forward(attribution.model, soft), targets, "logit").double()
     curve = Insertion(readout="logit")(attribution).curve
     torch.testing.assert_close(curve.y[:, 0], start, atol=1e-4, rtol=0)
@@ -209,8 +209,8 @@ def test_samples_are_the_pictures_with_what_stays_untouched():
         lambda: Infidelity(largest=2.0),
         lambda: Infidelity(largest=0.0),
         lambda: Infidelity(deviation=0.0),
-        lambda: RiseBlur(kernel=10),
-        lambda: RiseBlur(sigma=0.0),
+        lambda: Blur(kernel=10),
+        lambda: Blur(sigma=0.0),
     ],
 )
 def test_what_cannot_be_is_refused(make):

@@ -9,8 +9,8 @@ from typing import ClassVar, Literal
 from torch import Tensor
 
 from heatproof.occlusion.game import Game, Occlusion, game_of
+from heatproof.occlusion.imputers.blur import Blur
 from heatproof.occlusion.imputers.mean import Mean
-from heatproof.occlusion.imputers.rise_blur import RiseBlur
 from heatproof.occlusion.orders import area, lots, pooled, removal_ranks, removals
 from heatproof.occlusion.segmenters.pixels import Pixels
 from heatproof.occlusion.shown import Samples, shown
@@ -75,6 +75,6 @@ class Insertion(_Steps):
     Paper: Petsiuk et al. 2018, "RISE: Randomized Input Sampling for Explanation of Black-box Models"
     """
 
-    occlusion: Occlusion = field(default_factory=lambda: Occlusion(RiseBlur(), Pixels(), 1))
+    occlusion: Occlusion = field(default_factory=lambda: Occlusion(Blur(5.0, kernel=11), Pixels(), 1))
     higher_is_better: ClassVar[bool] = True
     comes: ClassVar[bool] = True

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from heatproof.errors import HeatproofError
 from heatproof.stats.bootstrap import is_share
-from heatproof.stats.ranks import rank_methods
 from heatproof.stats.significance import PairwiseTests, compare_pairs
 from heatproof.stats.verdict import verdict
 
@@ -205,13 +204,10 @@ class Reading:
             table = self.run.ranking(panel.metric, model=panel.model, dataset=panel.dataset).table
         except HeatproofError as error:
             return Standing(nothing, {}, str(error))
-        try:
-            # Ranks are among the contestants: an oracle in first place would only confuse.
-            order = rank_methods(self.contenders(panel), higher_is_better=self.higher_is_better(panel.metric))
-        except HeatproofError as error:
-            return Standing(table, {}, str(error))
-        places = zip(order.methods, order.ranks, order.low, order.high, strict=True)
-        return Standing(table, {method: (rank, low, high) for method, rank, low, high in places})
+        # Ranks are among the contestants: an oracle in first place would only confuse.
+        ranked = table.loc[table["rank"].notna(), ["method", "rank", "rank_low", "rank_high"]]
+        places = ranked.itertuples(index=False, name=None)
+        return Standing(table, {str(method): (rank, low, high) for method, rank, low, high in places})
 
     @cached_property
     def _pairs(self) -> dict[Panel, PairwiseTests | None]:

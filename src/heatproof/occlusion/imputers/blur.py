@@ -15,9 +15,9 @@ from heatproof.registry import imputer
 from heatproof.types import Images, Keep
 
 
-def blurred(images: Images, sigma: float) -> Images:
-    """A Gaussian blur, sigma in pixels; the border is repeated outwards."""
-    radius = max(1, round(3 * sigma))
+def blurred(images: Images, sigma: float, kernel: int | None = None) -> Images:
+    """A Gaussian blur, sigma in pixels, cut off at 3 sigma or to `kernel` pixels; the border is repeated outwards."""
+    radius = max(1, round(3 * sigma)) if kernel is None else kernel // 2
     offsets = torch.arange(-radius, radius + 1, dtype=images.dtype, device=images.device)
     weights = torch.exp(-0.5 * (offsets / sigma) ** 2)
     weights = weights / weights.sum()
@@ -27,9 +27,9 @@ def blurred(images: Images, sigma: float) -> Images:
 def _along(images: Images, weights: Tensor, radius: int, axis: int) -> Images:
     channels = images.shape[1]
     shape, pad = ((1, 1, 1, -1), (radius, radius, 0, 0)) if axis == 3 else ((1, 1, -1, 1), (0, 0, radius, radius))
-    kernel = weights.view(shape).expand(channels, -1, -1, -1)
+    bell = weights.view(shape).expand(channels, -1, -1, -1)
     # One row at a time: what a row becomes must not depend on how many others there are.
-    rows = [functional.conv2d(functional.pad(row[None], pad, "replicate"), kernel, groups=channels) for row in images]
+    rows = [functional.conv2d(functional.pad(row[None], pad, "replicate"), bell, groups=channels) for row in images]
     return torch.cat(rows) if rows else images
 
 
@@ -42,10 +42,13 @@ class Blur:
     """
 
     sigma: float = 10.0  # in pixels
+    kernel: int | None = None  # pixels to a side; RISE's 11 for a sigma of 5 cut the bell near its middle
 
     def __post_init__(self) -> None:
         if self.sigma <= 0:
             raise BadInput(f"sigma must be positive, got {self.sigma}")
+        if self.kernel is not None and (self.kernel < 1 or self.kernel % 2 == 0):
+            raise BadInput(f"kernel must be an odd number of pixels, got {self.kernel}")
 
     def __call__(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Images:
         return repainted(images, keep, self.filling(images, keep, seeds))
@@ -53,4 +56,4 @@ class Blur:
     def filling(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Tensor:
         # One picture under many masks comes as a view of itself: blur it once.
         repeated = len(images) > 1 and images.stride(0) == 0
-        return blurred(images[:1] if repeated else images, self.sigma)
+        return blurred(images[:1] if repeated else images, self.sigma, self.kernel)
