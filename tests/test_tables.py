@@ -14,6 +14,7 @@ from heatproof import tables
 from heatproof.cli import app
 from heatproof.errors import BadInput
 from heatproof.results import Results
+from heatproof.stats.bootstrap import interval
 
 CONTROL = {"control": True}
 
@@ -50,6 +51,15 @@ def test_a_control_has_no_rank_and_takes_none() -> None:
     assert alone.ranking("srg").table["rank"].isna().all()
 
 
+def test_intervals_are_those_that_fit_few_images() -> None:
+    run = results()
+    scores = run.scores[run.scores["method"] == "good"]["value"].to_numpy()
+    row = run.ranking("srg").table.set_index("method").loc["good"]
+    wanted = interval(scores, kind="expanded")
+    assert (row["low"], row["high"]) == (wanted.low, wanted.high)
+    assert wanted.low < interval(scores).low
+
+
 def test_csv_holds_the_numbers_themselves() -> None:
     found = tables.rankings(results())
     read = pd.read_csv(io.StringIO(tables.written(found, "csv")))
@@ -76,6 +86,8 @@ def test_pairs_name_a_winner_only_where_there_is_one() -> None:
     ].to_numpy()
     found = tables.pairs(run).set_index(["method_a", "method_b"])
     assert sorted(found["winner"]) == ["", "good", "good"]
+    run.scores.loc[(run.scores["method"] == "bad|") & (run.scores["image"] == "3"), "value"] += 0.1
+    assert sorted(tables.pairs(run)["winner"]) == ["", "good", "good"]  # ahead on one image only
     assert found.loc[("bad|", "random"), "p_holm"] == 1
 
 

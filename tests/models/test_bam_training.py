@@ -18,7 +18,7 @@ from heatproof.cli import app
 from heatproof.data.folder import Folder
 from heatproof.errors import BadInput, BadModel
 from heatproof.models import bam_training
-from heatproof.models.bam_training import Recipe, estimate, learn, train
+from heatproof.models.bam_training import Recipe, batch_of, estimate, learn, train
 from heatproof.types import View
 
 RECIPE = Recipe(batch=2, size=64, steps=1)
@@ -123,3 +123,14 @@ def test_a_picture_that_cannot_be_read_is_left_out_and_named(tmp_path: Path) -> 
     said: list[str] = []
     train(folder, tmp_path / "own.safetensors", recipe, "random", "cpu", said.append)
     assert any(one.startswith("left out: bird/1.png") for one in said)
+
+
+def test_every_epoch_shows_all_pictures_in_an_order_of_its_own(tmp_path: Path) -> None:
+    folder = tmp_path / "train"
+    pictures(folder, 2)
+    for i in range(2, 8):
+        Image.fromarray(np.full((40, 40, 3), i, np.uint8)).save(folder / "dog" / f"{i}.png")
+    data, recipe = Folder(str(folder), View(32)), Recipe(batch=5, size=32)
+    epochs = [[one for step in (2 * e, 2 * e + 1) for one in batch_of(data, step, 2, recipe).ids] for e in range(2)]
+    assert sorted(epochs[0]) == sorted(epochs[1]) == sorted(data.ids())
+    assert epochs[0] != epochs[1]

@@ -15,7 +15,8 @@ from heatproof.report.sections.headline import headline
 from heatproof.report.sections.ranking import numbers
 from heatproof.results import Results
 
-CONTROLS = {"random": {"control": True, "blind": True}, "oracle": {"control": True, "blind": False}}
+BLIND = {"control": True, "blind": True}
+CONTROLS = {"random": BLIND, "edges": BLIND, "oracle": {"control": True, "blind": False}}
 
 
 def told(
@@ -47,6 +48,9 @@ def test_too_few_images_are_said_first() -> None:
     assert told(4, {"srg": {"a": 0.9, "b": 0.1}})[0].startswith(
         "These images are too few to tell any two methods apart"
     )
+    # Six images separate two methods, but not one of three pairs: 3 · 2⁻⁵ is more than 0.05.
+    assert told(6, {"srg": {"a": 0.9, "b": 0.1}})[0].startswith("a comes first, and beats")
+    assert told(6, {"srg": {"a": 0.9, "b": 0.1, "c": 0.5}})[0].startswith("These images are too few")
     assert told(20, {"srg": {"a": 0.9, "b": 0.1}})[0].startswith("a comes first, and beats every other method.")
 
 
@@ -59,6 +63,8 @@ def test_equal_methods_share_first_place() -> None:
 def test_the_controls_are_part_of_the_answer() -> None:
     means = {"a": 0.9, "b": 0.5, "random": 0.5, "oracle": 1.0}
     assert "The blind control (random) is beaten by a, not by b." in told(20, {"s": means})[0]
+    both = told(20, {"s": {"a": 0.9, "b": 0.5, "random": 0.1, "edges": 0.7}})[0]
+    assert "The blind controls (random and edges) are all beaten by a, not by b." in both
     two = {"s": means, "t": {**means, "b": 0.9}}
     assert "is beaten by a everywhere, by b in 1 of 2." in told(20, two)[0]
     none = {"a": 0.5, "b": 0.5, "random": 0.5}
@@ -100,6 +106,13 @@ def test_holes_of_a_control_do_not_move_the_methods(control: str) -> None:
     table = reading.standings[panel].table
     assert list(table["method"]) == ["a", "b"]
     pd.testing.assert_frame_equal(table, whole.standings[panel].table)
+
+
+def test_ranks_run_from_the_better_to_the_worse() -> None:
+    _, reading = told(20, {"s": {"a": 0.9, "b": 0.899, "c": 0.1}}, noise=0.1)
+    ranks = reading.standings[reading.panels[0]].ranks
+    assert {ranks[name][1:] for name in "ab"} == {(1, 2)}
+    assert ranks["c"] == (3, 3, 3)
 
 
 def test_the_chart_can_be_read_as_a_table() -> None:

@@ -8,7 +8,15 @@ from scipy import stats
 
 from heatproof.errors import BadInput
 from heatproof.stats import bootstrap
-from heatproof.stats.bootstrap import interval, is_share, mean, median, paired_difference, resampled_means
+from heatproof.stats.bootstrap import (
+    expanded_tails,
+    interval,
+    is_share,
+    mean,
+    median,
+    paired_difference,
+    resampled_means,
+)
 
 numbers = st.lists(st.floats(-100, 100, allow_nan=False), min_size=2, max_size=30)
 
@@ -172,6 +180,11 @@ def test_a_share_over_clusters_is_as_sure_as_the_fewest_of_them():
     few = interval(np.ones(4), share=True)
     assert (found.low, found.high) == (few.low, few.high)
     assert np.isnan(interval(np.ones(24), share=True, clusters=[np.zeros(24)]).low)
+
+
+def test_expanded_percentiles_are_hesterbergs():
+    """For five values t is 2.776, and √(5/4) mends the spread of resamples: 3.104 standard deviations."""
+    assert expanded_tails(5, 0.95) == pytest.approx([stats.norm.cdf(-3.104), stats.norm.cdf(3.104)], rel=2e-3)
 
 
 @pytest.mark.parametrize("n", [8, 20])
