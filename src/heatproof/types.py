@@ -90,12 +90,12 @@ class Batch:
         """The same pictures, another class to be explained."""
         return replace(self, targets=targets.to(self.images.device, torch.int64))
 
-    def select(self, rows: Sequence[int] | Tensor) -> Batch:
-        """A smaller batch of the given rows, in their order."""
+    def select(self, rows: Sequence[int] | Tensor, images: Images | None = None) -> Batch:
+        """A smaller batch of the given rows, in their order; of these pictures instead of its own, if there are any."""
         index = torch.as_tensor(rows, dtype=torch.int64, device=self.images.device)
         return replace(
             self,
-            images=self.images[index],
+            images=self.images[index] if images is None else images,
             targets=self.targets[index],
             ids=tuple(self.ids[i] for i in index.tolist()),
             regions=None if self.regions is None else self.regions[index],

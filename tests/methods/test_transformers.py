@@ -14,7 +14,8 @@ from torch import Tensor, nn
 
 from heatproof.errors import NotApplicable
 from heatproof.methods.cam import GradCam
-from heatproof.methods.transformers import AttentionRollout, attends, grid, rollout, token_layer, upsample
+from heatproof.methods.enlarging import upsample
+from heatproof.methods.transformers import AttentionRollout, attends, grid, rollout, token_layer
 from heatproof.types import Model
 
 

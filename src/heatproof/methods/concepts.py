@@ -20,8 +20,9 @@ from heatproof.data.two_factor.k_dataset import TwoFactorK
 from heatproof.errors import BadInput, NotApplicable
 from heatproof.methods.cam import cam_layer
 from heatproof.methods.concept_vectors import REDRAWN, Against, Fitted, Floats, LayerScore, directions, layer_score
+from heatproof.methods.enlarging import upsample
 from heatproof.methods.taps import activations, tap, taps
-from heatproof.methods.transformers import token_pictures, upsample
+from heatproof.methods.transformers import token_pictures
 from heatproof.models import engine
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Dataset, Images, Maps, Model, Readout, Scores

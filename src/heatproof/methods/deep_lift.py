@@ -162,18 +162,19 @@ def multipliers(
     slopes, rises = [], []
     met: list[Met] = []
     below = torch.empty(0)
-    for rows, count in engine.micro_batches(way, images):
-        if not met or len(origins) > 1:
+    own = (origins,) if len(origins) > 1 else ()
+    for count, (inputs, aims, *begin) in engine.micro_batches(way, images, targets, *own):
+        if not met or own:
             met.clear()
             with torch.inference_mode(False), torch.no_grad(), Intercept(remembering(met)):
-                below = answered(model, (origins[rows] if len(origins) > 1 else origins).to(model.device), way.run)
+                below = answered(model, (begin[0] if own else origins).to(model.device), way.run)
         with torch.inference_mode(False), torch.enable_grad():
-            inputs = images[rows].to(model.device).requires_grad_()  # chosen rows are copies
-            aims = targets[rows].to(model.device)
+            inputs = inputs.to(model.device).requires_grad_()
+            aims = aims.to(model.device)
             with Intercept(rescaling(met)):
                 values = read(answered(model, inputs, way.run), aims, readout)
             (slope,) = torch.autograd.grad(values.sum(), inputs)
-        rise = values.detach() - read(below.expand(len(rows), -1), aims, readout)
+        rise = values.detach() - read(below.expand(len(aims), -1), aims, readout)
         slopes.append(slope[:count].to(images.device))
         rises.append(rise[:count].to(images.device))
     check_finite(model, torch.cat(rises), images)

@@ -34,11 +34,11 @@ def slopes(
     way = way or engine.settled(model, images, "gradient")
     found: list[list[Tensor]] = []
     logits: list[Tensor] = []
-    for rows, count in engine.micro_batches(way, images):
+    for count, (inputs, about) in engine.micro_batches(way, images, aims):
         with torch.inference_mode(False), torch.enable_grad():
-            inputs = images[rows].detach().to(model.device).requires_grad_()  # rows are copies
+            inputs = inputs.to(model.device).requires_grad_()
             answer = answered(model, inputs, way.run)
-            asked = questions(answer, aims[rows].to(model.device))
+            asked = questions(answer, about.to(model.device))
             last = len(asked) - 1
             parts = [torch.autograd.grad(q.sum(), inputs, retain_graph=i < last)[0] for i, q in enumerate(asked)]
         found.append([slope[:count].to(images.device).contiguous() for slope in parts])

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from heatproof.methods.baselines import Baseline, start
+from heatproof.methods.enlarging import interpolation
 from heatproof.methods.paths import check_count
 from heatproof.models import engine
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Maps, Model, Readout, read
 
 
-@functools.lru_cache(8)
 def stretched(cells: int, side: int) -> Tensor:
     """Bilinear interpolation of `cells` values to one cell more than a side's worth of places: (places,
     cells).
     """
-    cell = -(-side // cells)
-    identity = torch.eye(cells)[None]
-    return F.interpolate(identity, (cells + 1) * cell, mode="linear", align_corners=False)[0].T
+    return interpolation(cells, (cells + 1) * -(-side // cells))
 
 
 class Masks(NamedTuple):

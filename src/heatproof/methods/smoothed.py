@@ -12,7 +12,7 @@ from torch import Tensor
 from heatproof.errors import BadInput
 from heatproof.methods.baselines import draw_noise
 from heatproof.methods.gradients import Saliency
-from heatproof.methods.paths import check_count
+from heatproof.methods.paths import Painter, Stretch, check_count, stretches, sum_gradients
 from heatproof.methods.pooling import Pooling, keeps_sign, pool
 from heatproof.models import engine
 from heatproof.registry import method
@@ -47,8 +47,8 @@ class Noisy(Batch):
     def seeds(self, component: str) -> list[int]:
         return [keyed_seed(*pair) for pair in zip(super().seeds(component), self.draws, strict=True)]
 
-    def select(self, rows: Sequence[int] | Tensor) -> Noisy:
-        chosen = super().select(rows)
+    def select(self, rows: Sequence[int] | Tensor, images: Images | None = None) -> Noisy:
+        chosen = super().select(rows, images)
         kept = tuple(self.draws[i] for i in torch.as_tensor(rows).tolist())
         return replace(cast(Noisy, chosen), draws=kept)
 
@@ -63,19 +63,33 @@ def noise_scale(model: Model, images: Images, amount: float, unit: Unit) -> Tens
     return images.new_full((1, 1, 1, 1), amount)
 
 
-def noisy_copies(batch: Batch, scale: Tensor, draws: int, clamp: bool, rows: int) -> Iterator[tuple[list[int], Noisy]]:
-    """Every image `draws` times with noise keyed by image, `rows` copies at a time, and whose they are."""
+def noise_on(batch: Batch, scale: Tensor, clamp: bool) -> Painter:
+    """Paints noisy copies, the noise keyed by image; to be asked for an image's copies in their order."""
     generators = batch.generators("smoothgrad")
     scale = scale.expand(len(batch), -1, -1, -1)
-    for pairs in torch.arange(len(batch) * draws).split(rows):
-        owners = (pairs // draws).tolist()
-        chosen = batch.select(owners)
-        images = torch.empty_like(chosen.images)
-        draw_noise(images, [generators[i] for i in owners])
-        torch.addcmul(chosen.images, images, scale[owners], out=images)
-        values = {spec.name: getattr(chosen, spec.name) for spec in fields(Batch)}
-        values["images"] = images.clamp(0, 1) if clamp else images
-        yield owners, Noisy(**values, draws=tuple((pairs % draws).tolist()))
+
+    def paint(stretch: Stretch, room: Images) -> None:
+        image = stretch.image
+        draw_noise(room, [generators[image]] * len(room))
+        torch.addcmul(batch.images[image], room, scale[image], out=room)
+        if clamp:
+            room.clamp_(0, 1)
+
+    return paint
+
+
+def noisy_copies(batch: Batch, scale: Tensor, draws: int, clamp: bool, rows: int) -> Iterator[tuple[list[int], Noisy]]:
+    """Every image `draws` times, `rows` copies at a time, and whose they are."""
+    paint = noise_on(batch, scale, clamp)
+    values = {spec.name: getattr(batch, spec.name) for spec in fields(Batch)}
+    whole = Noisy(**values, draws=(0,) * len(batch))
+    for part in stretches(len(batch), draws, rows):
+        images = batch.images.new_empty(part[-1].rows.stop, *batch.images.shape[1:])
+        for stretch in part:
+            paint(stretch, images[stretch.rows])
+        owners = [stretch.image for stretch in part for _ in stretch.points]
+        numbers = tuple(draw for stretch in part for draw in stretch.points)
+        yield owners, replace(whole.select(owners, images), draws=numbers)
 
 
 def spread_so_far(mean: Tensor, spread: Tensor, value: Tensor, seen: int) -> None:
@@ -124,7 +138,17 @@ class Smoothed:
         return answer.detach()
 
     def __call__(self, model: Model, batch: Batch, /) -> Maps:
+        rule: Pooling = self.method.pooling if isinstance(self.method, ChannelWise) else "sum"
         scale = noise_scale(model, batch.images, self.noise, self.unit)
+        if self.mode == "mean" and type(self.method) is Saliency and self.method.signed:  # gradients, and no more
+            weights = torch.full((self.draws,), 1 / self.draws, dtype=torch.float64)
+            return pool(
+                sum_gradients(model, batch, noise_on(batch, scale, self.clamp), weights, self.method.readout), rule
+            )
+        return pool(self._gathered(model, batch, scale), rule)
+
+    def _gathered(self, model: Model, batch: Batch, scale: Tensor) -> Tensor:
+        """What any method says about the copies, taken together channel by channel."""
         rows = engine.batch_size(model, batch.images, "gradient")
         total = spread = torch.zeros(())
         for owners, copies in noisy_copies(batch, scale, self.draws, self.clamp, rows):
@@ -137,9 +161,7 @@ class Smoothed:
                 continue
             for owner, draw, answer in zip(owners, copies.draws, answers, strict=True):  # no draw is kept
                 spread_so_far(total[owner], spread[owner], answer, draw)
-        result = (spread if self.mode == "variance" else total) / self.draws
-        rule: Pooling = self.method.pooling if isinstance(self.method, ChannelWise) else "sum"
-        return pool(result, rule)
+        return (spread if self.mode == "variance" else total) / self.draws
 
     def cost(self) -> Cost:
         known = getattr(self.method, "cost", None)

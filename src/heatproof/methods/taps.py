@@ -62,11 +62,10 @@ def taps(model: Model, batch: Batch, layers: Sequence[str], readout: Readout) ->
     way = engine.settled(model, batch.images, "gradient")  # before anybody listens
     parts: list[list[Tap]] = []
     with frozen(model.network), differentiable(model), caught_at(model, layers) as caught:
-        for rows, count in engine.micro_batches(way, batch.images):
+        for count, (images, targets) in engine.micro_batches(way, batch.images, batch.targets):
             for outputs in caught:
                 outputs.clear()
-            images, targets = (part[rows].to(model.device) for part in (batch.images, batch.targets))
-            values = read(model(images), targets, readout)
+            values = read(model(images.to(model.device)), targets.to(model.device), readout)
             for layer, outputs in zip(layers, caught, strict=True):
                 if len(outputs) != 1:
                     raise NotApplicable(
@@ -139,9 +138,9 @@ def activations(model: Model, images: Images, layer: str) -> Tensor:
     handle = listen(model, layer, catch)
     try:
         with torch.inference_mode(False), torch.no_grad(), evaluating(model.network):
-            for at, (rows, count) in enumerate(engine.micro_batches(way, images)):
+            for at, (count, (shown,)) in enumerate(engine.micro_batches(way, images)):
                 with suppress(_Enough):
-                    model(images[rows].to(model.device))
+                    model(shown.to(model.device))
                 if len(parts) != at + 1:
                     raise NotApplicable(f"layer {layer!r} does not take part in the answer: name another layer")
                 parts[at] = parts[at][:count].clone()

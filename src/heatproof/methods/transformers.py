@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from heatproof.errors import NotApplicable
+from heatproof.methods.enlarging import upsample
 from heatproof.methods.intercept import Intercept
 from heatproof.models import engine
 from heatproof.models.engine.running import evaluating
@@ -170,11 +171,6 @@ def token_pictures(tokens: Tensor, images: Images) -> Tensor:
     """(B, tokens, width) to (B, width, rows, columns), the leading tokens left out."""
     first, rows, columns = grid(tokens.shape[1], images)
     return tokens[:, first:].transpose(1, 2).reshape(len(tokens), -1, rows, columns)
-
-
-def upsample(maps: Tensor, images: Images) -> Maps:
-    """Coarse (B, h, w) maps at the pictures' size."""
-    return F.interpolate(maps[:, None], images.shape[2:], mode="bilinear", align_corners=False)[:, 0]
 
 
 Heads = Literal["mean", "max", "min"]

@@ -78,16 +78,23 @@ def gradient(
         way = _smaller(model, way)
 
 
-def micro_batches(way: Plan, images: Images) -> Iterator[tuple[Tensor, int]]:
-    """The rows (indices) of each micro-batch, and how many of them count: the last is filled up by repeating."""
-    for first, size in _portions(way, images):
-        rows = torch.arange(first, first + size, device=images.device).clamp_(max=len(images) - 1)
-        yield rows, min(size, len(images) - first)
+def micro_batches(way: Plan, *tensors: Tensor) -> Iterator[tuple[int, list[Tensor]]]:
+    """How many rows of each micro-batch count, and the tensors' rows in it: the last is filled up by repeating.
+
+    Rows may share the tensors' memory, are detached, and may take part in autograd whatever mode the caller is in.
+    """
+    length = len(tensors[0])
+    with torch.inference_mode(False):
+        whole = [tensor.clone() if tensor.is_inference() else tensor.detach() for tensor in tensors]
+    for first, size in _portions(way, length):
+        with torch.inference_mode(False):
+            parts = [_filled(tensor[first : first + size], size).detach() for tensor in whole]
+        yield min(size, length - first), parts
 
 
-def _portions(way: Plan, images: Images) -> Iterator[tuple[int, int]]:
+def _portions(way: Plan, rows: int) -> Iterator[tuple[int, int]]:
     first = 0
-    for size in way.choice.portions(len(images)):
+    for size in way.choice.portions(rows):
         yield first, size
         first += size
 
@@ -96,7 +103,7 @@ def _forward(model: Model, images: Images, way: Plan) -> Logits:
     with torch.inference_mode():
         parts = [
             vetting.answers(model, way.run, _filled(images[first : first + size], size))[: len(images) - first]
-            for first, size in _portions(way, images)
+            for first, size in _portions(way, len(images))
         ]
         logits = torch.cat(parts)
         vetting.check_finite(model, logits, images)
@@ -105,7 +112,7 @@ def _forward(model: Model, images: Images, way: Plan) -> Logits:
 
 def _gradient(model: Model, images: Images, targets: Tensor, readout: Readout, way: Plan) -> tuple[Tensor, Tensor]:
     gradients, values = [], []
-    for first, size in _portions(way, images):
+    for first, size in _portions(way, len(images)):
         aim = _filled(targets[first : first + size], size).to(model.device)
 
         def value(logits: Logits, aim: Tensor = aim) -> Tensor:

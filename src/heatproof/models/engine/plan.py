@@ -16,7 +16,7 @@ import torch
 from heatproof.models.engine import onnx, vetting
 from heatproof.models.engine.choice import Choice, recall, remember
 from heatproof.models.engine.deciding import decide
-from heatproof.models.engine.identity import architecture, pulse, weights
+from heatproof.models.engine.identity import Glance, architecture, pulse, weights
 from heatproof.models.engine.low_precision import possible
 from heatproof.models.engine.making import checked_runner, same_gradients
 from heatproof.models.engine.running import Runner, operations_replaced, untouched
@@ -46,6 +46,8 @@ class Prepared:
     architecture: str
     vetted: set[tuple[int, ...]] = field(default_factory=set)
     runners: dict[int, dict[tuple[object, ...], Runner]] = field(default_factory=dict)
+    glance: Glance | None = None  # the network as it was when these were made
+    plans: dict[tuple[object, ...], Plan] = field(default_factory=dict)
 
 
 _prepared: WeakKeyDictionary[Model, Prepared] = WeakKeyDictionary()
@@ -54,23 +56,38 @@ _lock = threading.RLock()
 
 def plan(model: Model, shape: Sequence[int], kind: Kind) -> Plan:
     """How passes of this kind of images of this shape (C, H, W) are run through this model."""
-    device, threads, shape = model.device, torch.get_num_threads(), tuple(shape)
-    settings = possible(current(), device)
+    shape = tuple(shape)
     with _lock:
         ready = _prepared.get(model)
         if ready is None:
             ready = _prepared[model] = Prepared(architecture(model.network))
-        if shape not in ready.vetted:
-            vetting.vet(model, shape)
-            ready.vetted.add(shape)
-        question = _question(ready.architecture, shape, model.dtype, device, threads, kind, settings)
-        choice = recall(question)
-        if choice is None:
-            choice, measured = decide(model, shape, kind, settings)
-            choice = remember(question, choice, keep=measured)
-            log.info("%s: %s", question, choice)
-        run = _runner(model, ready, shape, settings, Plan(question, choice, untouched(model.network)), kind)
-        return Plan(question, choice, run)
+        if operations_replaced():
+            return _plan(model, ready, shape, kind)
+        if ready.glance is None or not ready.glance.holds():
+            ready.plans.clear()
+            ready.glance = Glance(model.network)
+        key = (shape, kind, torch.get_num_threads(), current())
+        known = ready.plans.get(key)
+        if known is None or recall(known.question) is not known.choice:
+            known = _plan(model, ready, shape, kind)
+            if ready.glance.holds():  # not with hooks, which are gone by the next time
+                ready.plans[key] = known
+        return known
+
+
+def _plan(model: Model, ready: Prepared, shape: tuple[int, ...], kind: Kind) -> Plan:
+    device, settings = model.device, possible(current(), model.device)
+    if shape not in ready.vetted:
+        vetting.vet(model, shape)
+        ready.vetted.add(shape)
+    question = _question(ready.architecture, shape, model.dtype, device, torch.get_num_threads(), kind, settings)
+    choice = recall(question)
+    if choice is None:
+        choice, measured = decide(model, shape, kind, settings)
+        choice = remember(question, choice, keep=measured)
+        log.info("%s: %s", question, choice)
+    run = _runner(model, ready, shape, settings, Plan(question, choice, untouched(model.network)), kind)
+    return Plan(question, choice, run)
 
 
 def halved(model: Model, plan: Plan) -> Plan:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from heatproof.models.engine.choice import Layout
+from heatproof.models.engine.identity import HOOKS
 from heatproof.models.engine.setting import Precision
 from heatproof.types import Images, Logits, Model, check_logits
 
@@ -66,9 +67,6 @@ def evaluating(network: nn.Module) -> Iterator[None]:
 def operations_replaced() -> bool:
     """Whether somebody sees or replaces the operations of the network they know: they must meet that network."""
     return bool(torch._C._len_torch_function_stack())
-
-
-HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 import torch
 
+from heatproof.models.engine.memory import kept_memory
 from heatproof.types import Model
 
 Part = TypeVar("Part")
@@ -24,13 +25,16 @@ SMALL = 96  # pixels a side; networks for smaller pictures finish a layer before
 
 @contextmanager
 def threads_for(models: Iterable[Model]) -> Iterator[None]:
-    """One thread while only small networks are asked, unless OMP_NUM_THREADS says otherwise; then as before."""
+    """One thread while only small networks are asked, unless OMP_NUM_THREADS says otherwise, and memory kept from
+    pass to pass; then as before.
+    """
     small = all(model.view is not None and model.view.size <= SMALL for model in models)
     before = torch.get_num_threads()
     if small and "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(1)
     try:
-        yield
+        with kept_memory():
+            yield
     finally:
         torch.set_num_threads(before)
 
