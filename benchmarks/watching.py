@@ -30,9 +30,9 @@ def counting(network: nn.Module) -> Iterator[dict[str, int]]:
         if output.requires_grad:
             output.register_hook(back)  # type: ignore[no-untyped-call]
 
-    def watched(way: engine.Plan, images: Tensor) -> Iterator[tuple[int, int]]:
-        for first, size in portions(way, images):
-            counts["asked"] += min(size, len(images) - first)
+    def watched(way: engine.Plan, rows: int) -> Iterator[tuple[int, int]]:
+        for first, size in portions(way, rows):
+            counts["asked"] += min(size, rows - first)
             counts["portions"] += 1
             yield first, size
 

@@ -50,16 +50,17 @@ def explain(
     distinct("methods", [recipe.label(method) for method in methods])
     missing: dict[str, str] = {}
     batch, files = _read(model, images, seed, missing)
-    batch = batch.aimed(engine.forward(model, batch.images).argmax(1))
     maps: dict[str, NDArray[np.float32]] = {}
-    for done, method in enumerate(methods):
-        title = recipe.label(method)
-        if watch:
-            watch(done, len(methods), title)
-        try:
-            maps[title] = attribute(model, batch, method).maps.cpu().numpy()
-        except HeatproofError as error:
-            missing[title] = str(error)
+    with engine.threads_for([model]):
+        batch = batch.aimed(engine.forward(model, batch.images).argmax(1))
+        for done, method in enumerate(methods):
+            title = recipe.label(method)
+            if watch:
+                watch(done, len(methods), title)
+            try:
+                maps[title] = attribute(model, batch, method).maps.cpu().numpy()
+            except HeatproofError as error:
+                missing[title] = str(error)
     classes = [model.classes[t] if t < len(model.classes) else str(t) for t in batch.targets.tolist()]
     shown_as = batch.images.cpu().expand(-1, 3, -1, -1)  # grey pictures are drawn in three equal channels
     pixels = (shown_as * 255).round().byte().permute(0, 2, 3, 1).numpy()

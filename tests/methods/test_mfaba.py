@@ -54,3 +54,24 @@ def test_the_walk_ends_where_the_answer_changes() -> None:
     one_step = MFABA(steps=1)(model, batch.aimed(wrong))
     assert torch.equal(MFABA(steps=30)(model, batch.aimed(wrong)), one_step)
     assert (MFABA(steps=30)(model, batch.aimed(answers)) >= 0).all()
+
+
+def test_everyone_takes_the_first_step_also_where_the_answer_is_another_from_the_start() -> None:
+    model, batch, _ = steady()
+    others = (batch.targets + 1) % networks.CLASSES
+    assert bool((MFABA(steps=5)(model, batch.aimed(others)).flatten(1).amax(1) > 0).all())
+
+
+@pytest.mark.parametrize("walk", ["smooth", "sharp"])
+def test_no_step_leaves_the_colours_there_are(walk: str) -> None:
+    """A pixel at the edge cannot move further out, so it has no share."""
+    model, batch, weights = steady()
+    edge = (weights < 0).float()  # down the slope is up for these, which are white already; the others are black
+    found = MFABA(steps=2, step_size=1e-3, walk=walk).channels(model, batch.showing(edge))  # type: ignore[arg-type]
+    assert float(found.abs().max()) == 0.0
+
+
+def test_smooth_steps_stay_within_epsilon() -> None:
+    model, batch, weights = steady()
+    found = MFABA(steps=3, step_size=1e-3, epsilon=1e-3).channels(model, batch)
+    assert torch.allclose(found, 1e-3 * weights.abs(), rtol=2e-3, atol=1e-7)

@@ -75,3 +75,18 @@ def test_cost_and_sign_follow_the_inner_method() -> None:
     assert not Smoothed().signed
     with pytest.raises(BadInput, match="draws must be at least 1, got 0"):
         Smoothed(draws=0)
+
+
+@pytest.mark.parametrize("clamp", [False, True])
+def test_plain_gradients_are_averaged_without_batches_of_copies_to_the_same_maps(clamp: bool) -> None:
+    model, pictures = small_cnn(), batch(3)
+    quick = Smoothed(Saliency(signed=True, pooling="sum"), draws=7, clamp=clamp)
+
+    class Same(Saliency):  # another class: asked about copies
+        pass
+
+    slow = Smoothed(Same(signed=True, pooling="sum"), draws=7, clamp=clamp)
+    assert torch.allclose(quick(model, pictures), slow(model, pictures), rtol=1e-4, atol=1e-6)
+    magnitudes = Smoothed(Saliency(pooling="sum"), draws=7, clamp=clamp)(model, pictures)  # these do not cancel
+    assert bool((magnitudes >= quick(model, pictures).abs() - 1e-6).all())
+    assert float(magnitudes.mean()) > float(quick(model, pictures).abs().mean())

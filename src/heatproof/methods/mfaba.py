@@ -58,29 +58,30 @@ class MFABA:
         step = torch.zeros_like(images)  # that led to `here`, with the gradient at its start in `before`
         questions = doubly_softmaxed if self.variant == "lmb" else reading(self.readout)
         way = engine.settled(model, images, "gradient")
+        low, high = (images - self.epsilon).clamp_(min=0), (images + self.epsilon).clamp_(max=1)
         for turn in range(self.steps + (self.rule == "trapezoid")):
             (slope,), logits = slopes(model, here, batch.targets[rows, None], questions, way)
             if self.variant == "lmb":
                 slope = slope + before
             if self.rule == "trapezoid":
                 total.index_add_(0, rows, -step * (before + slope) / 2)
-            walking = (logits.argmax(1) == batch.targets[rows]) | (turn == 0)  # everyone takes the first step
-            rows, here, slope = rows[walking], here[walking], slope[walking]
-            if not len(rows):
-                break
-            there = self._next(here, images[rows], slope)
+            walking = logits.argmax(1) == batch.targets[rows]
+            if turn and not bool(walking.all()):  # everyone takes the first step
+                rows, here, slope, low, high = (part[walking] for part in (rows, here, slope, low, high))
+                if not len(rows):
+                    break
+            there = self._next(here, slope, low, high)
             step, before = there - here, slope
             if self.rule == "left":
-                total.index_add_(0, rows, -step * slope)
+                total.index_add_(0, rows, step * slope, alpha=-1)
             here = there
         return total
 
     def __call__(self, model: Model, batch: Batch, /) -> Maps:
         return pool(self.channels(model, batch), self.pooling)
 
-    def _next(self, here: Images, images: Images, slope: Tensor) -> Images:
+    def _next(self, here: Images, slope: Tensor, low: Images, high: Images) -> Images:
         if self.walk == "sharp":
             length = slope.flatten(1).double().norm(dim=1).clamp(min=1e-12).to(slope).view(-1, 1, 1, 1)
             return torch.clamp(here - 100 * self.step_size * slope / length, 0, 1)
-        there = here - self.step_size * slope.sign()
-        return torch.clamp(there, images - self.epsilon, images + self.epsilon).clamp(0, 1)
+        return here.sub(slope.sign(), alpha=self.step_size).clamp_(low, high)

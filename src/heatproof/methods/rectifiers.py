@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
@@ -69,9 +69,13 @@ def rectified_gradient(model: Model, batch: Batch, rule: Rule, readout: Readout)
         (intercept.RELU6, rectify(6.0)),
     ):
         replacements |= dict.fromkeys(operations, make)
-    way = engine.settled(model, batch.images, "gradient")  # before anything is replaced
-    with intercept.Intercept(replacements):
-        slopes, _ = engine.gradient(model, batch.images, batch.targets, readout, way)
+    way = engine.settled(model, batch.images, "gradient")
+
+    def run(normalised: Tensor) -> Any:
+        with intercept.Intercept(replacements):  # and not around the engine, whose operations would all be asked about
+            return way.run(normalised)
+
+    slopes, _ = engine.gradient(model, batch.images, batch.targets, readout, replace(way, run=run))
     if not met:
         raise NotApplicable(
             f"guided_backprop and deconvnet change how ReLUs are passed, and model {model.name!r} computes "

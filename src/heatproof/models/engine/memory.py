@@ -26,11 +26,11 @@ _users = 0
 def kept_memory() -> Iterator[None]:
     """While this lasts, freed memory is kept for the next pass; afterwards what lies idle is handed back.
 
-    Works with glibc, does nothing elsewhere. A process started with MALLOC_ settings of its own keeps those.
+    Works with glibc, does nothing elsewhere. A process started with such settings of its own keeps those.
     """
     global _users
     library = _glibc()
-    if library is None or any(name.startswith("MALLOC_") for name in os.environ):
+    if library is None or _settled():
         yield
         return
     _users += 1
@@ -43,6 +43,12 @@ def kept_memory() -> Iterator[None]:
         if not _users:
             library.mallopt(TRIM_THRESHOLD, USUAL)
             library.malloc_trim(0)
+
+
+def _settled() -> bool:
+    """Whether whoever started the process has decided when memory goes back."""
+    own = any(name in os.environ for name in ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_"))
+    return own or "_threshold" in os.environ.get("GLIBC_TUNABLES", "")
 
 
 @functools.cache

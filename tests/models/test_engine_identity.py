@@ -1,0 +1,154 @@
+"""A glance says "nothing has moved" of a network that is as it was, and of no other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from networks import batch, small_cnn
+from torch import Tensor, nn
+
+from heatproof.methods.gradients import Saliency
+from heatproof.models import engine
+from heatproof.models.engine.identity import Glance
+from heatproof.models.engine.running import unheard
+
+
+def first(network: nn.Module) -> nn.Conv2d:
+    return next(module for module in network.modules() if isinstance(module, nn.Conv2d))
+
+
+def in_place(network: nn.Module) -> None:
+    with torch.no_grad():
+        first(network).weight.view(-1)[-1] += 1
+
+
+def through_data(network: nn.Module) -> None:
+    first(network).weight.data.mul_(2)
+
+
+HELD: list[Tensor] = []  # what lay there before still does
+
+
+def other_memory(network: nn.Module) -> None:
+    HELD.append(first(network).weight.data)
+    first(network).weight.data = first(network).weight.data.clone()
+
+
+def other_parameter(network: nn.Module) -> None:
+    first(network).weight = nn.Parameter(first(network).weight.detach().clone())
+
+
+def other_layer(network: nn.Module) -> None:
+    name = next(name for name, part in network.named_children() if not list(part.children()))
+    setattr(network, name, nn.Identity())
+
+
+def a_setting(network: nn.Module) -> None:
+    first(network).padding = (0, 0)
+
+
+def one_more(network: nn.Module) -> None:
+    network.extra = 1  # type: ignore[assignment]
+
+
+def training(network: nn.Module) -> None:
+    network.train()
+
+
+def a_buffer(network: nn.Module) -> None:
+    list(network.modules())[-1].register_buffer("scale", torch.ones(1))
+
+
+def a_hook(network: nn.Module) -> None:
+    first(network).register_forward_hook(lambda *_: None)
+
+
+def a_hook_in_another_table(network: nn.Module) -> None:
+    module = first(network)
+    module._forward_hooks = type(module._forward_hooks)()
+    module.register_forward_hook(lambda *_: None)
+
+
+def of_inference(network: nn.Module) -> None:
+    with torch.inference_mode():
+        first(network).weight = nn.Parameter(torch.zeros_like(first(network).weight), requires_grad=False)
+
+
+CHANGES = (
+    in_place,
+    through_data,
+    other_memory,
+    other_parameter,
+    other_layer,
+    a_setting,
+    one_more,
+    training,
+    a_buffer,
+    a_hook,
+    a_hook_in_another_table,
+    of_inference,
+)
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+def test_a_glance_sees_every_change(change: Callable[[nn.Module], None]) -> None:
+    network = small_cnn().network
+    glance = Glance(network)
+    assert glance.holds()
+    assert glance.holds()
+    change(network)
+    assert not glance.holds()
+
+
+def test_of_weights_made_in_inference_mode_nothing_is_said() -> None:
+    network = small_cnn().network
+    of_inference(network)
+    assert not Glance(network).holds()
+
+
+def test_global_hooks_are_seen() -> None:
+    glance = Glance(small_cnn().network)
+    hook = nn.modules.module.register_module_forward_hook(lambda *_: None)
+    try:
+        assert not glance.holds()
+    finally:
+        hook.remove()
+    assert glance.holds()
+
+
+def test_passes_nobody_hears_change_nothing() -> None:
+    network = small_cnn().network
+    glance = Glance(network)
+    with unheard(network):
+        assert not glance.holds()  # other tables of hooks: somebody may put one there
+    assert glance.holds()
+
+
+def test_after_a_hook_is_gone_the_quick_copy_runs_again() -> None:
+    model, pictures = small_cnn(), batch(2)
+    question = engine.settled(model, pictures.images, "gradient").question
+    engine.use({question: {"backend": "folded", "layout": "contiguous", "size": 4, "least": 0}})
+    heard: list[int] = []
+    hook = first(model.network).register_forward_hook(lambda *_: heard.append(1))
+    Saliency()(model, pictures)
+    assert heard
+    hook.remove()
+    heard.clear()
+    again = engine.settled(model, pictures.images, "gradient")
+    first(model.network).register_forward_hook(lambda *_: heard.append(1))
+    again.run(pictures.images)
+    assert not heard  # a copy answered
+
+
+def test_a_plan_is_made_once_and_again_when_the_choice_is_another() -> None:
+    model, pictures = small_cnn(), batch(2)
+    before = engine.settled(model, pictures.images, "forward")
+    assert engine.settled(model, pictures.images, "forward") is before
+    size = before.choice.size % 8 + 1
+    engine.use({before.question: {"backend": "eager", "layout": "contiguous", "size": size, "least": 0}})
+    try:
+        assert engine.settled(model, pictures.images, "forward").choice.size == size
+    finally:
+        engine.use({before.question: vars(before.choice)})
