@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import random
 import signal
@@ -467,3 +468,72 @@ def test_models_that_answer_other_questions_share_no_numbers(tmp_path: Path) -> 
         asked = Study([model], ["two_factor(count=6)"], ["saliency"], ["mif"], target="label")
         scores.append(run(asked, tmp_path).scores["value"])
     assert not scores[0].equals(scores[1])
+
+
+def test_workers_give_the_same_table_and_code_of_ones_own_needs_no_file(tmp_path: Path) -> None:
+    there = "a value that a closure holds"
+
+    def own(model: Model, batch: Batch) -> Tensor:
+        return batch.images.mean(1) * len(there)
+
+    asked = study([own, "smoothgrad(draws=2)", "random", "shapley(permutations=2)"], ["srg", MeanMap()])
+    told: list[tuple[int, int]] = []
+    engine.forget()
+    with pytest.warns(UserWarning, match="will not find"):
+        alone = run(asked, tmp_path / "alone")
+    engine.forget()
+    with pytest.warns(UserWarning, match="will not find"):
+        together = run(asked, tmp_path / "together", workers=2, watch=lambda done, total, _: told.append((done, total)))
+    pd.testing.assert_frame_equal(numbers(alone), numbers(together))
+    assert together.complete == alone.complete
+    assert told == [(i + 1, 24) for i in range(24)]  # 4 methods, 2 metrics, 3 shards
+    chosen = [json.loads((tmp_path / which / "engine.json").read_text()) for which in ("alone", "together")]
+    assert chosen[0] == chosen[1]
+    assert together.info["engine"] == alone.info["engine"]
+
+
+def test_workers_go_on_where_the_run_stopped(tmp_path: Path) -> None:
+    parent, asked = os.getpid(), study(["random"])
+    first = TwoFactor(count=20).ids()[0]
+
+    def stops(model: Model, batch: Batch) -> Tensor:
+        if os.getpid() != parent and first not in batch.ids:
+            os.kill(parent, signal.SIGINT)  # as Ctrl-C would
+            time.sleep(60)
+        return batch.images.mean(1)
+
+    run(asked, tmp_path)
+    both = dataclasses.replace(asked, methods=[stops, *asked.methods])
+    with pytest.raises(KeyboardInterrupt), pytest.warns(UserWarning, match="will not find"):
+        run(both, tmp_path, workers=2)
+    told: list[int] = []
+    with pytest.warns(UserWarning, match="will not find"):
+        results = run(both, tmp_path, watch=lambda done, *_: told.append(done))
+    assert results.complete
+    assert told[-1] == 6
+    damaged = next((tmp_path / "units").rglob("*.json"))
+    damaged.write_bytes(b"nonsense")
+    told.clear()
+    with pytest.warns(UserWarning, match="will not find"):
+        mended = run(both, tmp_path, workers=2, watch=lambda done, *_: told.append(done))
+    assert mended.info["damaged"] == [damaged.name]
+    assert told == [5, 6]  # the others were there
+    lost = next(file for file in (tmp_path / "gallery").rglob("*.npz") if file.name != "pictures.npz")
+    lost.unlink()
+    with pytest.warns(UserWarning, match="will not find"):
+        run(both, tmp_path)
+    assert lost.is_file()
+
+
+def test_what_another_worker_chose_stays_in_the_record(tmp_path: Path) -> None:
+    chosen = {"a question of another worker": {"backend": "eager", "layout": "contiguous", "size": 3, "least": 0}}
+
+    def meanwhile(model: Model, batch: Batch) -> Tensor:
+        stored = json.loads((tmp_path / "engine.json").read_text()) if (tmp_path / "engine.json").is_file() else {}
+        (tmp_path / "engine.json").write_text(json.dumps({**stored, **chosen}))
+        return batch.images.mean(1)
+
+    with pytest.warns(UserWarning, match="will not find"):
+        run(study([meanwhile]), tmp_path)
+    kept = json.loads((tmp_path / "engine.json").read_text())
+    assert chosen.items() < kept.items()

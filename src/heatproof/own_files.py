@@ -8,7 +8,9 @@ import importlib.util
 import re
 import sys
 import traceback
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 from heatproof.errors import BadInput, HeatproofError, UnknownName
@@ -43,6 +45,14 @@ def _read(path: str, changed: int) -> Any:
     return own_file(Path(path))
 
 
+class _AsItIs(SourceFileLoader):
+    """Python takes compiled code for up to date if the file was edited within the same second and kept its length."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        code: CodeType = self.source_to_code(self.get_data(self.path), self.path)
+        return code
+
+
 def from_file(path: Path) -> Any:
     """A Python file as a module. Its name is its path, so that a recipe can find again what it defines.
 
@@ -51,7 +61,7 @@ def from_file(path: Path) -> Any:
     if not path.is_file():
         raise BadInput(f"there is no file {path}")
     path = path.absolute()
-    spec = importlib.util.spec_from_file_location(str(path), path)
+    spec = importlib.util.spec_from_file_location(str(path), path, loader=_AsItIs(str(path), str(path)))
     if spec is None or spec.loader is None:
         raise BadInput(f"{path} must be a Python file")
     module = importlib.util.module_from_spec(spec)

@@ -34,15 +34,15 @@ def parse(kind: registry.Kind, text: str) -> Any:
     Or one of somebody's own: `path/to/file.py:Name`, a class with or without fields, or a function as it is.
     """
     own = IN_FILE.fullmatch(text.strip())
-    if own:
-        return _of_file(kind, Path(own["file"]).expanduser().absolute(), own["name"], own["told"], text)
+    spoken = f"{own['name']}{own['told'] or ''}" if own else text.strip()
+    form = "file.py:Name or file.py:Name(field=value, …)" if own else "name or name(field=value, …)"
     try:
-        node = ast.parse(_quoted(text.strip()), mode="eval").body
+        node = ast.parse(_quoted(spoken), mode="eval").body
     except SyntaxError as error:
-        raise BadInput(f"{text!r} must look like name or name(field=value, …): {error.msg}") from error
+        raise BadInput(f"{text!r} must look like {form}: {error.msg}") from error
     if not isinstance(node, ast.Name | ast.Call):
-        raise BadInput(f"{text!r} must look like name or name(field=value, …)")
-    return _component(kind, node, text)
+        raise BadInput(f"{text!r} must look like {form}")
+    return _of_file(kind, own, node, text) if own else _component(kind, node, text)
 
 
 def components(kind: registry.Kind, text: str) -> list[Any]:
@@ -57,32 +57,37 @@ def components(kind: registry.Kind, text: str) -> list[Any]:
     return [parse(kind, part) for part in parts if part.strip()]
 
 
-def _of_file(kind: registry.Kind, file: Path, name: str, told: str | None, text: str) -> Any:
+def _of_file(kind: registry.Kind | None, own: re.Match[str], node: ast.Name | ast.Call, text: str) -> Any:
+    file, name = Path(own["file"]).expanduser().absolute(), own["name"]
     module = read_once(file)
     make = getattr(module, name, None)
     if not callable(make):
-        own = [key for key, one in vars(module).items() if getattr(one, "__module__", "") == str(file)]
-        raise UnknownName.among(f"{kind} in {file}", name, own)
-    if told is None and not isinstance(make, type):
+        defined = [key for key, one in vars(module).items() if getattr(one, "__module__", "") == str(file)]
+        raise UnknownName.among(f"{kind or 'component'} in {file}", name, defined)
+    if isinstance(node, ast.Name) and not isinstance(make, type):
         return make
-    try:
-        call = ast.parse(_quoted(f"{name}{told or '()'}"), mode="eval").body
-    except SyntaxError as error:
-        raise BadInput(f"{text!r} must look like file.py:Name or file.py:Name(field=value, …): {error.msg}") from error
-    if not isinstance(call, ast.Call) or call.args:
+    if isinstance(node, ast.Call) and (node.args or isinstance(node.func, ast.Call)):
         raise BadInput(f"{text!r} must name its fields: file.py:Name(field=value, …)")
-    known = registry.Entry(kind, name, make).fields()
-    fields = _fields(make, known, call, text)
-    registry.check_fields(f"{kind} {name!r}", make, known, fields)
+    known = registry.Entry(kind or "method", name, make).fields()
+    fields = _fields(make, known, node, text) if isinstance(node, ast.Call) else {}
+    registry.check_fields(f"{kind or 'component'} {name!r}", make, known, fields)
     try:
         return make(**fields)
     except TypeError as error:
         raise BadInput(f"{text!r} could not be made: {error}") from error
 
 
+def _in_file(name: ast.expr) -> re.Match[str] | None:
+    """Where a part with fields is, if in a file of one's own: `_quoted` has made `'file.py:Name'(k=2)` of it."""
+    own = IN_FILE.fullmatch(name.value) if isinstance(name, ast.Constant) and isinstance(name.value, str) else None
+    return own if own and own["told"] is None else None
+
+
 def _component(kind: registry.Kind, node: ast.expr, text: str) -> Any:
     if isinstance(node, ast.Name):
         return registry.find(kind, node.id)
+    if isinstance(node, ast.Call) and (own := _in_file(node.func)):
+        return _of_file(kind, own, node, text)
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.args:
         raise BadInput(f"{text!r} must name its fields: name(field=value, …)")
     found = registry.entry(kind, node.func.id)
@@ -102,6 +107,8 @@ def _fields(make: Any, defaults: Mapping[str, Any], call: ast.Call, text: str) -
 def _field(default: Any, hint: Any, node: ast.expr, text: str) -> Any:
     """What stands where `default` stood: another of its kind, the same with other fields, or a value."""
     known = registry.name_of(default)
+    if isinstance(node, ast.Call) and (own := _in_file(node.func)):
+        return _of_file(known[0] if known else None, own, node, text)
     if known is not None and isinstance(node, ast.Name | ast.Call):
         return _component(known[0], node, text)
     if dataclasses.is_dataclass(default) and not isinstance(default, type) and isinstance(node, ast.Call):

@@ -9,7 +9,9 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,8 @@ from heatproof.data import in_grey
 from heatproof.data.class_order import alphabetical
 from heatproof.data.pictures import takes_grey
 from heatproof.errors import BadInput, NotApplicable
+from heatproof.executors import local
+from heatproof.executors.local import Workers
 from heatproof.gallery import keep_pictures
 from heatproof.models import engine
 from heatproof.provenance import describe, timed
@@ -29,20 +33,29 @@ from heatproof.study import Study
 from heatproof.types import Attribution, Batch, Dataset, Model
 from heatproof.unit import explain, judge
 
-EDITION = 2  # of what components mean: numbers of another one answer other questions and are computed anew
+EDITION = 3  # of what components mean: numbers of another one answer other questions and are computed anew
 Watch = Callable[[int, int, str], None]  # (units done, units in all, what was done)
 
 
 def run(
-    studies: Study | Sequence[Study], out: str | Path, *, device: str = "auto", watch: Watch | None = None
+    studies: Study | Sequence[Study],
+    out: str | Path,
+    *,
+    device: str = "auto",
+    workers: Workers = 1,
+    watch: Watch | None = None,
 ) -> Results:
-    """Judge; write `out`; give the results. The same call again goes on where the last one stopped."""
+    """Judge; write `out`; give the results. The same call again goes on where the last one stopped.
+
+    `workers` processes do a shard each, with the same numbers in the end; `auto` takes as many as pay.
+    """
     asked = [studies] if isinstance(studies, Study) else list(studies)
     if not asked:
         raise BadInput("run needs at least one study, got none")
     store = Store(Path(out))
     _resume_engine(store)
-    work = [shard for one in asked for shard in shards(one, engine.pick(device))]
+    place = engine.pick(device)
+    work = [shard for one in asked for shard in shards(one, place)]
     _check_regions(work)
     _warn_of_lost(asked)
     store.put_json("study.json", study.dump(asked))  # not before it is known to make sense
@@ -50,12 +63,15 @@ def run(
     resumed = any(store.get(key) for shard in work for key in shard.units.values())
     try:
         with timed(store, resumed), engine.threads_for(shard.model for shard in work):
-            done = 0
-            for shard in work:
-                for label in finish(shard, store):
+            count = local.how_many(workers, place)
+            waiting = [shard for shard in work if not finished(shard, store)]
+            done = total - sum(len(shard.units) for shard in waiting)
+            with closing(local.spread(partial(finish, store=store), waiting, count)) as labels:
+                for label in labels:
                     done += 1
                     if watch:
                         watch(done, total, label)
+            _resume_engine(store)  # what workers chose is part of the record
     except KeyboardInterrupt:
         _gather_finished(asked, work, store)
         raise
@@ -217,6 +233,13 @@ def _check_order(shard: Shard, count: int) -> None:
     warnings.warn(f"{said}: they were numbered in alphabetical order; if that is wrong, {mend}", stacklevel=2)
 
 
+def finished(shard: Shard, store: Store) -> bool:
+    """Whether every unit of a shard has its rows, and every map its picture."""
+    units = [store.get(key) for key in shard.units.values()]  # all of them: one that is damaged is set aside and named
+    kept = all((store.root / file).is_file() for file in shard.gallery.values())
+    return kept and all(unit is not None and not unit.failed for unit in units)
+
+
 def finish(shard: Shard, store: Store) -> Iterator[str]:
     """Do what is not done of a shard; yield a word for every unit, old or new."""
     known = {names: store.get(key) for names, key in shard.units.items()}
@@ -304,5 +327,8 @@ def _resume_engine(store: Store) -> None:
 
 
 def _remember_engine(store: Store) -> None:
-    if store.get_json("engine.json") != engine.choices():
-        store.put_json("engine.json", engine.choices())
+    """Write down the choices made so far, beside those of other workers."""
+    stored = store.get_json("engine.json") or {}
+    chosen = {**stored, **engine.choices()}
+    if stored != chosen:
+        store.put_json("engine.json", chosen)

@@ -3,25 +3,33 @@ ones."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
+import pandas as pd
 import pytest
 import torch
 from networks import batch, linear, small_cnn
+from PIL import Image
 from sklearn.metrics import roc_auc_score
 from tiny_prior import tiny
 
-from heatproof.audit.energy import Energy, energy
+from heatproof import models
+from heatproof.audit.energy import Energy, energies, energy
 from heatproof.audit.evaluation import LEVELS, Removal, follows_map, random_maps
-from heatproof.audit.image_quality import MEASURES, ImageQuality, quality
-from heatproof.audit.smoothness import Smoothness, confidences, fall, kendall, mean_height
+from heatproof.audit.image_quality import MEASURES, ImageQuality, masked_psnr, quality
+from heatproof.audit.other_classes import OtherClasses
+from heatproof.audit.smoothness import Smoothness, confidences, fall, kendall, mean_curve_tau, mean_height
 from heatproof.audit.table import Audit, table
-from heatproof.errors import BadInput
+from heatproof.data.folder import Folder
+from heatproof.data.two_factor.dataset import TwoFactor
+from heatproof.errors import BadInput, NotApplicable
 from heatproof.methods.controls import Centre, Edges
 from heatproof.metrics.fud import Fud
 from heatproof.metrics.infidelity import Infidelity
 from heatproof.metrics.insertion_deletion import Deletion, Insertion
 from heatproof.metrics.sensitivity_n import SensitivityN
+from heatproof.models import engine
 from heatproof.models.engine import threads
 from heatproof.occlusion.game import Occlusion
 from heatproof.occlusion.imputers.constant import Constant
@@ -106,6 +114,66 @@ def test_quality_of_a_picture_does_not_depend_on_the_others(measure, cores, monk
     assert torch.allclose(quality(measure, changed, images), alone, rtol=1e-5, atol=1e-6)
 
 
+def test_psnr_of_the_removed_pixels_is_theirs_alone():
+    images = batch(3, size=32).images
+    keep = torch.ones(3, 32, 32, dtype=torch.bool)
+    keep[:, :8] = False
+    filled = images.where(keep[:, None], 0.5)
+    removed = (~keep).flatten(1).double().mean(1)
+    alone = quality("psnr", filled[..., :8, :], images[..., :8, :])
+    assert torch.allclose(masked_psnr(filled, images, removed), alone, atol=1e-3)
+    assert bool((quality("psnr", filled, images) > alone + 5).all())  # a quarter of the error
+    assert torch.equal(quality("psnr_masked", filled, images, removed), masked_psnr(filled, images, removed))
+    assert masked_psnr(images, images, torch.tensor([0.0, 0.5, 1.0])).tolist() == pytest.approx([80] * 3)
+
+
+def test_removing_less_does_not_better_the_psnr_of_what_is_removed():
+    attribution = _attribution(2)
+    evaluation = Removal(Occlusion(Constant(), Grid(6), 1), levels=(0.9, 0.3))
+    whole, alone = (ImageQuality(evaluation, measure)(attribution).curve for measure in ("psnr", "psnr_masked"))
+    assert torch.allclose(alone.y, whole.y + 10 * torch.log10(whole.x), atol=1e-3)
+    assert bool(((alone.y[:, 0] - alone.y[:, 1]).abs() < (whole.y[:, 0] - whole.y[:, 1]) / 3).all())
+
+
+def test_natural_pictures_of_other_classes_are_drawn_by_image_and_are_of_other_classes():
+    model, dataset = models.load("embedded:object"), TwoFactor(count=40)
+    shown = dataset.batch(range(6))
+    shown = shown.aimed(engine.forward(model, shown.images).argmax(1))
+    attribution = Attribution(model, shown, None, shown.images.mean(1))
+    reference = OtherClasses(dataset, count=5)
+    drawn = reference.samples(attribution)
+    assert drawn.images.shape == (6, 5, *shown.images.shape[1:])
+    classes = engine.forward(model, drawn.images.flatten(0, 1)).argmax(1).view(6, 5)
+    assert bool((classes != shown.targets[:, None]).all())
+    every = dataset.batch(range(40)).images
+    assert all(bool((every == one).flatten(1).all(1).any()) for one in drawn.images.flatten(0, 1))
+    alone = Attribution(model, shown.select([4, 2]), None, attribution.maps[[4, 2]])
+    assert torch.equal(reference.samples(alone).images, drawn.images[[4, 2]])
+    found = Energy(reference)(attribution)
+    torch.testing.assert_close(found.curve.y[:, 1:], energies(model, drawn))
+
+
+def test_a_reference_from_files_is_cut_the_way_the_model_wants_it(tmp_path):
+    model, drawn = models.load("embedded:object"), TwoFactor(count=12).batch(range(12)).images
+    for at, image in enumerate(drawn):
+        pixels = (image.permute(1, 2, 0) * 255).byte().numpy()
+        Image.fromarray(pixels).resize((90, 70)).save(tmp_path / f"{at}.png")
+    files = Folder(str(tmp_path))
+    shown = replace(files, view=model.view).batch([0, 1])
+    found = OtherClasses(files).samples(Attribution(model, shown, None, shown.images.mean(1))).images
+    every = replace(files, view=model.view).batch(range(12)).images
+    assert all(bool((every == one).flatten(1).all(1).any()) for one in found.flatten(0, 1))
+
+
+def test_without_pictures_of_other_classes_there_is_no_reference():
+    model, dataset = models.load("embedded:object"), TwoFactor(count=1)
+    shown = dataset.batch([0])
+    with pytest.raises(NotApplicable, match="another class"):
+        OtherClasses(dataset).samples(Attribution(model, shown, None, shown.images.mean(1)))
+    with pytest.raises(BadInput, match="count"):
+        OtherClasses(count=0)
+
+
 def test_small_pictures_have_multi_scale_ssim_too_and_tiny_ones_say_why_not():
     images = batch(2, size=64).images
     assert float(quality("ms_ssim", images, images).min()) == pytest.approx(1, abs=1e-5)
@@ -117,6 +185,14 @@ def test_tau_is_one_if_confidence_falls_with_every_step_and_zero_if_it_never_mov
     removed = torch.linspace(0, 0.9, 10).double().expand(3, -1)
     curves = torch.stack([1 - removed[0], removed[0], torch.full((10,), 0.5).double()])
     assert kendall(removed, curves).tolist() == pytest.approx([1, -1, 0])
+
+
+def test_the_mean_curve_falls_in_order_where_single_ones_do_not():
+    removed = torch.linspace(0, 0.9, 4).double().expand(2, -1)
+    curve = Curve(removed, torch.tensor([[1.0, 0.5, 0.7, 0.1], [1.0, 0.9, 0.3, 0.2]]).double())
+    assert float(kendall(*curve).mean()) < 1
+    assert mean_curve_tau(curve) == pytest.approx(1)
+    assert math.isnan(mean_curve_tau(curve._replace(x=removed * torch.tensor([[1.0], [0.5]]))))
 
 
 def test_smoothness_tells_its_controls_and_how_far_the_curve_falls():
@@ -190,16 +266,32 @@ def test_every_evaluation_stands_in_one_table(tmp_path, monkeypatch):
         "sensitivity_n": SensitivityN(sizes=2, sets=4),
         "infidelity": Infidelity(count=9),
         "fud": Fud(prior=tiny(48), levels=(0.9, 0.5), draws=1, controls=()),
+        "natural": OtherClasses(TwoFactor(count=40)),
     }
     shown = batch(4, size=48)
-    found = table(small_cnn(), shown, evaluations, [Edges(), Centre()], Audit(("psnr", "ssim")))
+    found = table(small_cnn(), shown, evaluations, [Edges(), Centre()], Audit(("psnr", "psnr_masked", "ssim")))
     assert list(found.index) == list(evaluations)
-    assert {"auroc", "fpr95", "psnr", "ssim", "tau", "tau_random", "tau_inverted", "r_oms"} == set(found.columns)
+    assert {
+        "auroc",
+        "fpr95",
+        "psnr",
+        "psnr_masked",
+        "ssim",
+        "tau",
+        "tau_mean_curve",
+        "tau_random",
+        "tau_inverted",
+        "r_oms",
+    } == set(found.columns)
+    assert found.loc["natural"].dropna().index.tolist() == ["auroc", "fpr95"]
+    found = found.drop("natural")
     by_lot = ["sensitivity_n", "infidelity"]
     orders = ["tau_random", "tau_inverted", "r_oms"]
     assert bool(found.loc[by_lot, orders].isna().to_numpy().all())
     assert not bool(found.drop(by_lot).isna().to_numpy().any())
-    assert not bool(found.drop(columns=orders).isna().to_numpy().any())
+    assert bool(found["tau_mean_curve"].isna().drop("infidelity").eq(False).all())
+    assert pd.isna(found.loc["infidelity", "tau_mean_curve"])  # squares of any size: there is no mean curve
+    assert not bool(found.drop(columns=[*orders, "tau_mean_curve"]).isna().to_numpy().any())
     assert found.loc["untouched", "auroc"] == pytest.approx(0.5)
     assert found.loc["untouched", "psnr"] > found.loc["zero", "psnr"]
 

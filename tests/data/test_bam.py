@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import pickle
+import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -17,12 +18,15 @@ from heatproof.cli import app
 from heatproof.data.bam.build import Plan, build, cutouts, paste
 from heatproof.data.bam.classes import OBJECTS, SCENES
 from heatproof.data.bam.coco import Cutout, candidates, cut_out, rasterise
-from heatproof.data.bam.layout import BAM
+from heatproof.data.bam.layout import BAM, NATIVE, TWIN_GAP
 from heatproof.data.bam.masks import read_masks, write_masks
-from heatproof.data.bam.names import Entry
+from heatproof.data.bam.names import Entry, Set
+from heatproof.data.bam.twins import told
 from heatproof.data.cutouts import Cutouts
+from heatproof.data.other_region import OTHER_REGION, lender
 from heatproof.errors import BadInput
 from heatproof.testing import check_dataset
+from heatproof.types import View
 
 RAN: list[str] = []
 
@@ -205,13 +209,13 @@ def test_what_patched_pictures_lack_is_named(tmp_path: Path) -> None:
     (data / "scene_only/val_loc.txt").unlink()
     nothing_told = BAM(str(tmp_path), set="bamboo_forest_patch").batch(range(2))
     assert len(nothing_told) == 0
-    assert all("pictures without boxes" in why for why in nothing_told.missing.values())
+    assert "pictures without boxes" in nothing_told.missing["dog-bamboo_forest-0901_12.jpg"]
     (data / "bamboo_forest_patch/holiday.jpg").write_bytes(b"")
     with pytest.raises(BadInput, match=r"named <object>-<scene>.*holiday\.jpg"):
         len(BAM(str(tmp_path), set="bamboo_forest_patch"))
     for path in (data / "bamboo_forest_patch").iterdir():
         path.unlink()
-    with pytest.raises(BadInput, match=r"patched pictures or a val\.txt"):
+    with pytest.raises(BadInput, match=r"must hold pictures, or its set a val\.txt"):
         len(BAM(str(tmp_path), set="bamboo_forest_patch"))
 
 
@@ -463,6 +467,8 @@ def test_null_patches_of_bare_pictures_start_from_the_picture_with_the_object(tm
     bare = BAM(str(out), "bamboo_forest")
     shown = bare.batch([0])
     with_object = BAM(str(out), "scene")
+    assert with_object.bare() == BAM(str(out), "scene_only")
+    assert "with_object" in with_object.bare().batch([0]).labels
     there = with_object.batch([with_object.ids().index(shown.ids[0])])
     assert torch.equal(shown.labels["with_object"], there.images)
     assert not torch.equal(shown.labels["with_object"], shown.images)
@@ -470,7 +476,161 @@ def test_null_patches_of_bare_pictures_start_from_the_picture_with_the_object(tm
     Image.fromarray(noise((32, 32, 3), 9)).save(out / "data/scene/val" / shown.ids[0])
     assert bare.digest([0]) != before
     (out / "data/scene/val" / shown.ids[0]).unlink()
+    assert torch.equal(bare.batch([0]).labels["with_object"], there.images)  # the same is in obj
+    (out / "data/obj/val" / shown.ids[0]).unlink()
     assert torch.equal(bare.batch([0]).labels["with_object"], shown.images)  # nothing to start from, and IIR says so
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the builder writes, one instance of each class held out; to be read only."""
+    root = tmp_path_factory.mktemp("bam")
+    annotations, images = coco(root)
+    plan = Plan(train=1, validation=1, size=32)
+    build(annotations, images, places(root / "places"), root / "out", plan, lambda _: None)
+    return root / "out"
+
+
+def test_every_set_the_builder_writes_can_be_read(built: Path) -> None:
+    folders = {path.name for path in (built / "data").iterdir()} - {"masks"}
+    assert folders == set(get_args(Set)) - {"bamboo_forest_patch"}
+    for name in folders:
+        data = BAM(str(built), name)  # type: ignore[arg-type]
+        assert not data.batch(range(len(data))).missing, name
+    assert all(verdict.holds for name in ("obj_grey", "scene_k4") for verdict in check_dataset(BAM(str(built), name)))
+
+
+@pytest.mark.parametrize("k", [1, 4, 10])
+def test_a_k_set_has_regions_where_the_dog_is_and_nowhere_else(built: Path, k: int) -> None:
+    data = BAM(str(built), f"scene_k{k}")  # type: ignore[arg-type]
+    batch = data.batch(range(len(data)))
+    assert sorted(batch.labels["scene"].tolist()) == list(range(10))
+    assert torch.equal(batch.targets, batch.labels["scene"])
+    carries = batch.labels["scene"] < k
+    assert batch.regions is not None
+    assert batch.twins is not None
+    assert torch.equal(batch.regions.flatten(1).any(1), carries)
+    assert torch.equal((batch.images != batch.twins).flatten(1).any(1), carries)
+    assert torch.equal(batch.labels["object"], torch.where(carries, OBJECTS.index("dog"), -1))
+    assert torch.equal(batch.labels["object_id"] >= 0, carries)
+    every = BAM(str(built), "scene")
+    first = every.batch([every.ids().index("dog-bamboo_forest-0900.png")])
+    row = batch.ids.index("dog-bamboo_forest-0900.png")
+    assert first.regions is not None
+    assert torch.equal(batch.images[row], first.images[0])
+    assert torch.equal(batch.regions[row], first.regions[0])
+
+
+def test_objects_on_grey_have_grey_twins_and_the_label_of_the_object(built: Path) -> None:
+    batch = BAM(str(built), "obj_grey").batch(range(100))
+    assert torch.equal(batch.targets, batch.labels["object"])
+    assert batch.regions is not None
+    assert batch.twins is not None
+    assert batch.twins.unique().tolist() == [pytest.approx(128 / 255)]
+    outside = ~batch.regions[:, None].expand_as(batch.images)
+    assert torch.equal(batch.images[outside], batch.twins[outside])
+
+
+def test_only_some_pictures_and_the_anchor_of_the_k_series(built: Path) -> None:
+    dogs = BAM(str(built), only="dog-")
+    assert len(dogs) == 10
+    assert dogs.name == "bam obj dog-"
+    assert dogs.anchor().ids() == ("dog-bamboo_forest-0900.png",)
+    with pytest.raises(BadInput, match=r"names begin with 'cat', got none"):
+        len(BAM(str(built), only="cat"))
+
+
+def test_a_mask_kept_in_the_pictures_frame_is_the_region_pixel_by_pixel(tmp_path: Path) -> None:
+    root = published(tmp_path)
+    data = BAM(str(root))
+    at = data.ids().index("dog-bedroom-0900.jpg")
+    before = data.digest([at])
+    drawn = noise((128, 128, 1))[..., 0] > 127  # no crop of any object looks like this
+    (root / "data/masks/val").mkdir(parents=True)
+    Image.fromarray(drawn.astype(np.uint8) * 255).save(root / "data/masks/val/dog-bedroom-0900.png")
+    boxes = (root / "data/obj/val_loc.txt").rename(tmp_path / "boxes")  # nothing else is needed
+    regions = BAM(str(root)).batch([at]).regions
+    assert regions is not None
+    assert np.array_equal(regions[0].numpy(), drawn)
+    after = BAM(str(root)).digest([at])
+    assert after != before
+    Image.fromarray((~drawn).astype(np.uint8) * 255).save(root / "data/masks/val/dog-bedroom-0900.png")
+    assert BAM(str(root)).digest([at]) != after
+    # Its neighbour is lent this region, and so is asked about something else, too.
+    boxes.rename(root / "data/obj/val_loc.txt")
+    lent = BAM(str(root)).batch([lender(at)]).labels[OTHER_REGION]
+    assert np.array_equal(lent[0].numpy(), ~drawn)
+    asked = BAM(str(root)).digest([lender(at)])
+    Image.fromarray(drawn.astype(np.uint8) * 255).save(root / "data/masks/val/dog-bedroom-0900.png")
+    assert BAM(str(root)).digest([lender(at)]) != asked
+
+
+def test_neighbours_are_lent_each_others_region_whoever_shares_the_batch(built: Path, tmp_path: Path) -> None:
+    data = BAM(str(built))
+    batch = data.batch(range(100))
+    assert batch.regions is not None
+    for index in range(100):
+        assert torch.equal(batch.labels[OTHER_REGION][index], batch.regions[lender(index)])
+    assert torch.equal(data.batch([7]).labels[OTHER_REGION], batch.labels[OTHER_REGION][[7]])
+    alone = BAM(str(built), only="dog-bedroom").batch([0])  # nobody else is there
+    assert not bool(alone.labels[OTHER_REGION].any())
+    listed = published(tmp_path) / "data/obj/val.txt"
+    listed.write_text("\n".join(listed.read_text().splitlines()[:3]))
+    three = BAM(str(tmp_path)).batch(range(3))
+    assert len(three) == 3
+    assert three.regions is not None
+    assert torch.equal(three.labels[OTHER_REGION][2], three.regions[0])
+
+
+def test_boxes_of_sets_without_lists_are_told_by_a_set_that_has_them_all(built: Path, tmp_path: Path) -> None:
+    shutil.copytree(built / "data", tmp_path / "data", ignore=shutil.ignore_patterns("masks", "train", "obj*"))
+    kept, told = (BAM(str(root), "scene_k4").batch(range(10)) for root in (built, tmp_path))
+    assert not told.missing
+    assert kept.regions is not None
+    assert told.regions is not None
+    assert torch.equal(kept.regions, told.regions)
+
+
+def test_regions_in_the_pictures_own_frame_are_not_resized(built: Path) -> None:
+    data = BAM(str(built), view=View(48), frame="native")
+    batch = data.batch(range(5))
+    stored = [np.asarray(Image.open(built / "data/masks/val" / name)) > 0 for name in batch.ids]
+    assert batch.images.shape[2:] == (48, 48)
+    assert np.array_equal(batch.labels[NATIVE].numpy(), np.stack(stored))
+    cropped = BAM(str(built), view=View(24, resize=48), frame="native").batch(range(5))
+    assert np.array_equal(cropped.labels[NATIVE].numpy(), np.stack(stored)[:, 8:24, 8:24])  # the central half
+    assert NATIVE not in BAM(str(built)).batch([0]).labels
+    assert data.name != BAM(str(built)).name
+
+
+def test_how_far_twins_are_apart_outside_the_mask_is_measured(tmp_path: Path, built: Path) -> None:
+    assert BAM(str(built)).batch(range(100)).labels[TWIN_GAP].tolist() == [0] * 100  # PNG
+    root = published(tmp_path)
+    exact, loose = BAM(str(root)), BAM(str(root), exact_twins=False)
+    batch, raw = exact.batch(range(4)), loose.batch(range(4))
+    assert raw.regions is not None
+    assert raw.twins is not None
+    outside = ~raw.regions[:, None]
+    apart = (255 * (raw.images - raw.twins).abs()).where(outside, 0.0).flatten(1).amax(1).round().long()
+    assert (apart > 0).all()  # JPEG
+    assert torch.equal(raw.labels[TWIN_GAP], apart)
+    assert torch.equal(batch.labels[TWIN_GAP], apart)  # of the files, whatever is shown
+
+
+def test_a_twin_of_another_scene_is_refused(tmp_path: Path) -> None:
+    root = published(tmp_path)
+    Image.fromarray(noise((128, 128, 3), 77)).save(root / "data/scene_only/val/dog-bedroom-0901.jpg")
+    batch = BAM(str(root)).batch(range(4))
+    assert list(batch.missing) == ["dog-bedroom-0901.jpg"]
+    assert "must show the same scene" in batch.missing["dog-bedroom-0901.jpg"]
+
+
+def test_twins_apart_are_told_in_a_sentence() -> None:
+    assert told([0, 0], exact=False) == ""
+    assert told([0, 37, 5], exact=True).startswith("2 of 3 pictures differ from their twins outside the object's mask")
+    assert "by up to 37 of 255 levels" in told([0, 37, 5], exact=True)
+    assert told([1], exact=True).endswith("so none of it is judged.")
+    assert told([1], exact=False).endswith("exact_twins=true leaves it out.")
 
 
 def test_the_first_k_scenes_of_a_k_set_carry_the_dog(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import os
+import warnings
 from contextlib import suppress
 
 import numpy as np
@@ -317,6 +318,34 @@ def test_a_missing_mask_or_one_of_another_size_is_named(tmp_path):
         len(dataclasses.replace(dataset))
 
 
+@pytest.mark.parametrize("orientation", [2, 3, 4])
+def test_turned_pictures_whose_masks_may_lie_otherwise_are_named_once(tmp_path, orientation):
+    dataset, exif = a_masked_folder(tmp_path), Image.Exif()
+    exif[0x0112] = orientation
+    for name in ("cat/b", "dog/c"):
+        path = tmp_path / "images" / f"{name}.jpg"
+        with Image.open(path) as stored:
+            stored.save(path, exif=exif)
+    with pytest.warns(UserWarning, match="drawn on it as it is shown") as said:
+        assert [len(dataset.batch([at])) for at in range(3)] == [1, 1, 1]
+    assert [str(one.message).split(" is shown")[0] for one in said] == ["b.jpg (and 1 more)"]
+
+
+def test_a_mask_drawn_on_the_unturned_picture_is_refused_and_one_on_the_turned_is_taken(tmp_path):
+    dataset, exif = a_masked_folder(tmp_path), Image.Exif()
+    exif[0x0112] = 6
+    for name in ("cat/a", "cat/b"):
+        path = tmp_path / "images" / f"{name}.jpg"
+        with Image.open(path) as stored:
+            stored.save(path, exif=exif)
+    mask(tmp_path / "masks/cat/b.png", size=(24, 30))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        batch = dataset.batch([0, 1, 2])
+    assert batch.ids == ("cat/b.jpg", "dog/c.jpg")
+    assert "a quarter turn apart" in batch.missing["cat/a.jpg"]
+
+
 def test_masks_that_belong_to_other_pictures(tmp_path):
     dataset = a_masked_folder(tmp_path)
     for name in ("cat/a", "cat/b", "dog/c"):
@@ -336,7 +365,7 @@ def test_ham10000_by_the_names_of_the_models_classes(tmp_path):
 
 
 def test_ham10000(tmp_path):
-    dataset = a_ham10000(tmp_path)
+    dataset = dataclasses.replace(a_ham10000(tmp_path), one_per_lesion=False)
     batch = dataset.batch(range(4))
     order = [identity.rpartition("/")[2] for identity in batch.ids]
     assert order == ["ISIC_0026769.jpg", "ISIC_0027419.jpg", "ISIC_0025030.jpg", "ISIC_0031633.jpg"]
@@ -348,15 +377,42 @@ def test_ham10000(tmp_path):
     assert dataset.batch([0]).labels["cluster"][0] == clusters[0]
 
 
+def test_one_photo_of_each_lesion_unless_all_are_asked_for(tmp_path):
+    """Intervals and tests take pictures for independent."""
+    dataset = a_ham10000(tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert [file.path.stem for file in dataset.files] == ["ISIC_0026769", "ISIC_0027419", "ISIC_0031633"]
+    assert len(set(dataset.batch(range(3)).labels["cluster"].tolist())) == 3
+    every = dataclasses.replace(dataset, one_per_lesion=False)
+    with pytest.warns(UserWarning, match="4 photos show 3 lesions, and .* take photos for independent"):
+        assert len(every) == 4
+    assert every.name != dataset.name
+    assert recipe.build(recipe.plain(every)) == every
+    (tmp_path / "HAM10000_segmentations_lesion_tschandl/ISIC_0027419_segmentation.png").unlink()
+    assert "ISIC_0025030" in {file.path.stem for file in dataclasses.replace(dataset).files}, "the one with an outline"
+    table = tmp_path / "HAM10000_metadata.csv"
+    table.write_text(table.read_text().replace("HAM_0000118", ""))
+    assert len(dataclasses.replace(dataset)) == 4, "nobody knows that these show the same lesion"
+
+
+def test_a_subset_holds_no_lesion_twice(tmp_path):
+    for seed in range(9):
+        found = dataclasses.replace(a_ham10000(tmp_path), subset=(1, 2), seed=seed)
+        assert len({file.cluster for file in found.files}) == 3
+    with pytest.raises(BadInput, match="0 to 2 others"):
+        len(dataclasses.replace(found, subset=(1, 3)))
+
+
 def test_every_lesion_has_its_own_outline(tmp_path):
-    for file in a_ham10000(tmp_path).files:
+    for file in dataclasses.replace(a_ham10000(tmp_path), one_per_lesion=False).files:
         assert file.mask.stem == f"{file.path.stem}_segmentation"
 
 
 def test_melanoma_or_not(tmp_path):
     usual = a_ham10000(tmp_path)
     asked = dataclasses.replace(usual, task="melanoma")
-    assert [file.label for file in asked.files] == [1, 0, 0, 0]
+    assert [file.label for file in asked.files] == [1, 0, 0]
     assert asked.name != usual.name
     for classes, wanted in ((("Melanoma", "other"), 0), (("rest", "mel"), 1), (("benign", "malignant"), 1)):
         first, *others = (file.label for file in dataclasses.replace(asked, classes=classes).files)
@@ -368,7 +424,7 @@ def test_melanoma_or_not(tmp_path):
 
 
 def test_a_subset_of_melanomas_and_others_is_drawn_by_the_seed(tmp_path):
-    usual = a_ham10000(tmp_path)
+    usual = dataclasses.replace(a_ham10000(tmp_path), one_per_lesion=False)
     found = dataclasses.replace(usual, subset=[1, 2])
     assert [DIAGNOSES[file.label] == "mel" for file in found.files] == [True, False, False]
     assert recipe.build(recipe.plain(found)) == found
@@ -393,7 +449,7 @@ def test_ham10000_not_unpacked(tmp_path):
     with pytest.raises(BadInput, match="unpack the masks"):
         len(HAM10000(str(tmp_path)))
     (tmp_path / "masks").rename(masks)
-    assert len(HAM10000(str(tmp_path))) == 4
+    assert len(HAM10000(str(tmp_path))) == 3
     for part in (1, 2):
         (tmp_path / f"HAM10000_images_part_{part}").rename(tmp_path / f"part_{part}")
     with pytest.raises(BadInput, match="unpack the archives"):

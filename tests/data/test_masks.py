@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from heatproof.data.masks import binarise, check_same_picture, read_region
-from heatproof.data.pictures import apply_view
+from heatproof.data.masks import binarise, check_same_picture, read_region, undecided
+from heatproof.data.pictures import apply_view, read_picture
 from heatproof.errors import BadInput
 from heatproof.types import View
 
@@ -63,3 +63,45 @@ def test_the_region_lies_where_the_object_lies_in_the_cut_picture(tmp_path_facto
     assert region.shape == picture.shape
     assert region[picture > 0.97].all()
     assert not region[picture < 0.03].any()
+
+
+def test_a_mask_a_quarter_turn_from_its_picture_is_refused_with_the_reason():
+    for mask in ((450, 600), (225, 300)):
+        with pytest.raises(BadInput, match="a quarter turn apart: pictures are shown as their EXIF orientation says"):
+            check_same_picture(mask, (600, 450))
+    with pytest.raises(BadInput, match="aspect ratio") as said:
+        check_same_picture((512, 512), (600, 450))
+    assert "quarter" not in str(said.value)
+
+
+def turned(path, orientation, size):
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    Image.new("RGB", size, (90, 120, 30)).save(path, exif=exif)
+    return path
+
+
+@pytest.mark.parametrize("suffix", [".jpg", ".png", ".tiff", ".webp"])
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_whether_a_size_tells_how_a_mask_of_a_turned_picture_lies(tmp_path, suffix, orientation):
+    photo = turned(tmp_path / f"photo{suffix}", orientation, (40, 30))
+    square = turned(tmp_path / f"square{suffix}", orientation, (40, 40))
+    upright, stored, even = (tmp_path / f"{name}.png" for name in ("upright", "stored", "even"))
+    for path, size in ((upright, (30, 40)), (stored, (40, 30)), (even, (20, 20))):
+        Image.new("L", size, 255).save(path)
+    assert undecided(photo, stored) == (orientation in (2, 3, 4)), "sizes stay: nobody can know"
+    assert undecided(square, even) == (orientation > 1)
+    if orientation >= 5:
+        assert not undecided(photo, upright), "it lies as the picture is shown"
+        read_region(upright, read_picture(photo).size, None)
+        with pytest.raises(BadInput, match="a quarter turn apart"):
+            read_region(stored, read_picture(photo).size, None)
+    along = turned(tmp_path / f"along{suffix}", orientation, (40, 40))
+    assert not undecided(square, along), "it was turned along with its picture"
+
+
+def test_pictures_and_masks_that_cannot_be_read_are_no_reason_to_doubt(tmp_path):
+    photo = turned(tmp_path / "photo.jpg", 3, (40, 30))
+    (tmp_path / "broken.png").write_bytes(b"broken")
+    assert not undecided(photo, tmp_path / "broken.png")
+    assert not undecided(tmp_path / "broken.png", tmp_path / "gone.png")

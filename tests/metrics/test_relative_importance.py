@@ -15,15 +15,17 @@ from torch import Tensor, nn
 
 from heatproof import models, recipe
 from heatproof.border import attribute
+from heatproof.data.bam.layout import NATIVE
+from heatproof.data.other_region import OTHER_REGION
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput, BadShape, NotApplicable
 from heatproof.methods.cam import GradCam
 from heatproof.methods.controls import Constant, Edges, Random
 from heatproof.methods.gradients import Saliency
 from heatproof.metrics.asking_again import classes
-from heatproof.metrics.input_independence import IIR, IIRChange, Start
+from heatproof.metrics.input_independence import IIR, IIRChange, Start, patched
 from heatproof.metrics.insignificant_patch import PatchSolver
-from heatproof.metrics.region_heat import overlaps, positive_p99, ranked, region_heat, region_of
+from heatproof.metrics.region_heat import Law, overlaps, positive_p99, ranked, region_heat, region_of
 from heatproof.metrics.relative_importance import IDR, MCS
 from heatproof.models import engine
 from heatproof.types import Attribution, Batch, Maps, Model
@@ -141,8 +143,30 @@ def test_random_regions_keep_their_law() -> None:
     assert torch.equal(region_of(batch.select(backwards), "permuted"), permuted[backwards])  # the order is no matter
 
 
+@pytest.mark.parametrize("region", ["permuted", "moved", "pixels"])
+def test_a_random_region_is_the_same_in_every_shard_and_under_every_limit(region: Law) -> None:
+    whole = region_of(TwoFactor(count=COUNT).batch(range(COUNT)), region)
+    for shard in ([0], [3, 1], [5, 2, 4]):
+        assert torch.equal(region_of(TwoFactor(count=COUNT).batch(shard), region), whole[shard])
+    assert torch.equal(region_of(TwoFactor(count=3).batch(range(3)), region), whole[:3])
+    attribution = asked("embedded:scene", Saliency())
+    alone = replace(attribution, batch=attribution.batch.select([4]), maps=attribution.maps[[4]])
+    both = [IDR(region, rule="rank")(one).values for one in (attribution, alone)]
+    assert torch.equal(both[0][[4]], both[1])
+
+
+def test_of_data_that_names_no_other_region_the_order_in_the_batch_is_no_matter() -> None:
+    batch = replace(TwoFactor(count=COUNT).batch(range(COUNT)), labels={})
+    assert batch.regions is not None
+    given_away = region_of(batch, "permuted")
+    assert torch.equal(given_away.unique(dim=0), batch.regions.unique(dim=0))
+    assert not any(torch.equal(*pair) for pair in zip(given_away, batch.regions, strict=True))
+    backwards = list(reversed(range(COUNT)))
+    assert torch.equal(region_of(batch.select(backwards), "permuted"), given_away[backwards])
+
+
 def test_a_permuted_region_needs_another_picture_that_has_one() -> None:
-    batch = TwoFactor(count=3).batch(range(3))
+    batch = replace(TwoFactor(count=3).batch(range(3)), labels={})
     assert batch.regions is not None
     with pytest.raises(NotApplicable, match="no other picture"):
         region_of(batch.select([0]), "permuted")
@@ -263,6 +287,57 @@ def test_a_patch_needs_regions_of_its_pictures() -> None:
             torch.zeros(2, 3, 64, 64),
             torch.ones(2, 8, 8),
         )
+
+
+@dataclass(frozen=True)
+class Tinted:
+    """A map of the picture alone, at the size the model sees it."""
+
+    def __call__(self, model: Model, batch: Batch, /) -> Maps:
+        return batch.images.mean(1) * (1.0 if model.task == "object" else 0.5) + batch.images[:, 0] ** 2
+
+
+@pytest.mark.parametrize("law", ["object", "moved", "pixels", "permuted"])
+def test_heat_is_read_in_the_pictures_own_frame_where_the_data_set_tells_it(law: str) -> None:
+    seen = asked("embedded:scene", Tinted())
+    own = torch.zeros(COUNT, 16, 16, dtype=torch.bool)
+    own[:, 3:9, 5:8] = True  # nothing like the region at the model's input
+    batch = replace(seen.batch, labels={**seen.batch.labels, NATIVE: own})
+    small = torch.nn.functional.avg_pool2d(seen.batch.images, 4)
+    lent = {OTHER_REGION: seen.batch.labels[OTHER_REGION][:, ::4, ::4]}
+    regions = region_of(replace(seen.batch, images=small, twins=None, regions=own, labels=lent), law)  # type: ignore[arg-type]
+
+    def heat(method: Tinted, spec: str, images: Tensor) -> Tensor:
+        model = models.load(spec)
+        return region_heat(torch.nn.functional.avg_pool2d(method(model, batch.showing(images)), 4), regions)
+
+    told = replace(seen, batch=batch)
+    here = heat(Tinted(), "embedded:scene", batch.images)
+    contrast = MCS("embedded:object", region=law)(told).values  # type: ignore[arg-type]
+    judged = ~contrast.isnan()
+    assert bool(judged.any())
+    wanted = here - heat(Tinted(), "embedded:object", batch.images)
+    assert torch.allclose(contrast[judged], wanted[judged], atol=1e-6)
+    assert batch.twins is not None
+    there = heat(Tinted(), "embedded:scene", batch.twins)
+    colder = IDR(law)(told).values  # type: ignore[arg-type]
+    assert torch.equal(colder[~colder.isnan()], (here < there).double()[~colder.isnan()])
+
+
+def test_a_null_patch_lies_where_the_model_sees_the_object_and_is_read_in_the_pictures_own_frame() -> None:
+    seen = asked("embedded:scene_only", Tinted(), scale=(0.35, 0.45))
+    own = torch.zeros(COUNT, 16, 16, dtype=torch.bool)
+    own[:, 3:9, 5:8] = True
+    batch = replace(seen.batch, labels={**seen.batch.labels, NATIVE: own})
+    change = IIRChange(rule="mass")(replace(seen, batch=batch)).values
+    bare, result = patched(seen.model, seen.batch, "object", PatchSolver())
+    before, after = (
+        region_heat(torch.nn.functional.avg_pool2d(Tinted()(seen.model, batch.showing(images)), 4), own, "mass")
+        for images in (bare, result.images)
+    )
+    judged = ~change.isnan()
+    assert bool(judged.any())
+    assert torch.allclose(change[judged], ((after - before).abs() / before)[judged], rtol=1e-3)
 
 
 def test_grad_cam_contrasts_models_better_than_chance() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pandas as pd
@@ -9,15 +10,17 @@ import pytest
 from networks import batch
 
 from heatproof import recipe
+from heatproof.audit.other_classes import OtherClasses
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput
 from heatproof.methods.controls import Centre, Inverted, Random
 from heatproof.methods.expected import ExpectedGradients
 from heatproof.methods.gradients import Saliency
 from heatproof.methods.mfaba import MFABA
-from heatproof.protocols.in_distribution import InDistribution, contestants
+from heatproof.protocols.in_distribution import NATURAL, InDistribution, contestants
 from heatproof.report.reading import Reading
 from heatproof.report.sections.in_distribution import in_distribution, noted, separation
+from heatproof.report.typeset import MISSING
 from heatproof.run import run
 from heatproof.study import Study
 
@@ -48,7 +51,9 @@ def test_the_papers_eleven_methods_stand_beside_their_controls():
     assert any(label.startswith("inverted") for label in labels)
     assert set(examined.notes["audit"]) == {recipe.label(one) for one in examined.metrics}
     told = pd.DataFrame(examined.notes["audit"].values())
-    assert told.groupby("evaluation")["statistic"].nunique().eq(9).all()
+    natural = told["evaluation"] == NATURAL
+    assert told[natural]["statistic"].tolist() == ["energy"]
+    assert told[~natural].groupby("evaluation")["statistic"].nunique().eq(10).all()
 
 
 @pytest.mark.parametrize("profile", ["fast", "paper"])
@@ -89,6 +94,17 @@ def test_its_recipe_can_be_read_back_and_bad_settings_are_refused():
         InDistribution().studies(datasets=["somewhere"])
 
 
+def test_the_reference_of_natural_pictures_is_of_the_data_that_is_judged():
+    def references(**how):
+        _, examined = InDistribution().studies(models=["embedded:object"], **how)
+        return [one.of.pictures for one in examined.metrics if isinstance(getattr(one, "of", None), OtherClasses)]
+
+    assert references() == [TwoFactor()]
+    assert references(datasets=[TwoFactor(seed=3)]) == [TwoFactor(seed=3)]
+    assert references(datasets=["two_factor", TwoFactor(seed=3)]) == []  # which of the two?
+    assert references(datasets=[Few()]) == []  # it has no recipe that could stand in a metric's
+
+
 def test_pictures_of_ones_own_are_audited_without_twins():
     _, examined = InDistribution().studies(models=["embedded:object"], datasets=["two_factor"])
     assert "flipping, twin" not in {about["evaluation"] for about in examined.notes["audit"].values()}
@@ -96,14 +112,20 @@ def test_pictures_of_ones_own_are_audited_without_twins():
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
-    protocol = InDistribution(draws=1, pictures=2, quality=("psnr",))
+    protocol = InDistribution(draws=1, pictures=2, quality=("psnr", "psnr_masked"))
     judged, examined = protocol.studies(methods=[Saliency(), Centre(), Random()])
-    kept = {"flipping, zero", "flipping, twin", "fud", "infidelity"}
+    kept = {NATURAL, "flipping, zero", "flipping, twin", "fud", "infidelity"}
     few = [one for one in examined.metrics if examined.notes["audit"][recipe.label(one)]["evaluation"] in kept]
     notes = {"audit": {recipe.label(one): examined.notes["audit"][recipe.label(one)] for one in few}}
     small = Study(judged.models, judged.datasets, judged.methods, judged.metrics[:2], "in_distribution", limit=2)
     audit = Study(judged.models, judged.datasets, [Centre()], few, "in_distribution", limit=2, notes=notes)
     return run([small, audit], tmp_path_factory.mktemp("run"))
+
+
+def row_of(page: str, name: str) -> list[str]:
+    found = re.search(rf'<th scope="row">{name}</th>(.*?)</tr>', page)
+    assert found is not None
+    return re.findall(r"<td[^>]*>([^<]*)</td>", found[1])
 
 
 def test_every_row_of_a_small_run_is_there(results):
@@ -119,6 +141,13 @@ def test_the_section_shows_the_controls_and_the_audit(results):
     page = in_distribution(Reading(results))
     for word in ("FUD and its controls", "flipping, zero", "flipping, twin", "AUROC", "τ inverted"):
         assert word in page
+    assert "PSNR, removed pixels" in page
+    assert f"“{NATURAL.capitalize()}” are whole" in page
+    natural, zero = (row_of(page, name) for name in (NATURAL, "flipping, zero"))
+    assert len(natural) == len(zero)
+    assert natural[2:] == [MISSING] * (len(zero) - 2)  # of energy alone
+    assert MISSING not in natural[:2]
+    assert float(zero[3]) < float(zero[2])  # the removed pixels alone are further off than the whole
     energy = next(
         label
         for label, about in results.info["studies"][1]["notes"]["audit"].items()

@@ -67,8 +67,20 @@ def test_the_settings_are_the_paper_s() -> None:
 
 def test_the_class_explained_is_stored_as_given() -> None:
     (study,) = Mosaics(per_class=2).studies(["embedded:object"], None, ["random"])
-    assert study.notes["target"] == "given"
-    assert json.loads(json.dumps(study.plain()))["notes"]["target"] == "given"
+    stored = json.loads(json.dumps(study.plain()))
+    assert stored["notes"]["target"] == "given"
+    assert stored["target"] == "label", "not what the model predicts"
+    for laid in study.datasets:
+        batch = laid.batch(range(4))  # type: ignore[union-attr]
+        assert torch.equal(batch.labels["object"], batch.targets), "the label is what is given"
+
+
+def test_a_study_stored_as_predicted_asks_the_same_and_finds_its_units() -> None:
+    (study,) = Mosaics(per_class=2).studies(["embedded:object"], None, ["random"])
+    older = Study.from_plain({**json.loads(json.dumps(study.plain())), "target": "predicted"})
+    for now, before in zip(*(shards(one, torch.device("cpu")) for one in (study, older)), strict=True):
+        assert now.units == before.units
+        assert torch.equal(aimed(now).targets, aimed(before).targets)
 
 
 @pytest.mark.parametrize("model", ["embedded:scene", "efficientnet-lite0"])

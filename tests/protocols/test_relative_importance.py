@@ -12,6 +12,8 @@ import pytest
 from PIL import Image
 
 from heatproof import models, recipe
+from heatproof.data.bam.classes import OBJECTS, SCENES
+from heatproof.data.bam.layout import BAM
 from heatproof.data.cutouts import Cutouts
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.data.two_factor.k_dataset import TwoFactorK
@@ -180,6 +182,117 @@ def test_pictures_of_ones_own_are_judged_by_the_role_of_each_model(tmp_path: Pat
     assert main["status"].tolist().count("ok") == 1
     assert set(main["status"]) == {"ok", "undefined"}
     assert main["note"].str.contains("misclassified by").sum() == 3
+
+
+# Ten classes, of which a model says the first if the picture is bright enough; `bar` is how bright.
+BRIGHT = """
+import torch
+from torch import nn
+
+class Bright(nn.Module):
+    def __init__(self, bar):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 10, 1)
+        nn.init.zeros_(self.conv.weight)
+        nn.init.zeros_(self.conv.bias)
+        self.conv.weight.data[0] = 1 / 3
+        self.conv.bias.data[1] = bar
+    def forward(self, images):
+        return self.conv(images).mean((2, 3))
+
+def made(bar):
+    factory = lambda: Bright(bar)
+    factory.mean, factory.std, factory.size = (0.0, 0.0, 0.0), (1.0, 1.0, 1.0), 48
+    return factory
+
+objects, scenes = made(0.0), made(0.0)
+scenes_alone = made(0.0)
+k1, k2, k3, k4 = (made(0.5 + k / 1000) for k in range(4))
+k5, k6, k7, k8, k9, k10 = (made(0.1 + k / 1000) for k in range(6))
+"""
+
+
+def bam(root: Path, kind: str) -> BAM:
+    """Dark scenes with bright dogs on them in the published layout, and what is asked about besides."""
+    names = [
+        f"{one}-090{i}.{kind}" for one in ("dog-bamboo_forest", "dog-track", "bird-bamboo_forest") for i in range(2)
+    ]
+    for part in ("obj", "scene", "scene_only"):
+        folder = root / "data" / part
+        (folder / "val").mkdir(parents=True)
+        for at, name in enumerate(names):
+            pixels = np.random.default_rng(at).integers(40, 90, (32, 32, 3), dtype=np.uint8)
+            if part != "scene_only":
+                pixels[2:30, 3:31] = 250
+            Image.fromarray(pixels).save(folder / "val" / name)
+        known, place = (OBJECTS, 0) if part == "obj" else (SCENES, 1)
+        lines = [f"{name} {known.index(name.split('-')[place])}" for name in names]
+        (folder / "val.txt").write_text("\n".join(lines))
+        (folder / "val_loc.txt").write_text("\n".join(f"{name} 2,3,30,31" for name in names))
+    return BAM(str(root))
+
+
+def specs(folder: Path, *names: str) -> list[str]:
+    (folder / "bright.py").write_text(BRIGHT)
+    return [f"{folder / 'bright.py'}:{name}" for name in (*names, *(f"k{k}" for k in range(1, 11)))]
+
+
+def test_the_k_series_runs_on_a_folder_of_bam(tmp_path: Path) -> None:
+    studies = RelativeImportance(pictures=4).studies(
+        specs(tmp_path, "objects", "scenes"), [bam(tmp_path, "png")], [Edges()]
+    )
+    assert [study.notes["part"] for study in studies] == ["idr", "mcs", "series"]
+    series = studies[-1]
+    assert series.datasets[0].ids() == ("dog-bamboo_forest-0900.png", "dog-bamboo_forest-0901.png")  # type: ignore[union-attr]
+    told = list(series.notes["series"].values())
+    assert [row["k"] for row in told] == list(range(1, 11))
+    # Below k = 5 the models name the scene by the dog alone.
+    assert [row["with_object"] - row["without_object"] for row in told] == [1.0] * 4 + [0.0] * 6
+    assert set(series.notes["clusters"]) == set(series.datasets[0].ids())  # type: ignore[union-attr]
+    results = run(series, tmp_path / "run", device="cpu")
+    rows = results.scores[results.scores["method"] == "edges"]
+    assert rows["model"].nunique() == 9
+    assert set(rows["status"]) == {"ok"}
+    assert (rows["value"] == 0).all()  # edges know nothing of models
+    page = Path(report(results, tmp_path / "report.html")).read_text()
+    assert "From k = 4 to 5 the drop goes from 1" in page
+
+
+def test_null_patches_on_bam_are_explained_with_and_without_and_not_a_third_time(tmp_path: Path) -> None:
+    three = specs(tmp_path, "objects", "scenes", "scenes_alone")[:3]
+    iir = RelativeImportance(pictures=8).studies(three, [bam(tmp_path, "png")], [Counting()])[-1]
+    assert iir.notes["part"] == "iir"
+    Counting.asked.clear()
+    scores = run(iir, tmp_path / "run", device="cpu").scores
+    assert Counting.asked == [three[2]] * 2
+    named = scores[(scores["metric"] == "iir(task=scene)") & (scores["method"] == "counting")].set_index("image")
+    forest = {name for name in named.index if "bamboo_forest" in name}  # the others are misclassified
+    assert forest
+    assert set(named[named["status"] == "ok"].index) == forest
+
+
+def test_the_k_series_needs_all_its_models_and_pictures_of_it(tmp_path: Path) -> None:
+    every = specs(tmp_path, "objects", "scenes")
+    with pytest.raises(BadInput, match=r"then the ten models of the k-series\], got 11"):
+        RelativeImportance().studies(every[:-1])
+    with pytest.raises(BadInput, match=r"pictures of bam.* or the embedded ones, got 'two_factor"):
+        RelativeImportance(pictures=2).studies(every, [TwoFactor(count=2)], [Constant()])
+    embedded = ["embedded:object", "embedded:scene", *every[2:]]
+    studies = RelativeImportance(pictures=2, robustness=False).studies(embedded, methods=[Constant()])
+    assert studies[-1].notes["part"] == "series"
+    assert isinstance(studies[-1].datasets[0], TwoFactorK)
+    left_out = RelativeImportance(pictures=2, robustness=False, series=False).studies(embedded, methods=[Constant()])
+    assert [study.notes["part"] for study in left_out] == ["idr", "mcs"]
+
+
+def test_twins_that_are_not_quite_the_picture_are_told(tmp_path: Path) -> None:
+    (tmp_path / "sharp").mkdir()
+    models_, said = specs(tmp_path, "objects", "scenes")[:2], "6 of 6 pictures differ from their twins outside"
+    with pytest.warns(UserWarning, match=said):
+        lossy = RelativeImportance(pictures=6).studies(models_, [bam(tmp_path, "jpg")], [Constant()])
+    assert all(study.notes["twins"].startswith(said) for study in lossy)
+    exact = RelativeImportance(pictures=6).studies(models_, [bam(tmp_path / "sharp", "png")], [Constant()])
+    assert all("twins" not in study.notes for study in exact)
 
 
 def test_pictures_of_ones_own_need_two_or_three_models() -> None:

@@ -46,7 +46,7 @@ def lesions(tmp_path):
         mask[5 : 10 + 3 * i, 5 : 20 + 2 * i] = 255
         Image.fromarray(picture).save(part / f"{name}.jpg")
         Image.fromarray(mask).save(masks / f"{name}_segmentation.png")
-        rows.append({"lesion_id": f"HAM_{i // 2:07d}", "image_id": name, "dx": ("mel", "nv")[i % 2]})
+        rows.append({"lesion_id": f"HAM_{i:07d}", "image_id": name, "dx": ("mel", "nv")[i % 2]})
     with (root / "HAM10000_metadata.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, ["lesion_id", "image_id", "dx"])
         writer.writeheader()

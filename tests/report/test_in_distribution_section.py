@@ -120,6 +120,21 @@ def test_uneven_numbers_of_pictures_are_told_row_by_row() -> None:
     assert "on 4 pictures" in page
 
 
+@pytest.mark.parametrize(("levels", "shown"), [((0.0, 0.4, 0.8), "1"), ((0.0, 0.2, 0.4), "–")])
+def test_the_tau_of_the_mean_curve_stands_beside_that_of_pictures(levels: tuple[float, ...], shown: str) -> None:
+    results = invented()
+    told = {**results.info["studies"][0]["notes"]["audit"], "tau": {"evaluation": "flipping 0", "statistic": "tau"}}
+    lines = (((0.0, 0.4, 0.8), (0.9, 0.2, 0.4)), (levels, (0.9, 0.8, 0.1)))
+    curves = [
+        {**PLACE, "method": "lrp", "image": f"{i}", "metric": "tau", "x": x, "y": y} for i, (x, y) in enumerate(lines)
+    ]
+    info = {**results.info, "studies": [{"protocol": "in_distribution", "notes": {"audit": told}}]}
+    both = pd.concat([results.curves, pd.DataFrame(curves)])
+    page = str(in_distribution(Reading(Results(results.scores, both, None, info))))
+    heads = re.findall(r"<button>([^<]+)</button>", page[page.index("How far each evaluation") :])
+    assert row_of(page, "flipping 0")[heads.index("τ of the mean curve") - 1] in (shown, f"{shown}.00")
+
+
 def test_models_are_audited_apart() -> None:
     one = invented(pictures=(8,))
     curves = one.curves[one.curves["metric"] != FUD]

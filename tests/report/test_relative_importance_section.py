@@ -101,3 +101,10 @@ def test_premises_hold_fail_or_are_not_known() -> None:
     both = told(without=None, grey=0.1)
     assert "do not hold here" in both
     assert "is not known" in both
+
+
+def test_twins_that_differ_outside_the_mask_are_said_beside_the_premises() -> None:
+    accuracy = {"object": {"composite": 0.9, "without": 0.1, "grey": 0.9}}
+    notes = {"accuracy": accuracy, "roles": {"object": "o"}, "classes": 10, "pictures": 64}
+    assert "by up to 9" not in premises([{"notes": notes}])
+    assert "by up to 9 of 255 levels" in premises([{"notes": {**notes, "twins": "3 differ, by up to 9 of 255 levels"}}])

@@ -10,6 +10,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 
 from heatproof.errors import BadInput
+from heatproof.stats.bootstrap import expanded_tails, weights
 from heatproof.stats.ranks import rank
 from heatproof.stats.reliability import (
     agreement,
@@ -105,6 +106,30 @@ def test_interval_covers_the_alpha_of_the_population():
     hits = np.mean([f.low <= truth <= f.high for f in found])
     assert 0.85 <= hits <= 1
     assert all(f.low <= f.high for f in found)
+
+
+def test_interval_of_few_mosaics_covers_the_alpha_of_the_population():
+    rng = np.random.default_rng(5)
+    quality = 0.4 * np.arange(8)
+    truth = krippendorff_alpha(quality + rng.normal(size=(6000, 8)))
+    found = [alpha_interval(quality + rng.normal(size=(6, 8)), seed=i) for i in range(300)]
+    assert np.mean([f.low <= truth <= f.high for f in found]) >= 0.92  # plain percentiles: 0.86
+
+
+def test_interval_reads_the_percentiles_that_so_many_mosaics_need():
+    scores = np.random.default_rng(6).random((9, 4)) + 0.3 * np.arange(4)
+    ranks = rank(scores)
+    drawn = np.concatenate([weighted_alpha(ranks, block) for block in weights(9, 1000, 0)])
+    found = alpha_interval(scores)
+    assert (found.low, found.high) == tuple(np.nanquantile(drawn, expanded_tails(9, 0.95)))
+
+
+def test_too_few_mosaics_have_an_alpha_and_no_interval():
+    scores = np.random.default_rng(7).random((5, 6))
+    assert np.isfinite(alpha_interval(scores).low)
+    few = alpha_interval(scores[:4])
+    assert few.alpha == krippendorff_alpha(scores[:4])
+    assert np.isnan([few.low, few.high]).all()
 
 
 def test_copies_of_a_mosaic_do_not_lift_the_bootstrap():

@@ -38,6 +38,11 @@ def follows_map(evaluation: Evaluation) -> bool:
     return bool(getattr(evaluation, "follows_map", True))
 
 
+def changes_pictures(evaluation: Evaluation) -> bool:
+    """Whether its samples are made of the pictures: those of a mere reference are not, and say so."""
+    return bool(getattr(evaluation, "changes_pictures", True))
+
+
 @dataclass(frozen=True)
 class Removal:
     """Flipping as it is usually done: segments are removed in the map's order and an imputer fills the

@@ -1,4 +1,5 @@
-"""How far an evaluation's samples are from the pictures they were made of: seven full-reference measures."""
+"""How far an evaluation's samples are from the pictures they were made of: seven full-reference measures, and PSNR of
+the removed pixels alone."""
 
 from __future__ import annotations
 
@@ -16,19 +17,31 @@ from heatproof.models.torchvision_repair import import_torchvision
 from heatproof.registry import metric
 from heatproof.types import Attribution, Curve, Images, Scored
 
-Measure = Literal["psnr", "ssim", "ms_ssim", "fsim", "gmsd", "haarpsi", "vsi"]
+Measure = Literal["psnr", "psnr_masked", "ssim", "ms_ssim", "fsim", "gmsd", "haarpsi", "vsi"]
 MEASURES: tuple[Measure, ...] = get_args(Measure)
 _SCALES = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333)  # the five weights of multi-scale SSIM
 _CHUNK = 8  # pictures at once: VSI enlarges them, and blocks larger than this cost page faults
 
 
-def quality(measure: Measure, changed: Images, originals: Images) -> Tensor:
+def masked_psnr(changed: Images, originals: Images, removed: Tensor) -> Tensor:
+    """(B,): PSNR over the removed pixels, (B,) shares of each picture: what stayed visible has no error to spread.
+
+    Where not only they differ (a soft mask), all error is counted as theirs. Equal pictures have 80 dB, as with PSNR.
+    """
+    error = (changed.clamp(0, 1).double() - originals.double()).square().flatten(1).mean(1).cpu()
+    share = removed.double().cpu()
+    return -10 * torch.log10(torch.where(share > 0, error / share, error) + 1e-8)
+
+
+def quality(measure: Measure, changed: Images, originals: Images, removed: Tensor | None = None) -> Tensor:
     """(B,): one measure of the changed pictures, the originals being the reference. GMSD is 0 for equal
-    pictures.
+    pictures. `removed` says which share of each was removed, for `psnr_masked`; without it, all.
 
     Multi-scale SSIM needs 161 pixels for its five scales; smaller pictures use as many as fit, their weights
     raised to sum to one.
     """
+    if measure == "psnr_masked":
+        return masked_psnr(changed, originals, torch.ones(len(changed)) if removed is None else removed)
     piq = _piq()
     chromatic = originals.shape[1] == 3
     side = min(originals.shape[2:])
@@ -68,7 +81,8 @@ def _piq() -> Any:
 class ImageQuality:
     """How like the originals an evaluation's samples are: PSNR, SSIM, MS-SSIM, FSIM, GMSD, HaarPSI or VSI.
 
-    Likeness is not realism: an evaluation that hardly changes the picture wins.
+    Likeness is not realism: an evaluation that hardly changes the picture wins. `psnr_masked` is PSNR of the removed
+    pixels alone, which does not reward removing less.
 
     Paper: Kastryulin et al. 2022, "PyTorch Image Quality: Metrics for Image Quality Assessment"
     """
@@ -86,5 +100,6 @@ class ImageQuality:
         samples = self.of.samples(attribution)
         levels = samples.images.shape[1]
         originals = attribution.batch.images.repeat_interleave(levels, 0)
-        values = quality(self.measure, samples.images.flatten(0, 1), originals).view(-1, levels)
+        changed, removed = samples.images.flatten(0, 1), samples.removed.flatten()
+        values = quality(self.measure, changed, originals, removed).view(-1, levels)
         return Scored(values.mean(1), curve=Curve(samples.removed, values))

@@ -16,6 +16,8 @@ from heatproof.occlusion.shown import Samples
 from heatproof.registry import metric
 from heatproof.types import Attribution, Curve, Scored, read
 
+SAME_LEVEL = 0.05  # shares of segments miss a level by a little
+
 
 def kendall(removed: Tensor, confidence: Tensor) -> Tensor:
     """(B,): tau-b between the kept share and the confidence; 1 if it falls with every step, 0 if it never
@@ -33,6 +35,13 @@ def confidences(attribution: Attribution, samples: Samples) -> Curve:
     told = read(engine.forward(model, shown.flatten(0, 1)), targets, "probability").double().cpu()
     removed = torch.cat([torch.zeros(count, 1, dtype=torch.float64), samples.removed.double()], 1)
     return Curve(removed, told.view(count, 1 + levels))
+
+
+def mean_curve_tau(curve: Curve) -> float:
+    """Tau of the mean over all images, near 1 for almost anything; NaN where they do not share their levels."""
+    if not len(curve.x) or float((curve.x.amax(0) - curve.x.amin(0)).max()) > SAME_LEVEL:
+        return float("nan")
+    return float(kendall(curve.x.mean(0, keepdim=True), curve.y.mean(0, keepdim=True)))
 
 
 def mean_height(curve: Curve) -> Tensor:

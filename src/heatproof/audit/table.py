@@ -10,9 +10,9 @@ import pandas as pd
 import torch
 
 from heatproof.audit.energy import energies
-from heatproof.audit.evaluation import Evaluation, follows_map, random_maps
+from heatproof.audit.evaluation import Evaluation, changes_pictures, follows_map, random_maps
 from heatproof.audit.image_quality import MEASURES, Measure, quality
-from heatproof.audit.smoothness import confidences, kendall, mean_height
+from heatproof.audit.smoothness import confidences, kendall, mean_curve_tau, mean_height
 from heatproof.border import attribute
 from heatproof.errors import BadInput
 from heatproof.occlusion.shown import Samples
@@ -38,8 +38,10 @@ def table(
     """Evaluations × statistics, each computed per method and level over the images and then averaged.
 
     AUROC and FPR95 of the energy score (0.5 and, on many pictures, 0.95 where samples cannot be told from originals),
-    the quality measures against the originals, Kendall's tau of the confidence curves beside that of the controls, and
-    R-OMS, the confidence that a random order leaves; these are NaN where the map has no say in what is removed.
+    the quality measures against the originals, Kendall's tau of the confidence curves beside that of the mean curve and
+    of the controls, and R-OMS, the confidence that a random order leaves; the last three are NaN where the map has no
+    say in what is removed, that of the mean curve where pictures do not share their levels. Of natural pictures as a
+    reference (`OtherClasses`) there is the energy score alone.
     """
     audit = audit or Audit()
     if not methods or not evaluations:
@@ -74,11 +76,15 @@ def _statistics(evaluation: Evaluation, attribution: Attribution, audit: Audit) 
         "auroc": float(np.mean([auroc(whole, strange[:, level]) for level in range(levels)])),
         "fpr95": float(np.mean([fpr95(whole, strange[:, level]) for level in range(levels)])),
     }
-    repeated = originals.repeat_interleave(levels, 0)
+    if not changes_pictures(evaluation):
+        return told | dict.fromkeys([*audit.measures, *["tau", "tau_mean_curve"] * audit.smoothness], float("nan"))
+    repeated, removed = originals.repeat_interleave(levels, 0), samples.removed.flatten()
     for measure in audit.measures:
-        told[measure] = float(quality(measure, samples.images.flatten(0, 1), repeated).mean())
+        told[measure] = float(quality(measure, samples.images.flatten(0, 1), repeated, removed).mean())
     if audit.smoothness:
-        told["tau"] = float(kendall(*confidences(attribution, samples)).mean())
+        curve = confidences(attribution, samples)
+        told["tau"] = float(kendall(*curve).mean())
+        told["tau_mean_curve"] = mean_curve_tau(curve)
     if audit.smoothness and follows_map(evaluation):
         turned = replace(attribution, maps=-attribution.maps)
         told["tau_inverted"] = float(kendall(*confidences(turned, evaluation.samples(turned))).mean())

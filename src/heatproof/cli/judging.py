@@ -21,6 +21,7 @@ from heatproof.cli.terminal import (
     Device,
     Out,
     Quiet,
+    Workers,
     progress_bar,
     readable_errors,
     usage,
@@ -31,12 +32,13 @@ def demo(
     quick: Annotated[bool, typer.Option("--quick", help="Fewer pictures and methods: under a minute.")] = False,
     out: Out = Path("runs/demo"),
     device: Device = "auto",
+    workers: Workers = "auto",
     quiet: Quiet = False,
 ) -> None:
     """Judge the first contestants on the embedded models and data, and draw the report."""
     from heatproof.demo import studies
 
-    run_and_report(studies(quick), out, device, quiet)
+    run_and_report(studies(quick), out, device, workers, quiet)
 
 
 def run(
@@ -52,6 +54,7 @@ def run(
     seed: Annotated[int | None, typer.Option(help="Seed of everything random.")] = None,
     target: Annotated[str | None, typer.Option(help="Class explained: predicted or label.")] = None,
     device: Device = "auto",
+    workers: Workers = "auto",
     trust_pickle: Annotated[bool, typer.Option(help="Load weights that are arbitrary pickles.")] = False,
     quiet: Quiet = False,
 ) -> None:
@@ -94,7 +97,7 @@ def run(
                 trust_pickle=trust_pickle,
                 changes={"limit": limit, "seed": seed, "target": target},
             )
-    run_and_report(studies, out, device, quiet, before)
+    run_and_report(studies, out, device, workers, quiet, before)
 
 
 def report(
@@ -154,14 +157,17 @@ class _Before:
         return replay.compared(self.scores, results.scores, names, self.file)
 
 
-def run_and_report(studies: list[Any], out: Path, device: str, quiet: bool, earlier: _Before | None = None) -> None:
+def run_and_report(
+    studies: list[Any], out: Path, device: str, workers: str, quiet: bool, earlier: _Before | None = None
+) -> None:
     from heatproof.report import report as draw
     from heatproof.run import run as judge
 
+    count: Any = int(workers) if workers.isdecimal() else workers  # the run knows which words there are
     before = _shown_in(out)
     try:
         with readable_errors(), progress_bar(quiet) as watch:
-            results = judge(studies, out, device=device, watch=watch)
+            results = judge(studies, out, device=device, workers=count, watch=watch)
             page = draw(results, out / "report.html")
     except KeyboardInterrupt:
         typer.echo(f"\nStopped. Everything finished is kept in {out}; the same command goes on from there.", err=True)

@@ -14,6 +14,9 @@ COMPLETE, FAILED_ROWS, BAD_USAGE, INTERRUPTED = 0, 1, 2, 130
 
 Out = Annotated[Path, typer.Option("--out", "-o", help="Directory for rows and report; run again to go on.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
+Workers = Annotated[
+    str, typer.Option(help="Processes side by side, a shard of pictures each; auto: as many as pay.", metavar="N|auto")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
 
 

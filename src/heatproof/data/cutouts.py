@@ -17,6 +17,7 @@ from heatproof.data.bam.build import SMALLEST, paste
 from heatproof.data.bam.coco import Cutout
 from heatproof.data.bam.turns import pair
 from heatproof.data.files import absolute, pictures_under, root
+from heatproof.data.other_region import OTHER_REGION, lender
 from heatproof.data.pictures import open_picture, read_picture
 from heatproof.errors import BadInput
 from heatproof.registry import dataset
@@ -147,7 +148,7 @@ class Cutouts:
         return o, s, things[o][int(dice.integers(len(things[o])))], places[s][int(dice.integers(len(places[s])))], dice
 
     def batch(self, indices: Sequence[int], /) -> Batch:
-        images, twins, regions, kept = [], [], [], []
+        images, twins, regions, lent, kept = [], [], [], [], []
         labels: dict[str, list[int]] = {"object": [], "scene": [], "object_id": [], "scene_id": []}
         missing: dict[str, str] = {}
         ids = self.ids()
@@ -163,27 +164,40 @@ class Cutouts:
             images.append(torch.from_numpy(composite))
             twins.append(torch.from_numpy(bare))
             regions.append(torch.from_numpy(mask))
+            lent.append(torch.from_numpy(self._region(lender(index))))
             kept.append(ids[index])
             known = (o, s, keyed_seed(str(thing)) >> 8, keyed_seed(str(place)) >> 8)
             for values, value in zip(labels.values(), known, strict=True):
                 values.append(value)
         told = {name: torch.tensor(values, dtype=torch.int64) for name, values in labels.items()}
+        none = torch.zeros(0, self.size, self.size, dtype=torch.bool)
+        told[OTHER_REGION] = torch.stack(lent) if lent else none
         return Batch(
             images=_pixels(images, self.size),
             targets=told["object"],
             ids=tuple(kept),
-            regions=torch.stack(regions) if regions else torch.zeros(0, self.size, self.size, dtype=torch.bool),
+            regions=torch.stack(regions) if regions else none,
             twins=_pixels(twins, self.size),
             labels=told,
             missing=missing,
         )
 
+    def _region(self, position: int) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+        """Where the object is, whatever the scene shows; nowhere if it cannot be read."""
+        _, _, thing, _, dice = self._chosen(self.sample(position))
+        blank = np.zeros((self.size, self.size, 3), np.uint8)
+        try:
+            return paste(_cutout(thing), blank, dice, legacy=False)[1]
+        except BadInput:
+            return blank[..., 0] > 0
+
     def digest(self, indices: Sequence[int], /) -> str:
         samples = [self.sample(index) for index in indices]
         total = hashlib.sha256(repr((self.size, self.seed, samples)).encode())
-        for sample in samples:
+        for index, sample in zip(indices, samples, strict=True):
             _, _, thing, place, _ = self._chosen(sample)
-            total.update(thing.read_bytes() + place.read_bytes())
+            other = self._chosen(self.sample(lender(index)))[2]
+            total.update(thing.read_bytes() + place.read_bytes() + other.read_bytes())
         return total.hexdigest()[:32]
 
 

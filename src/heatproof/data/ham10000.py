@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -63,8 +64,9 @@ def list_ham10000(
     task: Task = "diagnosis",
     subset: tuple[int, int] | None = None,
     seed: int = 0,
+    one_per_lesion: bool = True,
 ) -> tuple[PictureFile, ...]:
-    """Every picture with its mask, diagnosis and lesion (several pictures may show the same one), or a subset."""
+    """The pictures with mask, diagnosis and lesion: one of each lesion or every one, and of these a subset if asked."""
     numbers = numbers_of(classes, task)
     rows = {row["image_id"]: row for row in read_rows(folder / METADATA, ["image_id", "dx"])}
     lesions = numbered([row.get("lesion_id", "") for row in rows.values() if row.get("lesion_id")])
@@ -89,10 +91,20 @@ def list_ham10000(
                 cluster=lesions.get(row.get("lesion_id", ""), UNKNOWN),
             )
         )
+    if one_per_lesion:
+        files = one_of_each(files)
     if subset is None:
         return tuple(files)
-    diagnoses = [rows.get(path.stem, {}).get("dx", "") for path in pictures]
+    diagnoses = [rows.get(file.path.stem, {}).get("dx", "") for file in files]
     return tuple(files[at] for at in drawn(diagnoses, subset, seed))
+
+
+def one_of_each(files: Sequence[PictureFile]) -> list[PictureFile]:
+    """The first photo of every lesion, one with an outline if there is any; of unknown lesions every photo."""
+    chosen: dict[int, PictureFile] = {}
+    for file in sorted(files, key=lambda file: file.mask is None):  # in their order otherwise
+        chosen.setdefault(file.cluster, file)
+    return [file for file in files if file.cluster == UNKNOWN or chosen[file.cluster] is file]
 
 
 def drawn(diagnoses: Sequence[str], subset: tuple[int, int], seed: int) -> list[int]:
@@ -119,9 +131,10 @@ class HAM10000:
 
     `path` holds HAM10000_images*/ISIC_*.jpg, HAM10000_segmentations*/ISIC_*_segmentation.png and
     HAM10000_metadata.csv. Labels are the seven diagnoses, by name where the
-    model's classes are so called, else in alphabetical order; pictures of one lesion share
-    a cluster. `task="melanoma"` asks for melanoma (1) or not (0) instead; `subset=(167, 333)` draws so many
-    melanomas and so many others by the seed.
+    model's classes are so called, else in alphabetical order. `task="melanoma"` asks for melanoma (1) or not (0)
+    instead; `subset=(167, 333)` draws so many melanomas and so many others by the seed. Of a lesion that was
+    photographed several times one photo is shown: intervals and tests take pictures for independent.
+    `one_per_lesion=False` shows every photo (those of one lesion share a cluster), and they come out too sure.
 
     Paper: Tschandl et al. 2018, "The HAM10000 dataset, a large collection of multi-source dermatoscopic
     images of common pigmented skin lesions"
@@ -133,6 +146,7 @@ class HAM10000:
     task: Task = "diagnosis"
     subset: tuple[int, int] | None = None  # melanomas and others; all pictures if None
     seed: int = 0  # of the subset
+    one_per_lesion: bool = True
 
     def __post_init__(self) -> None:
         if self.subset is not None:
@@ -146,11 +160,21 @@ class HAM10000:
     def name(self) -> str:
         task = ", melanoma or not" if self.task == "melanoma" else ""
         subset = f", {self.subset[0]} melanomas and {self.subset[1]} others" if self.subset else ""
-        return f"ham10000{task}{subset}"
+        photos = "" if self.one_per_lesion else ", several photos of a lesion"
+        return f"ham10000{task}{subset}{photos}"
 
     @cached_property
     def files(self) -> tuple[PictureFile, ...]:
-        return list_ham10000(root(self.path, "ham10000"), self.classes, self.task, self.subset, self.seed)
+        folder = root(self.path, "ham10000")
+        found = list_ham10000(folder, self.classes, self.task, self.subset, self.seed, self.one_per_lesion)
+        single = len(one_of_each(found))
+        if single < len(found):
+            warnings.warn(
+                f"{self.name}: {len(found)} photos show {single} lesions, and intervals and tests take photos for "
+                "independent, so they come out too sure: leave out one_per_lesion=false to judge one photo of each",
+                stacklevel=2,
+            )
+        return found
 
     def __len__(self) -> int:
         return len(self.files)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from heatproof.data.files import PictureFile, absolute, as_view, digest, pick, pictures_under, read_batch, root
 from heatproof.data.folder import list_folder
+from heatproof.data.masks import warn_of_undecided
 from heatproof.errors import BadInput
 from heatproof.registry import dataset
 from heatproof.types import Batch, View
@@ -50,7 +51,7 @@ class MaskedFolder:
     """A folder of pictures with a folder of masks of the same names, white where the answer is.
 
     Without `masks`, `path` must hold the two as `images` and `masks`. A picture without a mask is left out
-    and named.
+    and named. Masks lie on pictures as these are shown, turned as their EXIF orientation says.
     """
 
     path: str = ""
@@ -75,7 +76,9 @@ class MaskedFolder:
             masks = root(self.masks, "masked_folder")
         else:
             pictures, masks = root(str(pictures / "images"), ""), root(str(pictures / "masks"), "")
-        return with_masks(list_folder(pictures, self.classes), masks)
+        found = with_masks(list_folder(pictures, self.classes), masks)
+        warn_of_undecided([(file.path, file.mask) for file in found])
+        return found
 
     def __len__(self) -> int:
         return len(self.files)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +11,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from heatproof.data.pictures import Box, cut, deep_grey, open_picture
+from heatproof.data.pictures import Box, cut, deep_grey, header, open_picture
 from heatproof.errors import BadInput
 from heatproof.types import View
 
@@ -66,17 +68,50 @@ def binarise(mask: Image.Image) -> Image.Image:
     return Image.fromarray(np.where(inside, np.uint8(255), np.uint8(0)))
 
 
-def check_same_picture(mask: tuple[int, int], picture: tuple[int, int]) -> None:
-    """`BadInput` unless the sizes agree, or their aspect ratios do to the nearest pixel."""
+def fits(mask: tuple[int, int], picture: tuple[int, int]) -> bool:
+    """Whether the sizes agree, or their aspect ratios do to the nearest pixel."""
     wide, high = mask
-    if mask == picture:
-        return
     # The mask's width (or height) must be what shrinking the picture to its other side would give, rounded
     # any way.
-    fits = abs(picture[0] * high / picture[1] - wide) < 1 or abs(picture[1] * wide / picture[0] - high) < 1
-    if not fits:
+    return abs(picture[0] * high / picture[1] - wide) < 1 or abs(picture[1] * wide / picture[0] - high) < 1
+
+
+def check_same_picture(mask: tuple[int, int], picture: tuple[int, int]) -> None:
+    """`BadInput` unless the mask fits the picture as it is shown."""
+    if fits(mask, picture):
+        return
+    said = f"the mask is {mask[0]}x{mask[1]} pixels and the picture {picture[0]}x{picture[1]}"
+    if fits(mask, (picture[1], picture[0])):
+        # Turned which way, the mask alone does not tell.
         raise BadInput(
-            f"the mask is {wide}x{high} pixels and the picture {picture[0]}x{picture[1]}: they must have "
-            f"the same size "
-            "or at least the same aspect ratio"
+            f"{said}, a quarter turn apart: pictures are shown as their EXIF orientation says; draw the mask on "
+            "the picture as it is shown, or save the picture without that orientation"
+        )
+    raise BadInput(f"{said}: they must have the same size or at least the same aspect ratio")
+
+
+def undecided(picture: Path, mask: Path) -> bool:
+    """Whether a mask fits a turned or mirrored picture as it is shown and as it is stored: its size does not tell.
+
+    A mask with an orientation of its own was turned along with its picture.
+    """
+    (width, height), turn = header(picture)
+    if turn == 1:
+        return False
+    size, own = header(mask)
+    if own != 1 or 0 in size:
+        return False
+    return turn < 5 or (fits(size, (width, height)) and fits(size, (height, width)))
+
+
+def warn_of_undecided(pairs: Sequence[tuple[Path, Path | None]]) -> None:
+    """Say once, with the first one's name, that masks of turned pictures are taken to lie as these are shown."""
+    names = [picture.name for picture, mask in pairs if mask is not None and undecided(picture, mask)]
+    if names:
+        others = f" (and {len(names) - 1} more)" if len(names) > 1 else ""
+        warnings.warn(
+            f"{names[0]}{others} is shown turned or mirrored, as its EXIF orientation says, and its mask is taken to "
+            "be drawn on it as it is shown: if it was drawn on the pixels as they are stored, turn it the same way, "
+            "or save the picture without that orientation",
+            stacklevel=2,
         )

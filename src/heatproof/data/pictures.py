@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from PIL import Image, ImageOps
+from PIL import ExifTags, Image, ImageOps
 from torch import Tensor, nn
 
 from heatproof.errors import BadInput
@@ -66,6 +66,23 @@ def _upright(picture: Image.Image) -> Image.Image:
         return ImageOps.exif_transpose(picture)
     except Exception:  # broken EXIF: no viewer would turn the picture either
         return picture.copy()
+
+
+def header(path: Path) -> tuple[tuple[int, int], int]:
+    """(width, height) of the pixels as stored, and their EXIF orientation, 1 … 8: all that can be had undecoded.
+
+    1, as they lie, where nothing can be read: `open_picture` says why.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with Image.open(path) as picture:
+                if picture.format == "PNG" and "exif" not in picture.info:  # Pillow would decode it all to look behind
+                    return picture.size, 1
+                found = picture.getexif().get(ExifTags.Base.Orientation, 1)
+                return picture.size, found if found in range(2, 9) else 1
+    except Exception:  # as in `open_picture`
+        return (0, 0), 1
 
 
 def to_rgb(picture: Image.Image) -> Image.Image:

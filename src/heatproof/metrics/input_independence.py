@@ -15,8 +15,16 @@ from heatproof.data.bam.layout import WITH_OBJECT
 from heatproof.errors import BadInput, NotApplicable
 from heatproof.metrics.asking_again import ask, classes, keep, staged
 from heatproof.metrics.insignificant_patch import Patched, PatchSolver
-from heatproof.metrics.region_heat import Law, Measured, Rule, measured, region_heat, region_of
-from heatproof.metrics.relative_importance import flat_remarks, hidden, scored, twins_of, wrong
+from heatproof.metrics.region_heat import Law, Measured, Rule, measured, region_of
+from heatproof.metrics.relative_importance import (
+    flat_remarks,
+    framed_heat,
+    framed_region,
+    hidden,
+    scored,
+    twins_of,
+    wrong,
+)
 from heatproof.registry import metric
 from heatproof.types import Attribution, Batch, Images, Model, Scored
 
@@ -84,7 +92,7 @@ class InputIndependence:
         model, batch, method = attribution.model, attribution.batch, attribution.method
         if hasattr(method, "importance"):
             raise NotApplicable("a concept method gives no heat to compare between two pictures: it is judged by MCS")
-        regions = region_of(batch, self.region)
+        regions = framed_region(batch, self.region)
         keep(attribution)  # of given patches, or of pictures to be patched, half of the answer is there already
         images, result = patched(model, batch, self.start, self.solver)
         bare, covered = batch.showing(images), batch.showing(result.images)
@@ -101,7 +109,7 @@ class InputIndependence:
             nothing_there(batch, self.start),
             hidden(batch),
         ]
-        heat = region_heat(before.maps, regions, self.rule), region_heat(after.maps, regions, self.rule)
+        heat = framed_heat(before.maps, regions, self.rule), framed_heat(after.maps, regions, self.rule)
         return *heat, reasons, flat_remarks(self.rule, before.maps, after.maps)
 
 

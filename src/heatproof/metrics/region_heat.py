@@ -13,6 +13,7 @@ import torch
 from scipy.stats import rankdata
 from torch import Tensor
 
+from heatproof.data.other_region import OTHER_REGION
 from heatproof.errors import BadInput, NotApplicable
 from heatproof.metrics.regions import check_pair
 from heatproof.types import Batch, Keep, Maps, Scores
@@ -101,7 +102,9 @@ def region_of(batch: Batch, law: Law) -> Keep:
 
     - `moved`: the same shape elsewhere, where it meets the object least (as a rule not at all), and without what it
       still shares with it; in one piece if there is such a place, else round the edges of the picture
-    - `permuted`: the region of another picture of the batch, each given away once; it may well meet the object
+    - `permuted`: the region of another picture, each given away once; it may well meet the object. The data set says
+      whose (`Batch.labels["other_region"]`). Where it does not, it is one of the same batch, and another size of shards
+      or another limit gives another number: the only law that is not of the picture alone
     - `pixels`: as many pixels, each drawn by itself
     """
     regions = batch.regions
@@ -112,7 +115,8 @@ def region_of(batch: Batch, law: Law) -> Keep:
     if law not in get_args(Law):
         raise BadInput(f"region must be one of {', '.join(get_args(Law))}, got {law!r}")
     if law == "permuted":
-        return regions[_givers(batch)]
+        told = batch.labels.get(OTHER_REGION)
+        return regions[_givers(batch)] if told is None else told
     # Drawn on the CPU by the image's own generator: neither device nor batch mates may move a baseline.
     draw = _moved if law == "moved" else _pixels
     drawn = [draw(region, dice) for region, dice in zip(regions.cpu(), batch.generators("region"), strict=True)]
@@ -120,7 +124,7 @@ def region_of(batch: Batch, law: Law) -> Keep:
 
 
 def _givers(batch: Batch) -> Tensor:
-    """Whose region each picture gets: never its own, by a random order that only the pictures decide."""
+    """Whose region each picture gets within its batch: never its own, by a random order that their ids decide."""
     assert batch.regions is not None
     shown = batch.regions.flatten(1).any(1).tolist()
     seeds = batch.seeds("region")

@@ -7,20 +7,23 @@ a comparison are judged: nobody knows what should matter for a mistake.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import ClassVar
 from weakref import WeakValueDictionary
 
 import torch
 from torch import Tensor
+from torch.nn.functional import interpolate
 
 from heatproof import models, recipe, registry, sources
+from heatproof.data.bam.layout import NATIVE
+from heatproof.data.other_region import OTHER_REGION
 from heatproof.errors import NotApplicable
 from heatproof.metrics.asking_again import ask, classes, keep, staged, true_classes
 from heatproof.metrics.region_heat import FLAT, Law, Measured, Rule, flat, measured, region_heat, region_of
 from heatproof.registry import metric
-from heatproof.types import Attribution, Batch, Images, Maps, Model, Scored, Scores
+from heatproof.types import Attribution, Batch, Images, Keep, Maps, Model, Scored, Scores
 
 LAYERS = "layers kept: "
 
@@ -58,6 +61,24 @@ def scored(values: Tensor, reasons: list[list[str]], remarks: list[str] | None =
     return Scored(
         values, tuple("the heat in the region is undefined" if no else n for n, no in zip(notes, lost, strict=True))
     )
+
+
+def framed_region(batch: Batch, law: Law) -> Keep:
+    """The region in the frame heat is read in: the model's input, or the pictures' own where the data set tells it."""
+    own = batch.labels.get(NATIVE)
+    if own is not None:
+        small = interpolate(batch.images, size=own.shape[1:], mode="area").clamp(0, 1)
+        lent = batch.labels.get(OTHER_REGION)
+        told = {} if lent is None else {OTHER_REGION: interpolate(lent[:, None].float(), size=own.shape[1:])[:, 0] > 0}
+        batch = replace(batch, images=small, regions=own, twins=None, labels=told)
+    return region_of(batch, law)
+
+
+def framed_heat(maps: Maps, regions: Keep, rule: Rule) -> Scores:
+    """The heat in regions of either frame; maps are averaged down to the pictures' own."""
+    if maps.shape[1:] != regions.shape[1:]:
+        maps = interpolate(maps[:, None], size=regions.shape[1:], mode="area")[:, 0]
+    return region_heat(maps, regions, rule)
 
 
 def flat_remarks(rule: Rule, *asked: Maps) -> list[str]:
@@ -121,7 +142,7 @@ class MCS:
 
     def __call__(self, attribution: Attribution, /) -> Scored:
         model, batch = attribution.model, attribution.batch
-        regions = region_of(batch, self.region)
+        regions = framed_region(batch, self.region)
         other = self._against.to(model.device)
         # The class explained is the model's own: each answers for what it sees.
         theirs = ask(other, batch.aimed(classes(other, batch)), attribution.method)
@@ -134,7 +155,7 @@ class MCS:
                 raise NotApplicable("a concept has no region to be moved: its random counterparts are its baseline")
             absent = ["does not show the concept" if no else "" for no in mine.isnan().tolist()]
             return scored(mine - against, [*reasons, absent], [concept_layers(attribution, theirs)] * len(batch))
-        heat = region_heat(attribution.maps, regions, self.rule) - region_heat(theirs.maps, regions, self.rule)
+        heat = framed_heat(attribution.maps, regions, self.rule) - framed_heat(theirs.maps, regions, self.rule)
         return scored(heat, reasons, flat_remarks(self.rule, attribution.maps, theirs.maps))
 
 
@@ -188,10 +209,10 @@ class IDR:
         return staged("embedded:scene")
 
     def __call__(self, attribution: Attribution, /) -> Scored:
-        regions = region_of(attribution.batch, self.region)
+        regions = framed_region(attribution.batch, self.region)
         without, reasons = _pair(attribution, self.task)
-        here = region_heat(attribution.maps, regions, self.rule)
-        there = region_heat(without, regions, self.rule)
+        here = framed_heat(attribution.maps, regions, self.rule)
+        there = framed_heat(without, regions, self.rule)
         values = 0.5 * ((here < there).double() + (here <= there).double())
         values = values.masked_fill(here.isnan() | there.isnan(), torch.nan)
         remarks = ["tie" if tie else "" for tie in (here == there).tolist()]

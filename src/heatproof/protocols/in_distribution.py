@@ -12,6 +12,7 @@ from heatproof import data, recipe
 from heatproof.audit.energy import Energy
 from heatproof.audit.evaluation import Evaluation, Removal
 from heatproof.audit.image_quality import MEASURES, ImageQuality, Measure
+from heatproof.audit.other_classes import OtherClasses
 from heatproof.audit.smoothness import Smoothness
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput
@@ -47,6 +48,7 @@ from heatproof.study import Study
 from heatproof.types import AnyMethod, Dataset, Imputer, Metric, Model
 
 Profile = Literal["fast", "paper"]
+NATURAL = "natural pictures of other classes"  # the report knows it by this name
 AUDITED = 2  # of the methods that are given: the audit asks for every picture of every evaluation
 
 
@@ -140,7 +142,7 @@ class InDistribution:
         )
         if not self.audit:
             return [judged]
-        measured, told = self.audited(twins=datasets is None)
+        measured, told = self.audited(twins=datasets is None, natural=_natural(pictures))
         examined = Study(
             models=shown,
             datasets=pictures,
@@ -197,10 +199,15 @@ class InDistribution:
             "fud, soft mask": soft,
         }
 
-    def audited(self, twins: bool = True) -> tuple[list[Metric], dict[str, dict[str, str]]]:
-        """The audit's measurements, and for each label which evaluation and statistic it is."""
-        measured: list[Metric] = []
-        told: dict[str, dict[str, str]] = {}
+    def audited(
+        self, twins: bool = True, natural: Dataset | None = None
+    ) -> tuple[list[Metric], dict[str, dict[str, str]]]:
+        """The audit's measurements, and for each label which evaluation and statistic it is.
+
+        `natural` are pictures that nothing was removed from: those of other classes are a reference for the energy.
+        """
+        measured: list[Metric] = [] if natural is None else [Energy(OtherClasses(natural))]
+        told = {recipe.label(one): {"evaluation": NATURAL, "statistic": "energy"} for one in measured}
         for name, evaluation in self.evaluations(twins).items():
             parts: dict[str, Metric] = {"energy": Energy(evaluation), "tau": Smoothness(evaluation)}
             parts.update({measure: ImageQuality(evaluation, measure) for measure in self.quality})
@@ -215,6 +222,12 @@ def _background(datasets: Sequence[Dataset | str]) -> Baseline:
     found = [data.load(one) if isinstance(one, str) else one for one in datasets]
     embedded = all(isinstance(one, TwoFactor) for one in found)
     return TwoFactor("train") if embedded else "gaussian"
+
+
+def _natural(datasets: Sequence[Dataset | str]) -> Dataset | None:
+    """Where there is one data set whose recipe can stand in a metric's: natural pictures like those that are judged."""
+    found = [data.load(one) if isinstance(one, str) else one for one in datasets]
+    return found[0] if len(found) == 1 and dataclasses.is_dataclass(found[0]) else None
 
 
 def _named(background: Baseline) -> str:

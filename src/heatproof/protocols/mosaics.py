@@ -103,11 +103,12 @@ class Mosaics:
                 methods=methods or [*contestants(self.preset, self.grid), *controls],
                 metrics=self.metrics(),
                 protocol="mosaics",
+                target="label",  # a mosaic's class is its label; it explains no other, whatever a study says
                 notes={
                     "main": [recipe.label(MosaicPrecision())],  # the one ratio that unsigned maps have, too
                     "preset": self.preset,
                     "grid": self.grid,
-                    "target": "given",  # the mosaic's own class, whichever target the study names
+                    "target": "given",
                     "plans": {one.name: one.fitted(chosen[0]).plan() for one in mosaics},
                 },
             )

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import torch
+
 from heatproof import data, models, recipe
+from heatproof.data.bam import twins
+from heatproof.data.bam.layout import BAM, TWIN_GAP
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.data.two_factor.k_dataset import TwoFactorK
 from heatproof.errors import BadInput
@@ -71,8 +76,9 @@ class RelativeImportance:
 
     Runs on the embedded models and pictures. With data of one's own (pictures with twins, regions and two labels, such
     as `bam` or `cutouts`) name the object model, the scene model and, for null patches, the model trained on scenes
-    alone, in this order; the k-series then is left out. `preset="paper"` has the published number of noisy copies.
-    Blind controls are always judged beside the methods, whichever are named.
+    alone, in this order. For the k-series, on `bam` or the embedded pictures, name its ten models after these, k = 1 …
+    10. `preset="paper"` has the published number of noisy copies. Blind controls are always judged beside the methods,
+    whichever are named.
 
     Paper: Yang & Kim 2019, "Benchmarking Attribution Methods with Relative Feature Importance"
     """
@@ -97,11 +103,8 @@ class RelativeImportance:
             raise BadInput(
                 "pictures of one's own need models of one's own: an object model, a scene model[, one of scenes alone]"
             )
-        if models is not None and len(models) not in (2, 3):
-            raise BadInput(
-                f"name the object model, the scene model[, and one trained on scenes alone], got {len(models)}"
-            )
-        chosen = [_model(one) for one in models or MODELS]
+        with_role, of_series = (MODELS, SERIES) if models is None else by_role(models)
+        chosen = [_model(one) for one in with_role]
         count = self._count
         pictures = [_dataset(one) for one in datasets] if datasets else [TwoFactor(count=count)]
         roles = dict(zip(ROLES, chosen, strict=False))
@@ -114,8 +117,7 @@ class RelativeImportance:
             for role, model in roles.items()
         }
         notes = self._notes(roles, tasks, pictures[0], count)
-        given = models[1] if models else MODELS[1]
-        contrast = given if isinstance(given, Model) else chosen[1].name
+        contrast = with_role[1] if isinstance(with_role[1], Model) else chosen[1].name
         # The scene model first: what the object model is contrasted with are then its maps, and not asked for again.
         studies = [
             self._study(chosen[1], pictures, plain, dependences(tasks["scene"]), "idr", count, notes),
@@ -131,7 +133,9 @@ class RelativeImportance:
         ]
         half = max(1, count // 2)
         if len(chosen) == 3:
-            small = [TwoFactor(count=count, scale=SMALL)] if embedded else pictures
+            # On pictures without objects the map before the patch is there already, and none is made for nothing.
+            bare = [one.bare() if isinstance(one, BAM) else one for one in pictures]
+            small = [TwoFactor(count=count, scale=SMALL)] if embedded else bare
             studies.append(self._study(chosen[2], small, plain, independences(tasks["scene_only"]), "iir", half, notes))
         if embedded and self.robustness:
             other = [TwoFactor(count=count, scale=OTHER_SCALE)]
@@ -141,8 +145,9 @@ class RelativeImportance:
                 (chosen[0], [dataclasses.replace(against, region=law) for law in LAWS[:2]]),
             ]
             studies += [self._study(model, other, plain, asked, "robustness", half, notes) for model, asked in again]
-        if embedded and models is None and self.series:
-            studies.append(self._series(with_concept, min(100 if self.preset == "paper" else 24, count)))
+        if self.series and of_series:
+            asked_about = min(100 if self.preset == "paper" else 24, count)
+            studies.append(self._series(of_series, None if embedded else pictures[0], with_concept, asked_about))
         return studies
 
     def _study(
@@ -165,23 +170,29 @@ class RelativeImportance:
         }
         return Study([model], datasets, methods, list(metrics), "relative_importance", limit=limit, notes=told)
 
-    def _series(self, methods: Sequence[AnyMethod | str], count: int) -> Study:
+    def _series(
+        self, given: Sequence[Model | str], own: Dataset | None, methods: Sequence[AnyMethod | str], count: int
+    ) -> Study:
         """The models of the k-series against the last of them; that one itself is 0 by construction."""
-        anchor = TwoFactorK(10, count=count, scenes="anchor")
-        every = TwoFactorK(10, count=max(200, count), scenes="anchor")
-        batch = every.batch(range(len(every)))
-        drops = {}
-        for spec in SERIES:
-            model = _model(spec)
-            shown, bare = accuracy(model, batch, "composite"), accuracy(model, batch, "without")
-            drops[spec] = {"with_object": shown, "without_object": bare}
-        notes: dict[str, Any] = {"preset": self.preset, "part": "series", "series": drops, "pictures": len(every)}
-        notes["clusters"] = clusters(anchor, count, None)
+        anchor, every = anchors(own, count)
+        series = [_model(one) for one in given]
+        task = "" if all(model.task == "scene" for model in series) else "scene"
+        drops: dict[str, dict[str, float]] = {}
+        number = 0
+        for k, model in enumerate(series, start=1):
+            seen = _seen_by(model, every)
+            batch = seen.batch(range(len(seen))).to(model.device)
+            number = len(batch)
+            shown, bare = (accuracy(model, batch, what, task) for what in ("composite", "without"))
+            drops[model.name] = {"k": k, "with_object": shown, "without_object": bare}
+        notes: dict[str, Any] = {"preset": self.preset, "part": "series", "series": drops, "pictures": number}
+        notes["clusters"] = clusters(anchor, count, series[-1])
         notes["main"] = []
-        metrics: list[Metric] = [RelativeMCS(), RelativeMCS(region="moved")]
+        contrast = given[-1] if isinstance(given[-1], Model) else series[-1].name
+        main = RelativeMCS(contrast, task=task, contrast_task=task)
+        metrics: list[Metric] = [main, dataclasses.replace(main, region="moved")]
         notes["metrics"] = {recipe.label(one): recipe.plain(one) for one in metrics}
-        chosen = [spec for spec in SERIES if spec != SERIES[-1]]
-        return Study(chosen, [anchor], methods, metrics, "relative_importance", limit=count, notes=notes)
+        return Study(series[:-1], [anchor], methods, metrics, "relative_importance", limit=count, notes=notes)
 
     def _notes(self, roles: dict[str, Model], tasks: dict[str, str], pictures: Dataset, count: int) -> dict[str, Any]:
         """What the design presumes, measured: each model with objects, without them, and on objects alone."""
@@ -189,17 +200,46 @@ class RelativeImportance:
         more = max(count, 200)
         shown = dataclasses.replace(pictures, count=more) if isinstance(pictures, TwoFactor) else pictures
         measured: dict[str, dict[str, float]] = {}
-        number = 0
+        number, gaps = 0, list[int]()
         for role, model in roles.items():
             seen = _seen_by(model, shown)
             batch = seen.batch(range(min(len(seen), more))).to(model.device)
-            number = len(batch)
+            number, gaps = len(batch), batch.labels.get(TWIN_GAP, torch.zeros(0)).tolist()
             measured[role] = {
                 what: accuracy(model, batch, what, tasks[role]) for what in ("composite", "without", "grey")
             }
         classes = len(roles["object"].classes) or 10
         names = {role: model.name for role, model in roles.items()}
-        return {"preset": self.preset, "accuracy": measured, "roles": names, "classes": classes, "pictures": number}
+        notes: dict[str, Any] = {"preset": self.preset, "accuracy": measured, "roles": names, "classes": classes}
+        notes["pictures"] = number
+        apart = twins.told(gaps, exact=getattr(pictures, "exact_twins", False))
+        if apart:
+            warnings.warn(apart, stacklevel=3)
+            notes["twins"] = apart
+        return notes
+
+
+def by_role(given: Sequence[Model | str]) -> tuple[Sequence[Model | str], Sequence[Model | str]]:
+    """The two or three models with a role, and the ten of the k-series if they were named after these."""
+    first = len(given) - len(SERIES) if len(given) > len(SERIES) else len(given)
+    if first not in (2, 3):
+        raise BadInput(
+            "name the object model, the scene model[, one trained on scenes alone][, then the ten models of the "
+            f"k-series], got {len(given)}"
+        )
+    return given[:first], given[first:]
+
+
+def anchors(own: Dataset | None, count: int) -> tuple[Dataset, Dataset]:
+    """Pictures of the one scene that carries the object for every k: to be explained, and to measure accuracy on."""
+    if own is None:
+        return TwoFactorK(10, count=count, scenes="anchor"), TwoFactorK(10, count=max(200, count), scenes="anchor")
+    if not isinstance(own, BAM):
+        raise BadInput(
+            f"the k-series is asked about pictures of bam(path=…) or the embedded ones, got {recipe.label(own)!r}: "
+            "leave its models out"
+        )
+    return own.anchor(), own.anchor()
 
 
 def contrasts(contrast: str | Model, task: str = "", contrast_task: str = "") -> list[Metric]:

@@ -12,13 +12,13 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from heatproof.errors import BadInput
-from heatproof.stats.bootstrap import FloatArray, scored, weights
-from heatproof.stats.ranks import check_table, rank
+from heatproof.stats.bootstrap import FloatArray, expanded_tails, scored, weights
+from heatproof.stats.ranks import FEWEST, check_table, rank
 
 
 @dataclass(frozen=True)
 class Alpha:
-    """Krippendorff's ordinal alpha of the rankings, with its interval over mosaics.
+    """Krippendorff's ordinal alpha of the rankings, with its interval over mosaics; NaN where these are too few.
 
     1: every mosaic ranks the methods alike; 0: as if the ranks were dealt at random.
     """
@@ -104,17 +104,20 @@ def closed_form_alpha(scores: ArrayLike) -> float:
 
 
 def alpha_interval(scores: ArrayLike, *, level: float = 0.95, resamples: int = 1000, seed: int = 0) -> Alpha:
-    """Alpha with a percentile interval over resampled mosaics.
+    """Alpha with an interval over resampled mosaics, its percentiles read further out the fewer mosaics there are.
 
-    A mosaic drawn twice is not compared with its own copy: it would agree with itself and lift alpha.
+    A mosaic drawn twice is not compared with its own copy: it would agree with itself and lift alpha. Simulated, plain
+    percentiles of six mosaics hold the true alpha in 79 to 96 of 100 cases and these in 88 to 99; where mosaics agree
+    almost wholly (alpha 0.8) they stay somewhat narrow. Of fewer than five there are none: they would hold it in 50 to
+    93 of 100, however far out they are read.
     """
     ranks = _ranked(scores)
     n, m = ranks.shape
     replicates = np.concatenate([weighted_alpha(ranks, block) for block in weights(n, resamples, seed)])
     replicates = replicates[~np.isnan(replicates)]
     low = high = float("nan")
-    if n > 2 and len(replicates):  # two mosaics always leave the same one pair
-        low, high = (float(q) for q in np.quantile(replicates, [(1 - level) / 2, (1 + level) / 2]))
+    if n >= FEWEST and len(replicates):
+        low, high = (float(q) for q in np.quantile(replicates, expanded_tails(n, level)))
     dropped = len(np.asarray(scores)) - n
     return Alpha(krippendorff_alpha(scores), low, high, n, dropped, m, level, resamples)
 

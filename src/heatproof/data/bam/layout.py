@@ -4,31 +4,66 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 import torch
 from PIL import Image
 from torch import Tensor
 
+from heatproof.data.bam.build import GREY
 from heatproof.data.bam.classes import FIRST_VALIDATION, OBJECTS
 from heatproof.data.bam.masks import Mask, read_masks
-from heatproof.data.bam.names import Box, Entry, Set, enlarged, find_sets, flat_entries, placed, read_boxes, read_labels
+from heatproof.data.bam.names import (
+    Box,
+    Entry,
+    KSet,
+    Set,
+    enlarged,
+    find_sets,
+    placed,
+    read_boxes,
+    read_labels,
+    unlisted,
+)
 from heatproof.data.bam.turns import in_turns
+from heatproof.data.bam.twins import gap
 from heatproof.data.files import absolute, as_view
 from heatproof.data.files import root as root_folder
-from heatproof.data.masks import cut_region
-from heatproof.data.pictures import apply_view, read_picture
+from heatproof.data.masks import cut_region, read_mask
+from heatproof.data.other_region import OTHER_REGION, lender
+from heatproof.data.pictures import apply_view, cut, read_picture
 from heatproof.errors import BadInput
 from heatproof.registry import dataset
 from heatproof.types import Batch, View
 
-# Patched pictures lie flat in their folder and bring nothing along: these sets tell the rest.
-TOLD_BY = ("bamboo_forest", "scene_only", "scene", "obj")
-WITH_OBJECT = "with_object"  # Batch.labels under which pictures without their object are shown with it
+# Patched pictures, k-sets and objects on grey bring no boxes along: these sets tell the rest.
+TOLD_BY = ("scene_only", "scene", "obj", "bamboo_forest")
+BARE = ("scene_only", "bamboo_forest")  # show no objects
+ANCHOR = "dog-bamboo_forest"  # what X^k shows for every k
+NONE = -1  # the object of a picture that has none
+# Batch.labels under which there is more than labels:
+WITH_OBJECT = "with_object"  # pictures without their object, with it
+NATIVE = "native_region"  # regions in the pictures' own frame
+TWIN_GAP = "twin_gap"  # by how many of 255 levels a picture and its twin differ at most outside the region, on disk
+
+
+class Row(NamedTuple):
+    """One picture and all that is read beside it, as the view shows them."""
+
+    entry: Entry
+    image: Tensor
+    region: Tensor
+    native: Tensor  # the region in the picture's own frame
+    lent: Tensor  # the region of another picture
+    twin: Tensor
+    whole: Tensor  # with its object
+    gap: int
+    has_object: bool
 
 
 @dataset("bam")
@@ -38,12 +73,20 @@ class BAM:
 
     `path` is the folder that holds `data/obj`, `data/scene`, `data/scene_only` (or these directly). Twins are found by
     name in `scene_only`; they are JPEGs of their own, so `exact_twins` shows the twin outside the mask bit for bit as
-    the picture. Without `val_mask` the object's box is its region. Class pairs take turns, so the first few pictures
-    show every object and scene. `set="bamboo_forest"` shows no objects; those that null patches start from are found by
-    name in `scene`. `set="bamboo_forest_patch"` reads patched pictures as listed in a `val.txt`, or as the published
-    script leaves them (flat, named `…_<change>.jpg`, larger than their twins): box, mask and twin are then those of the
-    picture they were made from. Judge them with `iir(start="given")`; a patch is insignificant only to the network it
-    was made for.
+    the picture. Class pairs take turns, so the first few pictures show every object and scene; `only` leaves those
+    whose names begin so, as in `only="dog-bedroom"`.
+
+    Regions are the masks that `heatproof data build bam` keeps in the pictures' own frame, or a crop of `val_mask`
+    fitted into its box there; without either the box itself. At a model's input size each pixel has the region of the
+    picture's pixel it came from: nothing is smoothed, and no box is rounded again. `frame="native"` reads heat in the
+    pictures' own frame instead, maps averaged down to it.
+
+    `scene_only` and `bamboo_forest` show no objects; those that null patches start from are found by name in `scene`
+    or `obj`. `bamboo_forest_patch` holds patched pictures as listed in a `val.txt`, or as the published script leaves
+    them (flat, named `…_<change>.jpg`, larger than their twins): box (times the enlargement, cut down to whole pixels
+    as published), mask and twin are then those of the picture they were made from. Judge them with
+    `iir(start="given")`; a patch is insignificant only to the network it was made for. `scene_k1` … `scene_k10` have
+    the dog in so many scenes, and an empty region where it is not; the twins of `obj_grey` are grey all over.
 
     Paper: Yang & Kim 2019, "Benchmarking Attribution Methods with Relative Feature Importance"
     """
@@ -52,6 +95,8 @@ class BAM:
     set: Set = "obj"
     view: View | None = None
     exact_twins: bool = True
+    only: str = ""
+    frame: Literal["input", "native"] = "input"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "view", as_view(self.view))
@@ -59,7 +104,16 @@ class BAM:
 
     @property
     def name(self) -> str:
-        return f"bam {self.set}"
+        words = ["bam", self.set, self.only, "" if self.frame == "input" else "in its own frame"]
+        return " ".join(word for word in words if word)
+
+    def anchor(self) -> BAM:
+        """The pictures that a k-series is asked about: of the one scene that carries the object for every k."""
+        return replace(self, set="scene", only=ANCHOR)
+
+    def bare(self) -> BAM:
+        """The same pictures without their objects, which null patches are put on."""
+        return replace(self, set="scene_only") if self.set in ("obj", "scene") else self
 
     @cached_property
     def _sets(self) -> Path:
@@ -73,13 +127,20 @@ class BAM:
         return folder
 
     @cached_property
+    def _unlisted(self) -> dict[str, Path] | None:
+        """Where the pictures of a set without a list lie; None if it has one."""
+        if (self._folder / "val.txt").is_file():
+            return None
+        return unlisted(self._folder if self.set == "bamboo_forest_patch" else self._folder / "val")
+
+    @property
     def _flat(self) -> bool:
-        return self.set == "bamboo_forest_patch" and not (self._folder / "val.txt").is_file()
+        return self.set == "bamboo_forest_patch" and self._unlisted is not None
 
     @cached_property
     def _lists(self) -> Path:
-        """The set that tells boxes and masks: this one, or for flat folders one with the same pictures unpatched."""
-        if not self._flat:
+        """The set that tells boxes and masks: this one, or of those without lists one with pictures named alike."""
+        if self._unlisted is None:
             return self._folder
         found = next((self._sets / name for name in TOLD_BY if (self._sets / name / "val_loc.txt").is_file()), None)
         if found is None:
@@ -91,9 +152,18 @@ class BAM:
 
     @cached_property
     def entries(self) -> tuple[Entry, ...]:
-        side: Literal["object", "scene"] = "object" if self.set == "obj" else "scene"
-        found = flat_entries(self._folder) if self._flat else read_labels(self._folder / "val.txt", side)
+        if self._unlisted is None:
+            listed = read_labels(self._folder / "val.txt", self._side)
+        else:
+            listed = [Entry.of(file) for file in self._unlisted]
+        found = [entry for entry in listed if entry.file.startswith(self.only)]
+        if not found:
+            raise BadInput(f"{self._folder} must hold pictures whose names begin with {self.only!r}, got none")
         return tuple(in_turns(found))
+
+    @property
+    def _side(self) -> Literal["object", "scene"]:
+        return "object" if self.set in ("obj", "obj_grey") else "scene"
 
     @cached_property
     def boxes(self) -> Mapping[str, Box]:
@@ -126,49 +196,56 @@ class BAM:
         return self.masks[place]
 
     def batch(self, indices: Sequence[int], /) -> Batch:
-        rows: list[tuple[Entry, Tensor, Tensor, Tensor, Tensor]] = []
+        rows: list[Row] = []
         missing: dict[str, str] = {}
         for index in indices:
             entry = self.entries[index]
             try:
-                rows.append((entry, *self._read(entry)))
+                rows.append(self._read(entry, self._lender(index)))
             except BadInput as error:
                 missing[entry.file] = str(error)
         side = 128 if self.view is None else self.view.size
-        entries = [row[0] for row in rows]
+        nowhere = torch.zeros(0, side, side, dtype=torch.bool)
         labels = {
-            "object": [entry.object_label for entry in entries],
-            "scene": [entry.scene_label for entry in entries],
-            "object_id": [entry.object_label * 1000 + entry.instance for entry in entries],
-            "scene_id": [entry.scene_label * 1000 + entry.instance for entry in entries],
+            "object": [row.entry.object_label if row.has_object else NONE for row in rows],
+            "scene": [row.entry.scene_label for row in rows],
+            "object_id": [
+                row.entry.object_label * 1000 + row.entry.instance if row.has_object else NONE for row in rows
+            ],
+            "scene_id": [row.entry.scene_label * 1000 + row.entry.instance for row in rows],
+            TWIN_GAP: [row.gap for row in rows],
         }
         known = {name: torch.tensor(values, dtype=torch.int64) for name, values in labels.items()}
-        if self.set == "bamboo_forest" and rows:
-            known[WITH_OBJECT] = torch.stack([row[4] for row in rows])
+        known[OTHER_REGION] = torch.stack([row.lent for row in rows]) if rows else nowhere
+        if self.set in BARE and rows:
+            known[WITH_OBJECT] = torch.stack([row.whole for row in rows])
+        if self.frame == "native" and rows:
+            known[NATIVE] = torch.stack([row.native for row in rows])
         return Batch(
-            images=torch.stack([row[1] for row in rows]) if rows else torch.zeros(0, 3, side, side),
-            targets=known["object" if self.set == "obj" else "scene"],
-            ids=tuple(entry.file for entry in entries),
-            regions=torch.stack([row[2] for row in rows]) if rows else torch.zeros(0, side, side, dtype=torch.bool),
-            twins=torch.stack([row[3] for row in rows]) if rows else torch.zeros(0, 3, side, side),
+            images=torch.stack([row.image for row in rows]) if rows else torch.zeros(0, 3, side, side),
+            targets=known[self._side],
+            ids=tuple(row.entry.file for row in rows),
+            regions=torch.stack([row.region for row in rows]) if rows else nowhere,
+            twins=torch.stack([row.twin for row in rows]) if rows else torch.zeros(0, 3, side, side),
             labels=known,
             missing=missing,
         )
 
-    def _read(self, entry: Entry) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """The picture, the region, the twin and the picture with its object, all as the view shows them."""
+    def _lender(self, index: int) -> Entry:
+        """Whose region a picture is lent; the last of an odd number has that of the first."""
+        return self.entries[lender(index) % len(self.entries)]
+
+    def _read(self, entry: Entry, other: Entry) -> Row:
         picture = read_picture(self._picture(entry))
-        told_as = entry.plain if self._flat else entry.file
-        if told_as not in self.boxes:
-            raise BadInput(f"{told_as} is not in {self._lists.name}/val_loc.txt, so its object cannot be found")
-        bare = read_picture(self._twin(entry))
-        box = self.boxes[told_as]
+        bare = self._bare(entry, picture.size)
+        frame = bare.size
         if self._flat:  # enlarged to the network's input before it was patched, and so is its box
-            box = enlarged(box, bare.size, picture.size)
             bare = bare.resize(picture.size, Image.Resampling.BILINEAR)
-        region = placed(self.mask_of(entry), box, picture.size, entry.file)
         if bare.size != picture.size:
             raise BadInput(f"{entry.file} is {picture.size} pixels and its twin {bare.size}: they must be the same")
+        has_object = self.set not in get_args(KSet) or picture.tobytes() != bare.tobytes()
+        region = self._region(entry, frame, picture.size) if has_object else Image.new("L", picture.size)
+        apart = gap(picture, bare, region, entry.file)
         if self.exact_twins:
             bare = Image.composite(bare, picture, region)
         there = self._with_object(entry)
@@ -176,15 +253,41 @@ class BAM:
         if whole.size != picture.size:
             raise BadInput(f"{entry.file} is {picture.size} pixels and with its object {whole.size}: give one size")
         shown, twin, start = (apply_view(one, self.view) for one in (picture, bare, whole))
-        return shown, cut_region(region, picture.size, self.view), twin, start
+        lent = Image.new("L", picture.size)
+        with suppress(BadInput):  # its own picture will say so
+            lent = lent if other == entry else self._region(other, frame, picture.size)
+        here, elsewhere = (cut_region(one, picture.size, self.view) for one in (region, lent))
+        return Row(entry, shown, here, uncut(region, self.view), elsewhere, twin, start, apart, has_object)
+
+    def _region(self, entry: Entry, frame: tuple[int, int], size: tuple[int, int]) -> Image.Image:
+        """The object's mask in the picture's own frame, 255 inside: as it was kept, else fitted into its box."""
+        kept = self._kept_mask(entry)
+        if kept is not None:
+            return read_mask(kept, size).resize(size, Image.Resampling.NEAREST)
+        told_as = self._told_as(entry)
+        if told_as not in self.boxes:
+            raise BadInput(f"{told_as} is not in {self._lists.name}/val_loc.txt, so its object cannot be found")
+        return placed(self.mask_of(entry), enlarged(self.boxes[told_as], frame, size), size, entry.file)
+
+    def _kept_mask(self, entry: Entry) -> Path | None:
+        """The builder's mask of a picture as large as it was built."""
+        path = self._sets / "masks" / "val" / f"{Path(entry.file).stem}.png"
+        return path if path.is_file() else None
+
+    def _told_as(self, entry: Entry) -> str:
+        return entry.file if self._unlisted is None else entry.plain
 
     def _picture(self, entry: Entry) -> Path:
-        return self._folder / entry.file if self._flat else self._folder / "val" / entry.file
+        return self._folder / "val" / entry.file if self._unlisted is None else self._unlisted[entry.file]
+
+    def _bare(self, entry: Entry, size: tuple[int, int]) -> Image.Image:
+        """The picture without its object."""
+        return Image.new("RGB", size, (GREY,) * 3) if self.set == "obj_grey" else read_picture(self._twin(entry))
 
     def _with_object(self, entry: Entry) -> Path:
-        """Where the picture has its object: of the set without objects by name in `scene`, if it is there."""
-        there = self._sets / "scene" / "val" / entry.file
-        return there if self.set == "bamboo_forest" and there.is_file() else self._picture(entry)
+        """Where the picture has its object: of sets without objects by name in `scene` or `obj`, if it is there."""
+        found = [self._sets / one / "val" / entry.file for one in ("scene", "obj") if self.set in BARE]
+        return next((path for path in found if path.is_file()), self._picture(entry))
 
     def _twin(self, entry: Entry) -> Path:
         name = entry.plain
@@ -196,19 +299,40 @@ class BAM:
         return found
 
     def digest(self, indices: Sequence[int], /) -> str:
-        total = hashlib.sha256(repr((self.set, self.exact_twins)).encode())
-        total.update(b"" if self._mask_file is None else self._mask_file.read_bytes())
+        total = hashlib.sha256(repr((self.set, self.exact_twins, self.frame)).encode())
         for index in indices:
             entry = self.entries[index]
-            total.update(f"{entry.file}{self.boxes.get(entry.plain if self._flat else entry.file)}".encode())
+            total.update(entry.file.encode())
+            total.update(self._told_region(entry) + self._told_region(self._lender(index)))
             total.update(_content(self._picture(entry)))
-            if self.set == "bamboo_forest":
+            if self.set in BARE:
                 total.update(_content(self._with_object(entry)))
             try:
-                total.update(_content(self._twin(entry)))
+                total.update(b"" if self.set == "obj_grey" else _content(self._twin(entry)))
             except BadInput:
                 total.update(b"no file")
         return total.hexdigest()[:32]
+
+    def _told_region(self, entry: Entry) -> bytes:
+        kept = self._kept_mask(entry)
+        if kept is not None:
+            return kept.read_bytes()
+        try:
+            return repr(self.boxes.get(self._told_as(entry))).encode() + self._masks_digest
+        except BadInput:
+            return b"no file"
+
+    @cached_property
+    def _masks_digest(self) -> bytes:
+        return b"" if self._mask_file is None else hashlib.sha256(self._mask_file.read_bytes()).digest()
+
+
+def uncut(region: Image.Image, view: View | None) -> Tensor:
+    """The part of a region that the view shows, in its own frame: to whole pixels, and not resized."""
+    if view is not None:
+        left, top, right, bottom = (round(side) for side in cut(region.width, region.height, view))
+        region = region.crop((left, top, right, bottom))
+    return torch.from_numpy(np.array(region) > 0)
 
 
 def _content(path: Path) -> bytes:

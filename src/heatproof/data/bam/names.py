@@ -11,10 +11,23 @@ from PIL import Image
 
 from heatproof.data.bam.classes import OBJECTS, SCENES
 from heatproof.data.bam.masks import Mask
-from heatproof.data.pictures import SUFFIXES
+from heatproof.data.files import pictures_under
 from heatproof.errors import BadInput
 
-Set = Literal["obj", "scene", "scene_only", "dog_bedroom", "bamboo_forest", "bamboo_forest_patch"]
+Published = Literal["obj", "scene", "scene_only", "dog_bedroom", "bamboo_forest", "bamboo_forest_patch"]
+KSet = Literal[
+    "scene_k1",
+    "scene_k2",
+    "scene_k3",
+    "scene_k4",
+    "scene_k5",
+    "scene_k6",
+    "scene_k7",
+    "scene_k8",
+    "scene_k9",
+    "scene_k10",
+]
+Set = Literal[Published, "obj_grey", KSet]  # the last ones are written by the builder alone
 Box = tuple[int, int, int, int]  # top row, left column, bottom row, right column; the last two exclusive
 
 NAME = re.compile(
@@ -88,12 +101,12 @@ def read_boxes(path: Path) -> dict[str, Box]:
     return boxes
 
 
-def flat_entries(folder: Path) -> list[Entry]:
-    """The pictures that lie directly in a folder, without any list: how the published script writes patched ones."""
-    entries = [Entry.of(path.name) for path in folder.iterdir() if path.suffix.lower() in SUFFIXES]
-    if not entries:
-        raise BadInput(f"{folder} must hold patched pictures or a val.txt that lists them, got neither")
-    return entries
+def unlisted(folder: Path) -> dict[str, Path]:
+    """The pictures under a folder by name: how patched ones are published, and how the builder leaves its own sets."""
+    found = {path.name: path for path in pictures_under(folder)} if folder.is_dir() else {}
+    if not found:
+        raise BadInput(f"{folder} must hold pictures, or its set a val.txt that lists them, got neither")
+    return found
 
 
 def _lines(path: Path) -> list[tuple[str, str]]:

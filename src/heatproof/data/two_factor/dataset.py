@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from heatproof.cache import cache_directory
+from heatproof.data.other_region import OTHER_REGION, lender
 from heatproof.data.two_factor.compose import PAIRS, SCALE, VERSION, draw_many
 from heatproof.data.two_factor.objects import OBJECTS
 from heatproof.data.two_factor.scenes import SCENES
@@ -77,6 +78,7 @@ class TwoFactor:
         ids = self.ids()
         columns = {"object": "object_label", "scene": "scene_label", "object_id": "object_id", "scene_id": "scene_id"}
         labels = {name: torch.from_numpy(arrays[column]) for name, column in columns.items()}
+        labels[OTHER_REGION] = torch.from_numpy(self.arrays([lender(i) for i in indices])["region"])
         return Batch(
             images=pixels(arrays[shown]),
             targets=labels["object"],

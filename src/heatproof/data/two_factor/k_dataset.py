@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
 import torch
 
-from heatproof.data.two_factor.compose import SCALE, VERSION, Sample, Samples, stack
+from heatproof.data.other_region import OTHER_REGION, lender
+from heatproof.data.two_factor.compose import PAIRS, SCALE, VERSION, Sample, Samples, stack
 from heatproof.data.two_factor.dataset import FIRST_INSTANCE, Shows, pixels
 from heatproof.data.two_factor.k_sets import KEntry, k_set
 from heatproof.data.two_factor.objects import OBJECTS
@@ -81,6 +82,15 @@ class TwoFactorK:
         entries = self.entries()
         return stack([_drawn(entries[i], self.size, self.scale) for i in indices], self.size)
 
+    def others(self, indices: Sequence[int]) -> Samples:
+        """The pictures whose regions these get: of the same scene class, so that they carry the object or not alike."""
+        entries = self.entries()
+        places = [divmod(entries[i].index, PAIRS) for i in indices]
+        lent = [
+            replace(entries[i], index=lender(n) * PAIRS + pair) for i, (n, pair) in zip(indices, places, strict=True)
+        ]
+        return stack([_drawn(entry, self.size, self.scale) for entry in lent], self.size)
+
     def batch(self, indices: Sequence[int], /) -> Batch:
         drawn, ids = self.samples(indices), self.ids()
         labels = {
@@ -88,6 +98,7 @@ class TwoFactorK:
             "scene": torch.from_numpy(drawn.scene_label),
             "object_id": torch.from_numpy(drawn.object_id),
             "scene_id": torch.from_numpy(drawn.scene_id),
+            OTHER_REGION: torch.from_numpy(self.others(indices).region),
         }
         shown = {"composite": drawn.image, "scene": drawn.twin, "grey": drawn.on_grey}[self.shows]
         return Batch(

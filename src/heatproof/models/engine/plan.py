@@ -54,6 +54,20 @@ _prepared: WeakKeyDictionary[Model, Prepared] = WeakKeyDictionary()
 _lock = threading.RLock()
 
 
+def _after_fork() -> None:
+    """Nobody who could have held the lock is there in a child process.
+
+    What was made ready stays. Of it a worker uses what was made for one thread, which holds no threads: those would be
+    missing.
+    """
+    global _lock
+    _lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
 def plan(model: Model, shape: Sequence[int], kind: Kind) -> Plan:
     """How passes of this kind of images of this shape (C, H, W) are run through this model."""
     shape = tuple(shape)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import kendalltau
 
 from heatproof.report.reading import Panel, Reading
 from heatproof.report.sections.blocks import section, table
@@ -28,10 +29,13 @@ BESIDE = (
     "untouched",
 )
 GAIN = "score=gain"  # in the label of FUD less the random order
+NATURAL = "natural pictures of other classes"  # the audit's reference, as the protocol names it
+SAME_LEVEL = 0.05  # shares of segments miss a level by a little
 AFTER_TAU = ("random", "inverted", "scope")  # in the notes on smoothness
 _NOTED = re.compile(r"([a-z][a-z ]*?) (-?\d+(?:\.\d+)?)(?:,|$)")
 QUALITY = {
     "psnr": "PSNR ↑",
+    "psnr_masked": "PSNR, removed pixels ↑",
     "ssim": "SSIM ↑",
     "ms_ssim": "MS-SSIM ↑",
     "fsim": "FSIM ↑",
@@ -149,10 +153,11 @@ def _audit(reading: Reading) -> str | None:
         pieces.append(title + table(head, rows))
     said = (
         "AUROC and FPR95 say how well the model’s energy score tells an evaluation’s samples from the "
-        f"originals, mean over levels.{_by_chance(sorted(counts))} Quality measures compare each sample with its"
-        " original: an evaluation that changes little does well. τ says how orderly confidence falls, "
-        "beside the random and the inverted order: where these are as high, smoothness says nothing about"
-        " the maps. R-OMS is the confidence that a random order leaves."
+        f"originals, mean over levels.{_by_chance(sorted(counts))}{_reference(told)} Quality measures compare each "
+        "sample with its original: an evaluation that changes little does well, save by PSNR of the removed pixels "
+        "alone, which does not count those that stayed. τ says how orderly confidence falls picture by picture (that "
+        "of the mean curve is near 1 for almost anything), beside the random and the inverted order: where these are "
+        "as high, smoothness says nothing about the maps. R-OMS is the confidence that a random order leaves."
     )
     return f"<h3>How far each evaluation leaves the data</h3><p>{said}</p>{''.join(pieces)}"
 
@@ -173,14 +178,18 @@ def _evaluations(
         area, passing = separation(curves, labels.get("energy"))
         smooth = scores[scores["metric"] == labels.get("tau")]
         beside = pd.DataFrame([noted(str(note)) for note in smooth["note"]])
-        taus = [float(smooth["value"].mean())]
+        taus = [float(smooth["value"].mean()), mean_curve_tau(curves, labels.get("tau"))]
         taus += [float(beside[one].mean()) if one in beside else float("nan") for one in AFTER_TAU]
         rest = [float(scores.loc[scores["metric"] == labels.get(one), "value"].mean()) for one in quality]
         rests = _rests(seen[evaluation]) if uneven else []
         rows.append([evaluation, *map(_rounded, (area, passing)), *rests, *map(_rounded, [*rest, *taus])])
     bracket = f" ({alike(counts[0]).fpr95:.2f})" if len(counts) == 1 else ""
     head = ["evaluation", "AUROC (0.5)", f"FPR95{bracket}", *["if alike", "pictures"] * uneven]
-    return [*head, *(QUALITY[one] for one in quality), "τ", "τ random", "τ inverted", "R-OMS"], rows, counts
+    return (
+        [*head, *(QUALITY[one] for one in quality), "τ", "τ of the mean curve", "τ random", "τ inverted", "R-OMS"],
+        rows,
+        counts,
+    )
 
 
 def _rests(counts: list[int]) -> list[Any]:
@@ -202,6 +211,16 @@ def _by_chance(counts: list[int]) -> str:
         f" Samples that cannot be told apart have an AUROC of 0.5 and, on {counted(few, 'picture')}, an FPR95 of "
         f"{found.fpr95:.2f} on average (0.95 only on very many); by chance alone one level’s AUROC then lies anywhere "
         f"from {least:.2f} to {most:.2f} and its FPR95 from {low:.2f} to {high:.2f}, 95 times in 100."
+    )
+
+
+def _reference(told: Mapping[str, Mapping[str, str]]) -> str:
+    """What the row of natural pictures is for, where there is one."""
+    if not any(about["evaluation"] == NATURAL for about in told.values()):
+        return ""
+    return (
+        f" “{NATURAL[0].upper()}{NATURAL[1:]}” are whole and as natural as the originals: what their energy differs by "
+        "comes of what they show, and so may as much of an evaluation’s, whose samples lost their object honestly."
     )
 
 
@@ -236,6 +255,19 @@ def separation(curves: pd.DataFrame, label: str | None) -> tuple[float, float]:
             areas.append(auroc(energies[:, 0], energies[:, level]))
             passing.append(fpr95(energies[:, 0], energies[:, level]))
     return (float(np.mean(areas)), float(np.mean(passing))) if areas else (float("nan"), float("nan"))
+
+
+def mean_curve_tau(curves: pd.DataFrame, label: str | None) -> float:
+    """Kendall's τ of each method's mean curve, then the mean; NaN where pictures do not share their levels."""
+    if label is None or not len(curves):
+        return float("nan")
+    taus = []
+    for _, part in curves[curves["metric"] == label].groupby(["dataset", "model", "method"], observed=True):
+        removed, confidence = (np.array([list(line) for line in part[side]], np.float64) for side in ("x", "y"))
+        shared = float(np.ptp(removed, axis=0).max()) <= SAME_LEVEL
+        tau = kendalltau(-removed.mean(0), confidence.mean(0)).statistic if shared else float("nan")
+        taus.append(float(tau))
+    return float(np.mean(taus)) if taus else float("nan")
 
 
 def pictures(curves: pd.DataFrame, label: str | None) -> list[int]:

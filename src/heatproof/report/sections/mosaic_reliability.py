@@ -12,6 +12,7 @@ from heatproof.report.charts import Estimate, heatmap, interval_ranking, small_m
 from heatproof.report.reading import Panel, Reading
 from heatproof.report.sections.blocks import fold
 from heatproof.report.typeset import MISSING, counted, escape, listed, number
+from heatproof.stats.ranks import FEWEST as FEWEST_MOSAICS
 from heatproof.stats.reliability import agreement, alpha_interval, joint_failures, spearman_matrix
 
 SIGNED = "signed methods only"
@@ -47,7 +48,7 @@ def _bare(row: Estimate) -> bool:
 def _without_interval(bare: list[str]) -> str:
     if not bare:
         return ""
-    why = "two mosaics leave one pair to compare, and where all agree no resample differs"
+    why = f"fewer than {FEWEST_MOSAICS} mosaics tell next to nothing of others, and where all agree no resample differs"
     return f'<p class="note">A dot without a bar is no certainty ({why}): {escape(listed(bare))}.</p>'
 
 

@@ -39,7 +39,8 @@ TITLES = {
 # What a column beside the score asks about, by the region or the rule it differs in.
 COLUMNS = {
     "moved": "“moved region” asks about the object’s shape at another place of the picture",
-    "permuted": "“permuted region” asks about the region of another picture",
+    "permuted": "“permuted region” asks about the region of another picture (where the data set does not say whose, of "
+    "one in the same shard, so that another size of shards gives another number)",
     "pixels": "“pixels region” asks about as many pixels strewn at random",
     "rank": "“by rank” puts the rank of each pixel in place of its heat, so that no scale matters",
     "mass": "“by mass” takes the region’s share of all the heat",
@@ -87,6 +88,8 @@ def premises(studies: list[Mapping[str, Any]]) -> str:
         verdict += _warning(
             "Whether the premises hold is not known.", f"No accuracy could be measured of {listed(unmeasured)}."
         )
+    if notes.get("twins"):
+        verdict += f"<p>{escape(notes['twins'])}</p>"
     head = (
         f"accuracy on {counted(int(notes['pictures']), 'picture')}",
         *("object on scene", "scene alone", "object alone"),

@@ -23,11 +23,13 @@ def series(reading: Reading, studies: list[Mapping[str, Any]]) -> str:
     if study is None:
         return ""
     told = study["notes"]["series"]
-    drops = {_k(spec): row["with_object"] - row["without_object"] for spec, row in told.items()}
+    # Weights of one's own may be called anything: the study says which k they are of.
+    ks_of = {spec: int(row.get("k", _k(spec))) for spec, row in told.items()}
+    drops = {ks_of[spec]: row["with_object"] - row["without_object"] for spec, row in told.items()}
     asked = study["notes"].get("metrics", {})
     regions = {label: one.get("fields", {}).get("region") for label, one in asked.items()}
     scores, moved = (
-        contrast_by_k(reading, max(drops), [label for label in regions if regions[label] == region])
+        contrast_by_k(reading, ks_of, [label for label in regions if regions[label] == region])
         for region in ("object", "moved")
     )
     if not scores:
@@ -47,8 +49,8 @@ def series(reading: Reading, studies: list[Mapping[str, Any]]) -> str:
     rows = [_followed(method, scores, moved, drops) for method in scores]
     rows.sort(key=lambda row: (reading.is_control(row.method), _last_if_unknown(row.own.r)))
     accuracies = [
-        [str(_k(spec)), *(f"{row[part]:.3f}" for part in ("with_object", "without_object")), drops[_k(spec)]]
-        for spec, row in sorted(told.items(), key=lambda item: _k(item[0]))
+        [str(k), *(f"{told[spec][part]:.3f}" for part in ("with_object", "without_object")), drops[k]]
+        for spec, k in sorted(ks_of.items(), key=lambda item: item[1])
     ]
     chart = curves(
         lines, title="Model contrast over k", x_label="scenes that carry the object", y_label="MCS; accuracy drop"
@@ -108,15 +110,16 @@ def _followed(
     return Followed(method, pearson(own, dropped), pearson(other, dropped), span)
 
 
-def contrast_by_k(reading: Reading, last: int, labels: Sequence[str]) -> dict[str, dict[int, float]]:
+def contrast_by_k(reading: Reading, ks: Mapping[str, int], labels: Sequence[str]) -> dict[str, dict[int, float]]:
     """method -> k -> mean score by the metrics of these labels; the last k is 0."""
     found: dict[str, dict[int, float]] = {}
     for panel in (Panel(label, *setting) for label in labels for setting in reading.settings):
         if not reading.has(panel):
             continue
+        k = ks.get(panel.model, _k(panel.model))
         for method, value in reading.table(panel).mean().items():
             if np.isfinite(value):
-                found.setdefault(str(method), {last: 0.0})[_k(panel.model)] = float(value)
+                found.setdefault(str(method), {max(ks.values()): 0.0})[k] = float(value)
     return found
 
 

@@ -1,0 +1,140 @@
+"""Parts of the work side by side, in processes of this machine, each on one thread."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import signal
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Generator, Iterator, Sequence
+from multiprocessing.connection import Connection, wait
+from typing import Any, Literal, TypeAlias, TypeVar, cast
+
+import cv2
+import torch
+
+from heatproof.errors import BadInput, HeatproofError
+
+Part = TypeVar("Part")
+Workers: TypeAlias = int | Literal["auto"]
+
+
+class WorkerLost(HeatproofError):
+    """A process ended before its work did."""
+
+
+class Elsewhere(Exception):
+    """Where in a worker an error came from."""
+
+
+def cores() -> int:
+    """The cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def how_many(asked: Workers, device: torch.device) -> int:
+    """So many processes. `auto`: one per core where networks are so small that they run on one thread, else one."""
+    possible = device.type == "cpu" and sys.platform.startswith("linux")
+    if asked == "auto":
+        alone = torch.get_num_threads() == 1 and "OMP_NUM_THREADS" not in os.environ
+        return cores() if possible and alone else 1
+    if isinstance(asked, bool) or not isinstance(asked, int) or asked < 1:
+        raise BadInput(f"workers must be a number of processes from 1 on, or 'auto', got {asked!r}")
+    if asked > 1 and not possible:
+        where = f"device {device.type}" if device.type != "cpu" else f"{sys.platform}, where processes cannot be forked"
+        raise BadInput(f"more than one worker needs Linux and the CPU, got {asked} on {where}: leave workers out")
+    return asked
+
+
+def spread(work: Callable[[Part], Iterator[str]], parts: Sequence[Part], workers: int) -> Generator[str]:
+    """What `work` says of every part, as soon as it is said; so many parts are done at a time.
+
+    The processes are forks: they have models, pictures and code of one's own as those are now, also what no file could
+    hold. An error in one of them is raised here, and ends the others; what they finished stays done.
+    """
+    if min(workers, len(parts)) < 2:
+        for part in parts:
+            yield from work(part)
+        return
+    fork = multiprocessing.get_context("fork")
+    turn = fork.Value("i", 0)  # the next part that nobody has taken
+    crew: dict[Connection, Any] = {}
+    try:
+        for _ in range(min(workers, len(parts))):
+            ear, mouth = fork.Pipe(duplex=False)
+            process = fork.Process(target=_take_turns, args=(work, parts, turn, mouth), daemon=True)
+            process.start()
+            mouth.close()  # so that the end of the worker is the end of what can be heard
+            crew[ear] = process
+        waiting = dict(crew)
+        while waiting:
+            for ready in wait(list(waiting)):
+                said = _heard(cast(Connection, ready), waiting)
+                if said is not None:
+                    yield said
+    finally:
+        for process in crew.values():
+            process.terminate()
+        for ear, process in crew.items():
+            process.join()
+            ear.close()
+
+
+def _heard(ear: Connection, waiting: dict[Connection, Any]) -> str | None:
+    try:
+        kind, what = ear.recv()
+    except EOFError:
+        process = waiting.pop(ear)
+        process.join()
+        if process.exitcode:
+            raise WorkerLost(_how_it_ended(process.exitcode)) from None
+        return None
+    if kind == "failed":
+        error, trace = what
+        raise error from Elsewhere(f"in a worker:\n{trace}")
+    if kind == "warned":
+        warnings.warn(what, stacklevel=3)
+        return None
+    return str(what)
+
+
+def _how_it_ended(code: int) -> str:
+    how = f"was stopped by signal {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
+    likely = ", usually for want of memory" if code == -signal.SIGKILL else ""
+    return (
+        f"a worker {how}{likely}: everything finished is kept, and the same command goes on from there; "
+        "fewer workers need less memory"
+    )
+
+
+def _take_turns(work: Callable[[Part], Iterator[str]], parts: Sequence[Part], turn: Any, mouth: Connection) -> None:
+    """The life of a worker: one part after the other until none is left."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started the run hears Ctrl-C and ends the workers
+    # Threads of the libraries do not survive a fork, and the cores have their workers.
+    os.environ["OMP_NUM_THREADS"] = "1"
+    torch.set_num_threads(1)
+    cv2.setNumThreads(1)
+    warnings.showwarning = lambda message, *_, **__: mouth.send(("warned", message))
+    try:
+        while True:
+            with turn.get_lock():
+                mine, turn.value = turn.value, turn.value + 1
+            if mine >= len(parts):
+                break
+            for said in work(parts[mine]):
+                mouth.send(("did", said))
+    except Exception as error:
+        mouth.send(("failed", (_portable(error), traceback.format_exc())))
+    mouth.close()
+
+
+def _portable(error: Exception) -> Exception:
+    """The error itself if it survives the way, else one of the same words."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return error
