@@ -218,3 +218,19 @@ def test_workers_on_another_device_are_refused() -> None:
     with pytest.raises(BadInput, match="got 2 on device cuda"):
         how_many(2, torch.device("cuda"))
     assert how_many(1, torch.device("cuda")) == 1
+
+
+def test_ctrl_c_in_the_middle_of_a_start_is_heard_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[int] = []
+    start = multiprocessing.context.ForkProcess.start
+
+    def interrupted(process: Any) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        start(process)
+        begun.append(process.pid)
+
+    monkeypatch.setattr(multiprocessing.context.ForkProcess, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        list(spread(lambda part: iter(["done"]), range(4), 2))
+    assert len(begun) == 2
+    assert not multiprocessing.active_children()

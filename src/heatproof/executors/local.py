@@ -7,9 +7,11 @@ import os
 import pickle
 import signal
 import sys
+import threading
 import traceback
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from multiprocessing.connection import Connection, wait
 from typing import Any, Literal, TypeAlias, TypeVar, cast
 
@@ -63,12 +65,13 @@ def spread(work: Callable[[Part], Iterator[str]], parts: Sequence[Part], workers
     turn = fork.Value("i", 0)  # the next part that nobody has taken
     crew: dict[Connection, Any] = {}
     try:
-        for _ in range(min(workers, len(parts))):
-            ear, mouth = fork.Pipe(duplex=False)
-            process = fork.Process(target=_take_turns, args=(work, parts, turn, mouth), daemon=True)
-            process.start()
-            mouth.close()  # so that the end of the worker is the end of what can be heard
-            crew[ear] = process
+        with _ctrl_c_waiting():
+            for _ in range(min(workers, len(parts))):
+                ear, mouth = fork.Pipe(duplex=False)
+                process = fork.Process(target=_take_turns, args=(work, parts, turn, mouth), daemon=True)
+                process.start()
+                mouth.close()  # so that the end of the worker is the end of what can be heard
+                crew[ear] = process
         waiting = dict(crew)
         while waiting:
             for ready in wait(list(waiting)):
@@ -81,6 +84,22 @@ def spread(work: Callable[[Part], Iterator[str]], parts: Sequence[Part], workers
         for ear, process in crew.items():
             process.join()
             ear.close()
+
+
+@contextmanager
+def _ctrl_c_waiting() -> Iterator[None]:
+    """Ctrl-C is heard afterwards: in the middle of a fork it would be lost, or leave a worker that nobody knows of."""
+    if threading.current_thread() is not threading.main_thread():  # only that one hears it
+        yield
+        return
+    came: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if came and callable(before):
+        before(signal.SIGINT, None)
 
 
 def _heard(ear: Connection, waiting: dict[Connection, Any]) -> str | None:
