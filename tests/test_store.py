@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heatproof.executors.local import spread
 from heatproof.store import NotWritable, Store, StoreFull, Unit, write_atomically
 
 UNIT = Unit(["a", "b"], [0.1, None], ["ok", "failed"], ["", "why"], 0.5, [[0.0, 1.0], []], [[1.0, 0.0], []])
@@ -120,3 +122,17 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         with pytest.raises(NotWritable, match=r"taken.*x cannot be written"):
             write_atomically(place, b"new")
     assert Store(tmp_path / "taken").get_json("anything") is None
+
+
+def test_one_process_at_a_time(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.put_json("count.json", 0)
+
+    def count(part: int) -> Iterator[str]:
+        for _ in range(20):
+            with store.alone("count"):
+                store.put_json("count.json", store.get_json("count.json") + 1)
+        yield "counted"
+
+    assert len(list(spread(count, range(4), 4))) == 4
+    assert store.get_json("count.json") == 80

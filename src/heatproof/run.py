@@ -47,7 +47,8 @@ def run(
 ) -> Results:
     """Judge; write `out`; give the results. The same call again goes on where the last one stopped.
 
-    `workers` processes do a shard each, with the same numbers in the end; `auto` takes as many as pay.
+    `workers` processes do a shard each, on one thread each, with the same numbers in the end (up to rounding, if it
+    were more threads otherwise); `auto` takes as many as pay.
     """
     asked = [studies] if isinstance(studies, Study) else list(studies)
     if not asked:
@@ -328,7 +329,7 @@ def _resume_engine(store: Store) -> None:
 
 def _remember_engine(store: Store) -> None:
     """Write down the choices made so far, beside those of other workers."""
-    stored = store.get_json("engine.json") or {}
-    chosen = {**stored, **engine.choices()}
-    if stored != chosen:
-        store.put_json("engine.json", chosen)
+    if engine.choices().items() <= (store.get_json("engine.json") or {}).items():
+        return
+    with store.alone("engine"):
+        store.put_json("engine.json", {**(store.get_json("engine.json") or {}), **engine.choices()})

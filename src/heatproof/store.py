@@ -12,8 +12,8 @@ import hashlib
 import json
 import os
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from heatproof.errors import HeatproofError
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 SCORES = ("dataset", "model", "method", "metric", "image", "value", "status", "note", "seconds")
 CURVES = ("dataset", "model", "method", "metric", "image", "x", "y")
@@ -113,6 +118,15 @@ class Store:
             return json.loads((self.root / name).read_bytes())
         except (FileNotFoundError, NotADirectoryError, ValueError):
             return None
+
+    @contextmanager
+    def alone(self, what: str) -> Iterator[None]:
+        """One process at a time, where the system can tell."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        with (self.root / f".{what}.lock").open("w") as file:
+            if fcntl is not None:
+                fcntl.flock(file, fcntl.LOCK_EX)  # let go when the file is closed, also by kill -9
+            yield
 
     def put_arrays(self, name: str, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
         import io

@@ -190,7 +190,7 @@ class Model:
         shape = (1, -1, 1, 1)
         mean = torch.tensor(self.mean, dtype=images.dtype, device=images.device).view(shape)
         std = torch.tensor(self.std, dtype=images.dtype, device=images.device).view(shape)
-        return (images - mean).div_(std)  # in the memory of the difference
+        return (images - mean) / std
 
     def __call__(self, images: Images) -> Logits:
         """Logits of images in [0, 1], differentiable; see `heatproof.models.engine` for the fast way."""

@@ -14,7 +14,7 @@ from PIL import Image
 from sklearn.metrics import roc_auc_score
 from tiny_prior import tiny
 
-from heatproof import models
+from heatproof import models, recipe
 from heatproof.audit.energy import Energy, energies, energy
 from heatproof.audit.evaluation import LEVELS, Removal, follows_map, random_maps
 from heatproof.audit.image_quality import MEASURES, ImageQuality, masked_psnr, quality
@@ -300,3 +300,14 @@ def test_fud_brings_its_own_controls_to_the_audit_of_smoothness(tmp_path, monkey
     monkeypatch.setenv("HEATPROOF_CACHE", str(tmp_path))
     told = Smoothness(Fud(prior=tiny(48), levels=(0.9, 0.5), draws=1, controls=()))(_attribution(2))
     assert all(f"{name} " in note for note in told.notes for name in ("no guidance", "guidance only", "prior only"))
+
+
+def test_other_pictures_in_the_same_folder_are_another_reference(tmp_path):
+    for number in range(4):
+        Image.new("RGB", (32, 32), (60 * number, 0, 0)).save(tmp_path / f"{number}.png")
+    key = recipe.key(OtherClasses(Folder(str(tmp_path))))
+    assert recipe.key(OtherClasses(Folder(str(tmp_path)))) == key
+    again = recipe.build(recipe.plain(OtherClasses(Folder(str(tmp_path)), count=5)))
+    assert again == OtherClasses(Folder(str(tmp_path)), count=5)
+    Image.new("RGB", (32, 32), (1, 2, 3)).save(tmp_path / "3.png")
+    assert recipe.key(OtherClasses(Folder(str(tmp_path)))) != key

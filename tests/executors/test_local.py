@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import cv2
+import numpy as np
 import pytest
 import torch
 from networks import batch, small_cnn
@@ -20,8 +25,10 @@ from heatproof.errors import BadInput
 from heatproof.executors import local
 from heatproof.executors.local import Elsewhere, WorkerLost, how_many, spread
 from heatproof.methods.gradients import Saliency
+from heatproof.methods.precomputed import Precomputed
 from heatproof.models import engine
 from heatproof.models.engine import plan
+from heatproof.occlusion.imputers.telea import Telea
 
 CPU = torch.device("cpu")
 
@@ -149,7 +156,8 @@ def test_an_error_that_cannot_travel_arrives_in_words() -> None:
     ("end", "said"),
     [
         (lambda: os.kill(os.getpid(), signal.SIGKILL), "stopped by signal SIGKILL, usually for want of memory"),
-        (lambda: os._exit(3), "ended with status 3:"),
+        (lambda: os._exit(3), "ended with status 3 in the middle of its work"),
+        (lambda: sys.exit(0), "ended with status 0 in the middle of its work"),
     ],
 )
 def test_a_worker_that_is_lost_is_told(end: Any, said: str) -> None:
@@ -234,3 +242,89 @@ def test_ctrl_c_in_the_middle_of_a_start_is_heard_after_it(monkeypatch: pytest.M
         list(spread(lambda part: iter(["done"]), range(4), 2))
     assert len(begun) == 2
     assert not multiprocessing.active_children()
+
+
+def test_threads_and_files_of_the_parent_are_not_used_again(tmp_path: Path) -> None:
+    pictures = batch(3)
+    keep = torch.ones(3, 32, 32, dtype=torch.bool)
+    keep[:, 8:20, 8:20] = False
+    np.savez(tmp_path / "maps.npz", **{name: np.full((32, 32), float(i)) for i, name in enumerate(pictures.ids)})
+    stored = Precomputed(str(tmp_path / "maps.npz"))
+    model = small_cnn()
+    painted, maps = Telea()(pictures.images, keep), stored(model, pictures)
+
+    def work(part: int) -> Iterator[str]:
+        for _ in range(40):  # both read at the same time
+            assert torch.equal(stored(model, pictures), maps)
+        yield str(torch.equal(Telea()(pictures.images, keep), painted))
+        yield str(engine.free_cores())
+
+    assert sorted(spread(work, range(4), 2)) == ["1"] * 4 + ["True"] * 4
+
+
+def test_a_worker_speaks_past_a_progress_bar_and_may_have_children(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", io.StringIO())
+
+    def work(part: int) -> Iterator[str]:
+        child = multiprocessing.get_context("fork").Process(target=int)
+        child.start()
+        child.join()
+        yield str((sys.stdout is sys.__stdout__, child.exitcode))
+
+    assert set(spread(work, range(2), 2)) == {"(True, 0)"}
+
+
+def test_a_warning_that_cannot_travel_arrives_in_words() -> None:
+    class Odd(UserWarning):
+        pass
+
+    class Two(UserWarning):
+        def __init__(self, one: str, two: str) -> None:
+            super().__init__(one + two)
+
+    def work(part: int) -> Iterator[str]:
+        warnings.warn(Odd("so odd") if part else Two("in ", "two"), stacklevel=1)
+        yield "done"
+
+    with pytest.warns(UserWarning, match="so odd|in two") as heard:
+        assert list(spread(work, range(2), 2)) == ["done", "done"]
+    assert {str(one.message) for one in heard} == {"Odd: so odd", "Two: in two"}
+
+
+def test_workers_are_ended_also_where_the_parent_ignores_that_signal() -> None:
+    def work(part: int) -> Iterator[str]:
+        if part == 1:
+            raise BadInput("no")
+        time.sleep(90)
+        yield "late"
+
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        with pytest.raises(BadInput, match="no"):
+            list(spread(work, range(2), 2))
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert not multiprocessing.active_children()
+
+
+ORPHANS = """
+import os, time
+from heatproof.executors.local import spread
+
+def work(part):
+    yield str(os.getpid())
+    time.sleep(100)
+
+for pid in spread(work, range(2), 2):
+    print(pid, flush=True)
+"""
+
+
+def test_workers_end_with_whoever_started_them() -> None:
+    with subprocess.Popen([sys.executable, "-c", ORPHANS], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        workers = [int(parent.stdout.readline()) for _ in range(2)]
+        parent.kill()
+    for worker in workers:
+        while Path(f"/proc/{worker}").exists() and "Z" not in Path(f"/proc/{worker}/stat").read_text().split()[2]:
+            time.sleep(0.1)  # the fixture's alarm ends this

@@ -7,11 +7,12 @@ from typing import ClassVar
 
 import torch
 
+from heatproof import recipe
 from heatproof.data import in_grey
 from heatproof.data.pictures import takes_grey
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput, NotApplicable
-from heatproof.methods.baselines import background
+from heatproof.methods.baselines import background, crowd
 from heatproof.models import engine
 from heatproof.occlusion.shown import Samples
 from heatproof.types import Attribution, Dataset, Model
@@ -35,11 +36,17 @@ class OtherClasses:
         if self.count < 1:
             raise BadInput(f"count of other_classes must be at least 1, got {self.count}")
 
+    def recipe(self) -> dict[str, object]:
+        """The pictures and what they show: any of the data set may be drawn, whichever are evaluated."""
+        fields = {"pictures": recipe.plain(self.pictures), "count": self.count}
+        where = f"{type(self).__module__}:{type(self).__qualname__}"
+        return {"class": where, "fields": fields, "revision": self.pictures.digest(crowd(len(self.pictures)))}
+
     def samples(self, attribution: Attribution, /) -> Samples:
         """Other pictures, of which none of the original is left."""
         model, batch = attribution.model, attribution.batch
-        crowd, names = background(_seen_by(model, self.pictures), batch.images)
-        classes = engine.forward(model, crowd).argmax(1).tolist()
+        every, names = background(_seen_by(model, self.pictures), batch.images)
+        classes = engine.forward(model, every).argmax(1).tolist()
         rows = []
         for name, target, dice in zip(batch.ids, batch.targets.tolist(), batch.generators("other class"), strict=True):
             others = [at for at, met in enumerate(classes) if met != target and names[at] != name]
@@ -49,8 +56,8 @@ class OtherClasses:
                     "there is nothing to compare energies with"
                 )
             rows.append([others[at] for at in torch.randint(len(others), (self.count,), generator=dice).tolist()])
-        chosen = torch.tensor(rows, dtype=torch.int64, device=crowd.device).view(-1, self.count)
-        return Samples(crowd[chosen], torch.ones(chosen.shape, dtype=torch.float64))
+        chosen = torch.tensor(rows, dtype=torch.int64, device=every.device).view(-1, self.count)
+        return Samples(every[chosen], torch.ones(chosen.shape, dtype=torch.float64))
 
 
 def _seen_by(model: Model, pictures: Dataset) -> Dataset:

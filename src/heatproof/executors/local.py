@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
 import os
 import pickle
@@ -21,6 +22,7 @@ import torch
 from heatproof.errors import BadInput, HeatproofError
 
 Part = TypeVar("Part")
+PR_SET_PDEATHSIG = 1  # <sys/prctl.h>: the signal a process gets when the one that forked it ends
 Workers: TypeAlias = int | Literal["auto"]
 
 
@@ -68,7 +70,7 @@ def spread(work: Callable[[Part], Iterator[str]], parts: Sequence[Part], workers
         with _ctrl_c_waiting():
             for _ in range(min(workers, len(parts))):
                 ear, mouth = fork.Pipe(duplex=False)
-                process = fork.Process(target=_take_turns, args=(work, parts, turn, mouth), daemon=True)
+                process = fork.Process(target=_take_turns, args=(work, parts, turn, mouth, os.getpid()), daemon=True)
                 process.start()
                 mouth.close()  # so that the end of the worker is the end of what can be heard
                 crew[ear] = process
@@ -108,8 +110,9 @@ def _heard(ear: Connection, waiting: dict[Connection, Any]) -> str | None:
     except EOFError:
         process = waiting.pop(ear)
         process.join()
-        if process.exitcode:
-            raise WorkerLost(_how_it_ended(process.exitcode)) from None
+        raise WorkerLost(_how_it_ended(process.exitcode)) from None
+    if kind == "ended":
+        waiting.pop(ear)
         return None
     if kind == "failed":
         error, trace = what
@@ -122,21 +125,29 @@ def _heard(ear: Connection, waiting: dict[Connection, Any]) -> str | None:
 
 def _how_it_ended(code: int) -> str:
     how = f"was stopped by signal {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
-    likely = ", usually for want of memory" if code == -signal.SIGKILL else ""
-    return (
-        f"a worker {how}{likely}: everything finished is kept, and the same command goes on from there; "
-        "fewer workers need less memory"
-    )
+    kept = "everything finished is kept, and the same command goes on from there"
+    if code == -signal.SIGKILL:
+        return f"a worker {how}, usually for want of memory: {kept}; fewer workers need less"
+    return f"a worker {how} in the middle of its work: {kept}"
 
 
-def _take_turns(work: Callable[[Part], Iterator[str]], parts: Sequence[Part], turn: Any, mouth: Connection) -> None:
+def _take_turns(
+    work: Callable[[Part], Iterator[str]], parts: Sequence[Part], turn: Any, mouth: Connection, parent: int
+) -> None:
     """The life of a worker: one part after the other until none is left."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started the run hears Ctrl-C and ends the workers
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)  # and if they end, however, so do the workers
+    if os.getppid() != parent:
+        os._exit(1)
+    multiprocessing.current_process()._config["daemon"] = False  # type: ignore[attr-defined]  # may have children of its own
+    # A progress bar may have put its own in their place, with a lock that somebody held.
+    sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__  # type: ignore[misc]
     # Threads of the libraries do not survive a fork, and the cores have their workers.
     os.environ["OMP_NUM_THREADS"] = "1"
     torch.set_num_threads(1)
     cv2.setNumThreads(1)
-    warnings.showwarning = lambda message, *_, **__: mouth.send(("warned", message))
+    warnings.showwarning = lambda message, *_, **__: mouth.send(("warned", _portable(message, UserWarning)))
     try:
         while True:
             with turn.get_lock():
@@ -145,15 +156,18 @@ def _take_turns(work: Callable[[Part], Iterator[str]], parts: Sequence[Part], tu
                 break
             for said in work(parts[mine]):
                 mouth.send(("did", said))
+        mouth.send(("ended", None))
     except Exception as error:
-        mouth.send(("failed", (_portable(error), traceback.format_exc())))
+        mouth.send(("failed", (_portable(error, RuntimeError), traceback.format_exc())))
     mouth.close()
 
 
-def _portable(error: Exception) -> Exception:
-    """The error itself if it survives the way, else one of the same words."""
+def _portable(error: Any, instead: type[Exception]) -> Any:
+    """The error or warning itself if it survives the way, else another one of the same words."""
     try:
+        if type(error).__module__ not in sys.modules:
+            raise ImportError
         pickle.loads(pickle.dumps(error))
     except Exception:
-        return RuntimeError(f"{type(error).__name__}: {error}")
+        return instead(f"{type(error).__name__}: {error}")
     return error

@@ -115,6 +115,11 @@ def blurred(images: Images, share: float = 0.1) -> Images:
     return torch.from_numpy(stacked).permute(0, 3, 1, 2).to(images).clamp(0, 1)
 
 
+def crowd(length: int) -> list[int]:
+    """Which pictures of a data set of this length are read as its background."""
+    return torch.linspace(0, length - 1, min(length, CROWD)).round().long().tolist()
+
+
 def background(baseline: Baseline, images: Images) -> tuple[Images, tuple[str, ...]]:
     """Up to `CROWD` pictures spread evenly over a data set, at the images' size, with their ids."""
     source = baseline
@@ -125,8 +130,7 @@ def background(baseline: Baseline, images: Images) -> tuple[Images, tuple[str, .
                 f"a data set or a data set's name, got {source!r}"
             )
         source = cast(Dataset, registry.find("dataset", source))
-    count = min(len(source), CROWD)
-    chosen = source.batch(torch.linspace(0, len(source) - 1, count).round().long().tolist())
+    chosen = source.batch(crowd(len(source)))
     pictures = chosen.images.to(images)
     if pictures.shape[2:] != images.shape[2:]:
         pictures = F.interpolate(pictures, images.shape[2:], mode="bilinear", antialias=True).clamp(0, 1)

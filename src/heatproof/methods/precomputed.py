@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -58,7 +59,7 @@ class Precomputed:
         """Where the file says which class each map explains, it must be the one asked for."""
         if not Path(self.path).is_file():
             return
-        stored = _archive(self.path, Path(self.path).stat().st_mtime_ns)
+        stored = _archive(self.path, Path(self.path).stat().st_mtime_ns, os.getpid())
         if not {"ids", "targets"} <= set(stored.files) or stored["ids"].ndim != 1:
             return
         ids = stored["ids"].tolist()
@@ -83,7 +84,7 @@ class Precomputed:
             if where.is_dir():
                 return np.asarray(np.load(_file(where, identity), allow_pickle=False))
             if where.is_file():
-                stored = _archive(str(where), where.stat().st_mtime_ns)
+                stored = _archive(str(where), where.stat().st_mtime_ns, os.getpid())
                 if "ids" in stored.files and stored["ids"].ndim == 1:
                     ids = stored["ids"].tolist()
                     return np.asarray(stored[self._named(stored)][ids.index(_place(ids, identity))])
@@ -154,8 +155,8 @@ def content(where: Path) -> str:
 
 
 @lru_cache(maxsize=4)
-def _archive(path: str, modified: int) -> np.lib.npyio.NpzFile:
-    """An opened .npz; opened again when the file changes."""
+def _archive(path: str, modified: int, process: int) -> np.lib.npyio.NpzFile:
+    """An opened .npz; opened again when the file changes, and by a fork, which would move its parent's place in it."""
     opened = np.load(path, allow_pickle=False)
     if not isinstance(opened, np.lib.npyio.NpzFile):
         raise BadInput(f"{path} must be an .npz with one map per image id, or a folder of .npy files")

@@ -11,7 +11,7 @@ from heatproof.models.engine.device import pick
 from heatproof.models.engine.passes import at_once, batch_size, forward, gradient, micro_batches, settled
 from heatproof.models.engine.plan import Kind, Plan
 from heatproof.models.engine.setting import Settings, configure, current, settings
-from heatproof.models.engine.threads import side_by_side, threads_for
+from heatproof.models.engine.threads import free_cores, side_by_side, threads_for
 
 __all__ = [
     "Choice",
@@ -25,6 +25,7 @@ __all__ = [
     "current",
     "forget",
     "forward",
+    "free_cores",
     "gradient",
     "micro_batches",
     "pick",

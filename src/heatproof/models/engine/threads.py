@@ -6,6 +6,7 @@ What falls into independent parts may then use the other cores, a part each.
 from __future__ import annotations
 
 import functools
+import multiprocessing
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -46,6 +47,11 @@ def side_by_side(work: Callable[[Part], Answer], parts: Sequence[Part]) -> list[
     """
     workers = min(len(parts), _idle_cores())
     return list((_pool(workers, os.getpid()).map if workers > 1 else map)(work, parts))
+
+
+def free_cores() -> int:
+    """Cores for threads outside torch: all of them, and one in a worker, whose fellows have the others."""
+    return os.cpu_count() or 1 if multiprocessing.parent_process() is None else 1
 
 
 def _idle_cores() -> int:

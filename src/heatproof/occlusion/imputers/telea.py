@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from heatproof.models import engine
 from heatproof.occlusion.imputers.mean import IMAGENET_MEAN, coloured
 from heatproof.registry import imputer
 from heatproof.types import Images, Keep
@@ -21,9 +22,12 @@ Bytes = npt.NDArray[np.uint8]
 
 
 @cache
-def _threads() -> ThreadPoolExecutor:
-    """OpenCV lets go of the interpreter while it paints, so threads are enough to use all cores."""
-    return ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="telea")
+def _threads(process: int) -> ThreadPoolExecutor:
+    """OpenCV lets go of the interpreter while it paints, so threads are enough to use all cores.
+
+    A fork has none of its parent's threads, hence the number of the process.
+    """
+    return ThreadPoolExecutor(engine.free_cores(), thread_name_prefix="telea")
 
 
 def paint(picture: Bytes, hidden: Bytes, radius: float) -> Bytes:
@@ -51,6 +55,6 @@ class Telea:
         if len(rows):
             pictures = (images[rows] * 255).round().byte().permute(0, 2, 3, 1).contiguous().cpu().numpy()
             hidden = (~keep[rows]).byte().contiguous().cpu().numpy()
-            painted = np.stack(list(_threads().map(partial(paint, radius=self.radius), pictures, hidden)))
+            painted = np.stack(list(_threads(os.getpid()).map(partial(paint, radius=self.radius), pictures, hidden)))
             filled[rows] = torch.from_numpy(painted).permute(0, 3, 1, 2).to(images.device, images.dtype) / 255
         return images.where(keep[:, None], filled)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -11,6 +10,7 @@ import numpy.typing as npt
 import torch
 from skimage import segmentation
 
+from heatproof.models import engine
 from heatproof.registry import segmenter
 from heatproof.types import Images, Segments
 
@@ -33,7 +33,7 @@ class Quickshift:
 
     def __call__(self, images: Images, /) -> Segments:
         pictures = images.permute(0, 2, 3, 1).double().cpu().numpy()
-        with ThreadPoolExecutor(os.cpu_count() or 1) as threads:
+        with ThreadPoolExecutor(engine.free_cores()) as threads:
             found = list(threads.map(self._cut, pictures))
         empty = np.zeros((0, *images.shape[2:]), np.int64)
         return torch.from_numpy(np.stack(found) if found else empty).to(images.device, torch.int64)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Literal
@@ -13,6 +12,7 @@ import torch
 from skimage.segmentation import slic
 
 from heatproof.errors import BadInput
+from heatproof.models import engine
 from heatproof.occlusion.imputers.mean import IMAGENET_MEAN, IMAGENET_STD, coloured
 from heatproof.occlusion.segments import relabelled
 from heatproof.registry import segmenter
@@ -35,7 +35,7 @@ def superpixels(images: Images, n: int, compactness: float, space: Space) -> Seg
     if space != "lab":
         images = (images - coloured(IMAGENET_MEAN, images)) / coloured(IMAGENET_STD, images)
     pictures = images.double().cpu().numpy()
-    with ThreadPoolExecutor(os.cpu_count() or 1) as threads:  # SLIC runs without the interpreter
+    with ThreadPoolExecutor(engine.free_cores()) as threads:  # SLIC runs without the interpreter
         cut = list(threads.map(lambda picture: _one(picture, n, compactness, space), pictures))
     labels = [relabelled(one) for one in cut]
     return torch.stack(labels).to(images.device) if labels else images.new_zeros(0, *images.shape[2:]).long()
