@@ -295,7 +295,7 @@ def test_workers_are_ended_also_where_the_parent_ignores_that_signal() -> None:
     def work(part: int) -> Iterator[str]:
         if part == 1:
             raise BadInput("no")
-        time.sleep(90)
+        time.sleep(300)  # longer than the fixture waits
         yield "late"
 
     before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
