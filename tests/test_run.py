@@ -492,6 +492,7 @@ def test_workers_give_the_same_table_and_code_of_ones_own_needs_no_file(tmp_path
     assert together.info["engine"] == alone.info["engine"]
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_workers_go_on_where_the_run_stopped(tmp_path: Path) -> None:
     parent, asked = os.getpid(), study(["random"])
     first = TwoFactor(count=20).ids()[0]

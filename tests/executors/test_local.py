@@ -228,6 +228,7 @@ def test_workers_on_another_device_are_refused() -> None:
     assert how_many(1, torch.device("cuda")) == 1
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_in_the_middle_of_a_start_is_heard_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
     begun: list[int] = []
     start = multiprocessing.context.ForkProcess.start
