@@ -152,3 +152,14 @@ def test_a_plan_is_made_once_and_again_when_the_choice_is_another() -> None:
         assert engine.settled(model, pictures.images, "forward").choice.size == size
     finally:
         engine.use({before.question: vars(before.choice)})
+
+
+def test_a_plan_belongs_to_its_threads_and_settings() -> None:
+    model, pictures = small_cnn(), batch(2)
+    torch.set_num_threads(1)
+    assert "| 1 threads |" in engine.settled(model, pictures.images, "forward").question
+    torch.set_num_threads(2)
+    assert "| 2 threads |" in engine.settled(model, pictures.images, "forward").question
+    assert not engine.settled(model, pictures.images, "forward").question.endswith("unmeasured")
+    with engine.settings(measure=False):
+        assert engine.settled(model, pictures.images, "forward").question.endswith("unmeasured")
