@@ -17,7 +17,7 @@ from pathlib import Path
 import pandas as pd
 
 from heatproof import asking
-from heatproof.executors import local
+from heatproof.models import engine
 from heatproof.run import run
 
 METHODS = "saliency,integrated_gradients,smoothgrad,grad_cam,shapley,random"
@@ -47,7 +47,7 @@ def main() -> None:
         trust_pickle=False,
         changes={"limit": options.limit, "seed": None, "target": None},
     )
-    taken: dict[int, list[float]] = {1: [], local.cores(): []}
+    taken: dict[int, list[float]] = {1: [], engine.cores(): []}
     tables = []
     with tempfile.TemporaryDirectory() as folder:
         run(studies, Path(folder) / "warm", workers=1)  # plans are made, pictures drawn

@@ -19,7 +19,7 @@ from heatproof.audit.energy import Energy, energies, energy
 from heatproof.audit.evaluation import LEVELS, Removal, follows_map, random_maps
 from heatproof.audit.image_quality import MEASURES, ImageQuality, masked_psnr, quality
 from heatproof.audit.other_classes import OtherClasses
-from heatproof.audit.smoothness import Smoothness, confidences, fall, kendall, mean_curve_tau, mean_height
+from heatproof.audit.smoothness import Smoothness, confidences, fall, kendall, mean_height
 from heatproof.audit.table import Audit, table
 from heatproof.data.folder import Folder
 from heatproof.data.two_factor.dataset import TwoFactor
@@ -36,6 +36,7 @@ from heatproof.occlusion.imputers.constant import Constant
 from heatproof.occlusion.imputers.mean import Mean
 from heatproof.occlusion.segmenters.grid import Grid
 from heatproof.occlusion.shown import Samples
+from heatproof.stats.falling import mean_curve_tau
 from heatproof.stats.out_of_distribution import auroc, fpr95
 from heatproof.types import Attribution, Curve
 
@@ -106,7 +107,7 @@ def test_quality_is_best_for_the_same_picture_and_falls_as_more_is_blackened(mea
 @pytest.mark.parametrize("cores", [1, 3])
 @pytest.mark.parametrize("measure", MEASURES)
 def test_quality_of_a_picture_does_not_depend_on_the_others(measure, cores, monkeypatch):
-    monkeypatch.setattr(threads, "_idle_cores", lambda: cores)
+    monkeypatch.setattr(threads, "idle_cores", lambda: cores)
     images = batch(19, size=64).images  # more than one block, the last not full
     changed = images.roll(1, 0) * 0.3 + images * 0.7
     alone = torch.cat([quality(measure, changed[[i]], images[[i]]) for i in range(19)])
@@ -191,8 +192,11 @@ def test_the_mean_curve_falls_in_order_where_single_ones_do_not():
     removed = torch.linspace(0, 0.9, 4).double().expand(2, -1)
     curve = Curve(removed, torch.tensor([[1.0, 0.5, 0.7, 0.1], [1.0, 0.9, 0.3, 0.2]]).double())
     assert float(kendall(*curve).mean()) < 1
-    assert mean_curve_tau(curve) == pytest.approx(1)
-    assert math.isnan(mean_curve_tau(curve._replace(x=removed * torch.tensor([[1.0], [0.5]]))))
+    assert mean_curve_tau(curve.x, curve.y) == pytest.approx(1)
+    assert math.isnan(mean_curve_tau(removed * torch.tensor([[1.0], [0.5]]), curve.y))
+    assert mean_curve_tau(curve.x, torch.ones_like(curve.y)) == 0  # it never moves
+    assert math.isnan(mean_curve_tau([[0.0, 0.5], [0.0, 0.5, 1.0]], [[1.0, 0.5], [1.0, 0.5, 0.2]]))
+    assert math.isnan(mean_curve_tau([], []))
 
 
 def test_smoothness_tells_its_controls_and_how_far_the_curve_falls():

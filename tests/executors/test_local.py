@@ -28,6 +28,7 @@ from heatproof.methods.gradients import Saliency
 from heatproof.methods.precomputed import Precomputed
 from heatproof.models import engine
 from heatproof.models.engine import plan
+from heatproof.models.engine import threads as threads_of_the_engine
 from heatproof.occlusion.imputers.telea import Telea
 
 CPU = torch.device("cpu")
@@ -74,7 +75,7 @@ def test_a_worker_has_one_thread_and_leaves_the_cores_to_the_others() -> None:
     torch.set_num_threads(2)
 
     def work(part: int) -> Iterator[str]:
-        yield f"{torch.get_num_threads()} {cv2.getNumThreads()} {engine.threads._idle_cores()}"  # type: ignore[attr-defined]
+        yield f"{torch.get_num_threads()} {cv2.getNumThreads()} {engine.idle_cores()}"
 
     assert set(spread(work, range(3), 2)) == {"1 1 1"}
     assert torch.get_num_threads() == 2
@@ -202,7 +203,7 @@ def test_who_stops_listening_ends_the_workers() -> None:
 def test_auto_takes_as_many_as_pay(
     threads: int, environment: str | None, device: str, platform: str, wanted: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(local, "cores", lambda: 3)
+    monkeypatch.setattr(threads_of_the_engine, "cores", lambda: 3)
     monkeypatch.setattr(local.sys, "platform", platform)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     if environment is not None:

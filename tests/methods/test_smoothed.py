@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from networks import batch, linear, small_cnn
@@ -77,16 +79,17 @@ def test_cost_and_sign_follow_the_inner_method() -> None:
         Smoothed(draws=0)
 
 
-@pytest.mark.parametrize("clamp", [False, True])
-def test_plain_gradients_are_averaged_without_batches_of_copies_to_the_same_maps(clamp: bool) -> None:
+@pytest.mark.parametrize(("clamp", "readout"), [(False, "logit"), (True, "probability")])
+def test_plain_gradients_are_averaged_without_batches_of_copies_to_the_same_maps(clamp: bool, readout: Any) -> None:
     model, pictures = small_cnn(), batch(3)
-    quick = Smoothed(Saliency(signed=True, pooling="sum"), draws=7, clamp=clamp)
+    quick = Smoothed(Saliency(signed=True, pooling="sum", readout=readout), draws=7, clamp=clamp)
 
     class Same(Saliency):  # another class: asked about copies
         pass
 
-    slow = Smoothed(Same(signed=True, pooling="sum"), draws=7, clamp=clamp)
+    slow = Smoothed(Same(signed=True, pooling="sum", readout=readout), draws=7, clamp=clamp)
     assert torch.allclose(quick(model, pictures), slow(model, pictures), rtol=1e-4, atol=1e-6)
-    magnitudes = Smoothed(Saliency(pooling="sum"), draws=7, clamp=clamp)(model, pictures)  # these do not cancel
+    unsigned = Saliency(pooling="sum", readout=readout)  # magnitudes do not cancel
+    magnitudes = Smoothed(unsigned, draws=7, clamp=clamp)(model, pictures)
     assert bool((magnitudes >= quick(model, pictures).abs() - 1e-6).all())
     assert float(magnitudes.mean()) > float(quick(model, pictures).abs().mean())

@@ -135,6 +135,16 @@ def test_the_tau_of_the_mean_curve_stands_beside_that_of_pictures(levels: tuple[
     assert row_of(page, "flipping 0")[heads.index("τ of the mean curve") - 1] in (shown, f"{shown}.00")
 
 
+def test_the_row_that_serves_as_reference_is_explained_and_counted_like_any_other() -> None:
+    results = invented(pictures=(4, 16))
+    told = results.info["studies"][0]["notes"]["audit"]
+    told[f"{ENERGY}1"] = {"evaluation": "whole <b>", "statistic": "energy", "reference": "yes"}
+    page = str(in_distribution(Reading(results)))
+    assert "“Whole &lt;b&gt;” are whole and as natural as the originals" in page
+    assert row_of(page, "whole &lt;b&gt;")[2:4] == [f"{alike(16).fpr95:.2f}", "16"]
+    assert "as natural as the originals" not in page_of(pictures=(4, 16))
+
+
 def test_models_are_audited_apart() -> None:
     one = invented(pictures=(8,))
     curves = one.curves[one.curves["metric"] != FUD]

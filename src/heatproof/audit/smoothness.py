@@ -5,25 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
-import numpy as np
 import torch
-from scipy.stats import kendalltau
 from torch import Tensor
 
 from heatproof.audit.evaluation import Controlled, Evaluation, Removal, follows_map, random_maps
 from heatproof.models import engine
 from heatproof.occlusion.shown import Samples
 from heatproof.registry import metric
+from heatproof.stats.falling import tau
 from heatproof.types import Attribution, Curve, Scored, read
-
-SAME_LEVEL = 0.05  # shares of segments miss a level by a little
 
 
 def kendall(removed: Tensor, confidence: Tensor) -> Tensor:
     """(B,): tau-b between the kept share and the confidence; 1 if it falls with every step, 0 if it never
     moves."""
-    rows = [kendalltau(-x, y).statistic for x, y in zip(removed.numpy(), confidence.numpy(), strict=True)]
-    return torch.from_numpy(np.nan_to_num(np.array(rows, np.float64)))
+    rows = [tau(x, y) for x, y in zip(removed.numpy(), confidence.numpy(), strict=True)]
+    return torch.tensor(rows, dtype=torch.float64)
 
 
 def confidences(attribution: Attribution, samples: Samples) -> Curve:
@@ -35,13 +32,6 @@ def confidences(attribution: Attribution, samples: Samples) -> Curve:
     told = read(engine.forward(model, shown.flatten(0, 1)), targets, "probability").double().cpu()
     removed = torch.cat([torch.zeros(count, 1, dtype=torch.float64), samples.removed.double()], 1)
     return Curve(removed, told.view(count, 1 + levels))
-
-
-def mean_curve_tau(curve: Curve) -> float:
-    """Tau of the mean over all images, near 1 for almost anything; NaN where they do not share their levels."""
-    if not len(curve.x) or float((curve.x.amax(0) - curve.x.amin(0)).max()) > SAME_LEVEL:
-        return float("nan")
-    return float(kendall(curve.x.mean(0, keepdim=True), curve.y.mean(0, keepdim=True)))
 
 
 def mean_height(curve: Curve) -> Tensor:

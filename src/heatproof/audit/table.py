@@ -12,10 +12,11 @@ import torch
 from heatproof.audit.energy import energies
 from heatproof.audit.evaluation import Evaluation, changes_pictures, follows_map, random_maps
 from heatproof.audit.image_quality import MEASURES, Measure, quality
-from heatproof.audit.smoothness import confidences, kendall, mean_curve_tau, mean_height
+from heatproof.audit.smoothness import confidences, kendall, mean_height
 from heatproof.border import attribute
 from heatproof.errors import BadInput
 from heatproof.occlusion.shown import Samples
+from heatproof.stats.falling import mean_curve_tau
 from heatproof.stats.out_of_distribution import auroc, fpr95
 from heatproof.types import AnyMethod, Attribution, Batch, Model
 
@@ -84,7 +85,7 @@ def _statistics(evaluation: Evaluation, attribution: Attribution, audit: Audit) 
     if audit.smoothness:
         curve = confidences(attribution, samples)
         told["tau"] = float(kendall(*curve).mean())
-        told["tau_mean_curve"] = mean_curve_tau(curve)
+        told["tau_mean_curve"] = mean_curve_tau(curve.x.numpy(), curve.y.numpy())
     if audit.smoothness and follows_map(evaluation):
         turned = replace(attribution, maps=-attribution.maps)
         told["tau_inverted"] = float(kendall(*confidences(turned, evaluation.samples(turned))).mean())

@@ -20,6 +20,7 @@ import cv2
 import torch
 
 from heatproof.errors import BadInput, HeatproofError
+from heatproof.models import engine
 
 Part = TypeVar("Part")
 PR_SET_PDEATHSIG = 1  # <sys/prctl.h>: the signal a process gets when the one that forked it ends
@@ -34,17 +35,11 @@ class Elsewhere(Exception):
     """Where in a worker an error came from."""
 
 
-def cores() -> int:
-    """The cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def how_many(asked: Workers, device: torch.device) -> int:
     """So many processes. `auto`: one per core where networks are so small that they run on one thread, else one."""
     possible = device.type == "cpu" and sys.platform.startswith("linux")
     if asked == "auto":
-        alone = torch.get_num_threads() == 1 and "OMP_NUM_THREADS" not in os.environ
-        return cores() if possible and alone else 1
+        return engine.idle_cores() if possible else 1
     if isinstance(asked, bool) or not isinstance(asked, int) or asked < 1:
         raise BadInput(f"workers must be a number of processes from 1 on, or 'auto', got {asked!r}")
     if asked > 1 and not possible:

@@ -48,7 +48,7 @@ from heatproof.study import Study
 from heatproof.types import AnyMethod, Dataset, Imputer, Metric, Model
 
 Profile = Literal["fast", "paper"]
-NATURAL = "natural pictures of other classes"  # the report knows it by this name
+NATURAL = "natural pictures of other classes"
 AUDITED = 2  # of the methods that are given: the audit asks for every picture of every evaluation
 
 
@@ -207,7 +207,8 @@ class InDistribution:
         `natural` are pictures that nothing was removed from: those of other classes are a reference for the energy.
         """
         measured: list[Metric] = [] if natural is None else [Energy(OtherClasses(natural))]
-        told = {recipe.label(one): {"evaluation": NATURAL, "statistic": "energy"} for one in measured}
+        reference = {"evaluation": NATURAL, "statistic": "energy", "reference": "yes"}
+        told = {recipe.label(one): reference for one in measured}
         for name, evaluation in self.evaluations(twins).items():
             parts: dict[str, Metric] = {"energy": Energy(evaluation), "tau": Smoothness(evaluation)}
             parts.update({measure: ImageQuality(evaluation, measure) for measure in self.quality})

@@ -11,9 +11,9 @@ from heatproof.models.engine import threads
 def test_micro_batches_side_by_side_give_the_same_bits(monkeypatch):
     prior = tiny()
     noisy = torch.randn(200, 3, 32, 32, generator=torch.Generator().manual_seed(0), requires_grad=True)
-    monkeypatch.setattr(threads, "_idle_cores", lambda: 1)
+    monkeypatch.setattr(threads, "idle_cores", lambda: 1)
     alone = prior(noisy, 500)
-    monkeypatch.setattr(threads, "_idle_cores", lambda: 3)
+    monkeypatch.setattr(threads, "idle_cores", lambda: 3)
     together = prior(noisy, 500)
     assert torch.equal(alone, together)
     assert not together.requires_grad

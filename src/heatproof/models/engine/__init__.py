@@ -11,7 +11,7 @@ from heatproof.models.engine.device import pick
 from heatproof.models.engine.passes import at_once, batch_size, forward, gradient, micro_batches, settled
 from heatproof.models.engine.plan import Kind, Plan
 from heatproof.models.engine.setting import Settings, configure, current, settings
-from heatproof.models.engine.threads import free_cores, side_by_side, threads_for
+from heatproof.models.engine.threads import cores, free_cores, idle_cores, side_by_side, threads_for
 
 __all__ = [
     "Choice",
@@ -22,11 +22,13 @@ __all__ = [
     "batch_size",
     "choices",
     "configure",
+    "cores",
     "current",
     "forget",
     "forward",
     "free_cores",
     "gradient",
+    "idle_cores",
     "micro_batches",
     "pick",
     "settings",

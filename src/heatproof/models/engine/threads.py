@@ -26,8 +26,8 @@ SMALL = 96  # pixels a side; networks for smaller pictures finish a layer before
 
 @contextmanager
 def threads_for(models: Iterable[Model]) -> Iterator[None]:
-    """One thread while only small networks are asked, unless OMP_NUM_THREADS says otherwise, and memory kept from
-    pass to pass; then as before.
+    """One thread while only small networks are asked, unless OMP_NUM_THREADS says otherwise, then as many as before;
+    and memory kept from pass to pass.
     """
     small = all(model.view is not None and model.view.size <= SMALL for model in models)
     before = torch.get_num_threads()
@@ -45,18 +45,24 @@ def side_by_side(work: Callable[[Part], Answer], parts: Sequence[Part]) -> list[
 
     Each thread has its own grad and inference mode, so `work` must set what it needs.
     """
-    workers = min(len(parts), _idle_cores())
+    workers = min(len(parts), idle_cores())
     return list((_pool(workers, os.getpid()).map if workers > 1 else map)(work, parts))
+
+
+def cores() -> int:
+    """The cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def free_cores() -> int:
     """Cores for threads outside torch: all of them, and one in a worker, whose fellows have the others."""
-    return os.cpu_count() or 1 if multiprocessing.parent_process() is None else 1
+    return cores() if multiprocessing.parent_process() is None else 1
 
 
-def _idle_cores() -> int:
+def idle_cores() -> int:
+    """Cores that nobody uses while torch computes: all where one thread was lent, and else one, its own."""
     alone = torch.get_num_threads() == 1 and "OMP_NUM_THREADS" not in os.environ
-    return os.cpu_count() or 1 if alone else 1
+    return cores() if alone else 1
 
 
 @functools.cache

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import kendalltau
 
 from heatproof.report.reading import Panel, Reading
 from heatproof.report.sections.blocks import section, table
 from heatproof.report.typeset import MISSING, breakable, counted, escape, fixed
+from heatproof.stats.falling import mean_curve_tau
 from heatproof.stats.out_of_distribution import alike, auroc, fpr95
 
 PROTOCOL = "in_distribution"
@@ -29,8 +29,6 @@ BESIDE = (
     "untouched",
 )
 GAIN = "score=gain"  # in the label of FUD less the random order
-NATURAL = "natural pictures of other classes"  # the audit's reference, as the protocol names it
-SAME_LEVEL = 0.05  # shares of segments miss a level by a little
 AFTER_TAU = ("random", "inverted", "scope")  # in the notes on smoothness
 _NOTED = re.compile(r"([a-z][a-z ]*?) (-?\d+(?:\.\d+)?)(?:,|$)")
 QUALITY = {
@@ -178,7 +176,7 @@ def _evaluations(
         area, passing = separation(curves, labels.get("energy"))
         smooth = scores[scores["metric"] == labels.get("tau")]
         beside = pd.DataFrame([noted(str(note)) for note in smooth["note"]])
-        taus = [float(smooth["value"].mean()), mean_curve_tau(curves, labels.get("tau"))]
+        taus = [float(smooth["value"].mean()), _of_mean_curves(curves, labels.get("tau"))]
         taus += [float(beside[one].mean()) if one in beside else float("nan") for one in AFTER_TAU]
         rest = [float(scores.loc[scores["metric"] == labels.get(one), "value"].mean()) for one in quality]
         rests = _rests(seen[evaluation]) if uneven else []
@@ -216,11 +214,13 @@ def _by_chance(counts: list[int]) -> str:
 
 def _reference(told: Mapping[str, Mapping[str, str]]) -> str:
     """What the row of natural pictures is for, where there is one."""
-    if not any(about["evaluation"] == NATURAL for about in told.values()):
+    name = next((about["evaluation"] for about in told.values() if "reference" in about), "")
+    if not name:
         return ""
     return (
-        f" “{NATURAL[0].upper()}{NATURAL[1:]}” are whole and as natural as the originals: what their energy differs by "
-        "comes of what they show, and so may as much of an evaluation’s, whose samples lost their object honestly."
+        f" “{escape(name[0].upper() + name[1:])}” are whole and as natural as the originals: what their energy "
+        "differs by comes of what they show, and so may as much of an evaluation’s, whose samples lost their object "
+        "honestly."
     )
 
 
@@ -230,8 +230,8 @@ def _rounded(value: float) -> float | tuple[str, float]:
 
 
 def _label(told: Mapping[str, Mapping[str, str]], evaluation: str, statistic: str) -> str | None:
-    wanted = {"evaluation": evaluation, "statistic": statistic}
-    return next((label for label, about in told.items() if dict(about) == wanted), None)
+    wanted = (evaluation, statistic)
+    return next((label for label, about in told.items() if (about["evaluation"], about["statistic"]) == wanted), None)
 
 
 def audited(reading: Reading) -> Mapping[str, Mapping[str, str]]:
@@ -257,16 +257,12 @@ def separation(curves: pd.DataFrame, label: str | None) -> tuple[float, float]:
     return (float(np.mean(areas)), float(np.mean(passing))) if areas else (float("nan"), float("nan"))
 
 
-def mean_curve_tau(curves: pd.DataFrame, label: str | None) -> float:
-    """Kendall's τ of each method's mean curve, then the mean; NaN where pictures do not share their levels."""
+def _of_mean_curves(curves: pd.DataFrame, label: str | None) -> float:
+    """Kendall's τ of each method's mean curve, then the mean."""
     if label is None or not len(curves):
         return float("nan")
-    taus = []
-    for _, part in curves[curves["metric"] == label].groupby(["dataset", "model", "method"], observed=True):
-        removed, confidence = (np.array([list(line) for line in part[side]], np.float64) for side in ("x", "y"))
-        shared = float(np.ptp(removed, axis=0).max()) <= SAME_LEVEL
-        tau = kendalltau(-removed.mean(0), confidence.mean(0)).statistic if shared else float("nan")
-        taus.append(float(tau))
+    lines = curves[curves["metric"] == label].groupby(["dataset", "model", "method"], observed=True)
+    taus = [mean_curve_tau(list(part["x"]), list(part["y"])) for _, part in lines]
     return float(np.mean(taus)) if taus else float("nan")
 
 
