@@ -10,8 +10,9 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import Tensor
 
-from heatproof.methods.guided_ig import GuidedIG, advance, kth_smallest
+from heatproof.methods.guided_ig import GuidedIG, Walk, ordered
 from heatproof.methods.integrated import IntegratedGradients
 from heatproof.models import engine
 from heatproof.types import Batch, Model
@@ -50,31 +51,48 @@ def test_it_nearly_adds_up_to_the_difference() -> None:
     max_dist=st.sampled_from([0.0, 0.02, 0.3, 1.0]),
     ties=st.booleans(),
 )
-def test_every_step_reaches_its_goal_inside_the_corridor(
+def test_every_step_reaches_its_goal_inside_the_corridor_the_flattest_first(
     seed: int, fraction: float, max_dist: float, ties: bool
 ) -> None:
     generator = torch.Generator().manual_seed(seed)
-    weights = torch.rand(3, 40, generator=generator, dtype=torch.float64)
-    weights[:, :7] = 0  # features that have nowhere to go
-    position = torch.zeros_like(weights)
+    lengths = torch.rand(3, 40, generator=generator, dtype=torch.float64)
+    lengths[:, :7] = 0  # features that have nowhere to go
+    live = lengths > 0
+    walk = Walk(lengths, fraction, max_dist)
     for step in range(10):
-        steepness = torch.rand(3, 40, generator=generator)
-        steepness = (steepness * 4).round() if ties else steepness
-        goal = (step + 1) / 10
-        moved = advance(position, weights, steepness, goal, fraction, max_dist)
-        mean = (weights * moved).sum(1) / weights.sum(1)
-        live = weights > 0
+        before, goal = walk.position.clone(), (step + 1) / 10
+        slope = torch.rand(3, 40, generator=generator, dtype=torch.float64) * 2 - 1
+        slope = (slope * 4).round() if ties else slope
+        moved = walk.advance(slope, goal)
+        mean = (lengths * moved).sum(1) / lengths.sum(1)
         assert torch.allclose(mean, torch.full_like(mean, goal), atol=1e-9)
-        assert (moved - position)[live].min() >= -1e-12
+        assert (moved - before)[live].min() >= -1e-12
         assert (moved - goal).abs()[live].max() <= max_dist + 1e-9
-        position = moved
+        for row in range(3):
+            wanted = by_portions(before[row], lengths[row], slope[row].abs(), goal, fraction, max_dist)
+            assert torch.allclose(moved[row][live[row]], wanted[live[row]], atol=1e-9)
 
 
-@given(seed=st.integers(0, 100), k=st.integers(1, 30))
-def test_kth_smallest_is_torchs(seed: int, k: int) -> None:
-    values = torch.rand(4, 30, generator=torch.Generator().manual_seed(seed))
-    values[:, 20:] = torch.inf
-    assert torch.equal(kth_smallest(values, k), values.kthvalue(k, dim=1).values)
+def by_portions(
+    position: Tensor, lengths: Tensor, steepness: Tensor, goal: float, fraction: float, max_dist: float
+) -> Tensor:
+    """The rule in plain words: the flattest portion of those that can move goes to the top, until the goal is met."""
+    position, top = position.clamp(min=max(goal - max_dist, 0)), min(goal + max_dist, 1)
+    waiting = (position < top) & (lengths > 0)
+    while (gap := float(goal * lengths.sum() - (lengths * position).sum())) > 1e-9 and bool(waiting.any()):
+        portion = int(fraction * (len(lengths) - 1)) + 1
+        flattest = steepness[waiting].sort().values
+        chosen = waiting & (steepness <= flattest[min(portion, len(flattest)) - 1])
+        reach = float(((top - position) * lengths)[chosen].sum())
+        position[chosen] += min(1.0, gap / reach) * (top - position[chosen])
+        waiting &= ~chosen
+    return position
+
+
+def test_rows_are_ordered_from_the_smallest_on() -> None:
+    values = torch.rand(4, 30, generator=torch.Generator().manual_seed(0))
+    values[:, 5:20] = torch.inf
+    assert torch.equal(ordered(values), values.sort(1).values)
 
 
 @pytest.mark.parametrize(("fraction", "max_dist"), [(0.25, 0.02), (0.5, 1.0), (0.1, 0.2)])

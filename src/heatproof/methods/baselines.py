@@ -12,6 +12,7 @@ import torch.nn.functional as F
 
 from heatproof import registry
 from heatproof.errors import BadInput, NotApplicable
+from heatproof.methods.noise import fill_with_noise
 from heatproof.methods.paths import Painter, Stretch
 from heatproof.types import Batch, Dataset, Images, Model, keyed_seed
 
@@ -50,9 +51,11 @@ def origins(baseline: Baseline, model: Model, batch: Batch) -> Painter:
         centre, spread = _mean_colour(model, images[:1]), images.new_tensor(model.std).view(1, -1, 1, 1)
 
         def noise(stretch: Stretch, room: Images) -> None:
-            draw_noise(room, _generators(seeds, stretch), baseline == "uniform")
             if baseline == "gaussian":
-                room.mul_(spread).add_(centre).clamp_(0, 1)
+                fill_with_noise(room, _keys(seeds, stretch))
+                torch.addcmul(centre, room, spread, out=room).clamp_(0, 1)
+            else:
+                room.copy_(torch.stack([torch.rand(room.shape[1:], generator=g) for g in _generators(seeds, stretch)]))
 
         return noise
     crowd, names = background(baseline, images)
@@ -69,17 +72,6 @@ def origins(baseline: Baseline, model: Model, batch: Batch) -> Painter:
     return picked
 
 
-def draw_noise(room: Images, generators: Sequence[torch.Generator], uniform: bool = False) -> None:
-    """Fill each picture with noise from its own generator, normal or uniform in [0, 1); the same on every device."""
-    # Where the numbers lie must not decide which is which.
-    usual = room.device.type == "cpu" and room.dtype == torch.float32 and room.is_contiguous()
-    drawn = room if usual else torch.empty(room.shape)
-    for row, generator in zip(drawn, generators, strict=True):
-        row.uniform_(generator=generator) if uniform else row.normal_(generator=generator)
-    if drawn is not room:
-        room.copy_(drawn)
-
-
 def start(baseline: Baseline, model: Model, batch: Batch, draw: int = 0) -> Images:
     """The picture each image's path starts from."""
     paint, pictures = origins(baseline, model, batch), torch.empty_like(batch.images)
@@ -88,8 +80,12 @@ def start(baseline: Baseline, model: Model, batch: Batch, draw: int = 0) -> Imag
     return pictures
 
 
+def _keys(seeds: Sequence[int], stretch: Stretch) -> list[int]:
+    return [keyed_seed(seeds[stretch.image], draw) for draw in stretch.points]
+
+
 def _generators(seeds: Sequence[int], stretch: Stretch) -> list[torch.Generator]:
-    return [torch.Generator().manual_seed(keyed_seed(seeds[stretch.image], draw)) for draw in stretch.points]
+    return [torch.Generator().manual_seed(key) for key in _keys(seeds, stretch)]
 
 
 def _fixed(baseline: Plain, model: Model, images: Images) -> Images:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from heatproof.methods.baselines import Baseline, draw_noise, origins
+from heatproof.methods.baselines import Baseline, origins
+from heatproof.methods.noise import fill_with_noise
 from heatproof.methods.paths import Stretch, check_count, sum_contributions
 from heatproof.methods.pooling import Pooling, keeps_sign, pool
 from heatproof.registry import method
@@ -23,13 +24,12 @@ class Dice:
 
     def __call__(self, stretch: Stretch, room: Images) -> Tensor:
         """Places (points, 1, 1, 1) on the way; noise is left in the room, if there is any."""
-        keys = [keyed_seed(self.seeds[stretch.image], draw) for draw in stretch.points]
-        generators = [torch.Generator().manual_seed(key) for key in keys]
-        places = torch.stack([torch.rand((), generator=generator) for generator in generators])
+        seed = self.seeds[stretch.image]
+        if self.noise:
+            fill_with_noise(room, [keyed_seed(seed, "noise", draw) for draw in stretch.points])
+        places = torch.tensor([keyed_seed(seed, "place", draw) / 2**63 for draw in stretch.points], dtype=torch.float64)
         if self.stratified:
             places = (torch.tensor(stretch.points) + places) / self.draws
-        if self.noise:
-            draw_noise(room, generators)
         return places.to(room).view(-1, 1, 1, 1)
 
 
@@ -41,7 +41,7 @@ def expected(model: Model, batch: Batch, background: Baseline, dice: Dice, reado
         places, image = dice(stretch, way), batch.images[stretch.image]
         begin(stretch, room)
         if dice.noise:
-            way.mul_(dice.noise).add_(image).sub_(room)
+            torch.add(image, way, alpha=dice.noise, out=way).sub_(room)
         else:
             torch.sub(image, room, out=way)
         room.addcmul_(places, way)

@@ -12,7 +12,7 @@ from heatproof.methods.views import values_of_views
 from heatproof.occlusion.game import bound, impute
 from heatproof.occlusion.imputers.constant import Constant
 from heatproof.occlusion.segmenters.quickshift import Quickshift
-from heatproof.occlusion.segments import segments_of
+from heatproof.occlusion.segments import pixels_of, segments_of
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Images, Imputer, Logits, Maps, Model, Segmenter, Segments, read
 
@@ -84,14 +84,15 @@ class LIME:
 
     def _values(self, model: Model, batch: Batch, segments: Segments, coalitions: list[Tensor]) -> Tensor:
         """(B, samples) the target's probability, on the CPU."""
-        seeds = batch.seeds("lime")
+        seeds, labels = batch.seeds("lime"), segments.flatten(1).cpu().numpy()
 
         def paint(stretch: Stretch, room: Images) -> None:
             image, samples, _ = stretch
-            visible = coalitions[image][samples.start : samples.stop].to(room.device)
+            visible = pixels_of(coalitions[image][samples.start : samples.stop].numpy(), labels[image])
+            keep = torch.from_numpy(visible).to(room.device).view(-1, *room.shape[2:])
             shown = batch.images[image].expand_as(room)
             painter = bound(self.imputer, batch, [image] * len(samples))
-            impute(painter, shown, visible[:, segments[image]], [seeds[image]] * len(samples), room)
+            impute(painter, shown, keep, [seeds[image]] * len(samples), room)
 
         def reading(logits: Logits, targets: Tensor) -> Tensor:
             return read(logits.double() / self.temperature, targets, "probability").cpu()

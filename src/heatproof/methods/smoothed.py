@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from heatproof.errors import BadInput
-from heatproof.methods.baselines import draw_noise
 from heatproof.methods.gradients import Saliency
+from heatproof.methods.noise import fill_with_noise
 from heatproof.methods.paths import Painter, Stretch, check_count, stretches, sum_gradients
 from heatproof.methods.pooling import Pooling, keeps_sign, pool
 from heatproof.models import engine
@@ -64,13 +64,13 @@ def noise_scale(model: Model, images: Images, amount: float, unit: Unit) -> Tens
 
 
 def noise_on(batch: Batch, scale: Tensor, clamp: bool) -> Painter:
-    """Paints noisy copies, the noise keyed by image; to be asked for an image's copies in their order."""
-    generators = batch.generators("smoothgrad")
+    """Paints noisy copies, the noise keyed by image and draw."""
+    seeds = batch.seeds("smoothgrad")
     scale = scale.expand(len(batch), -1, -1, -1)
 
     def paint(stretch: Stretch, room: Images) -> None:
         image = stretch.image
-        draw_noise(room, [generators[image]] * len(room))
+        fill_with_noise(room, [keyed_seed(seeds[image], draw) for draw in stretch.points])
         torch.addcmul(batch.images[image], room, scale[image], out=room)
         if clamp:
             room.clamp_(0, 1)
