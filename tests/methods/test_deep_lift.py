@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -11,7 +13,7 @@ from torch import Tensor, nn
 
 from heatproof.errors import NotApplicable
 from heatproof.methods.baselines import start
-from heatproof.methods.deep_lift import DeepLift
+from heatproof.methods.deep_lift import DeepLift, pooled_maxima
 from heatproof.types import Model
 
 
@@ -117,3 +119,31 @@ def test_pixels_that_equal_their_baseline_get_no_share_and_spoil_none() -> None:
     assert maps.isfinite().all()
     assert not maps[:, :16].any()
     assert maps[:, 16:].abs().sum() > 0
+
+
+@pytest.mark.parametrize(
+    ("kernel", "stride", "padding", "dilation"), [(2, 2, 0, 1), (3, 2, 1, 1), ((2, 3), 1, 0, (2, 1))]
+)
+def test_the_place_of_a_maximum_does_not_hang_on_rounding(
+    kernel: int | tuple[int, int], stride: int, padding: int, dilation: int | tuple[int, int]
+) -> None:
+    generator = torch.Generator().manual_seed(0)
+    plain = torch.rand(2, 3, 1, 1, generator=generator).expand(2, 3, 12, 12)
+    noise = torch.rand(2, 3, 12, 12, generator=generator)
+    clear = noise.mul(50).round() / 50  # maxima that win by far, or tie
+    for exact in (plain, clear):
+        rounded = exact * (1 + 1e-6 * (noise - 0.5))
+        wanted, places = pooled_maxima(exact, kernel, stride, padding, dilation)
+        outputs, others = pooled_maxima(rounded, kernel, stride=stride, padding=padding, dilation=dilation)
+        assert torch.equal(places, others)
+        assert torch.equal(outputs, F.max_pool2d(rounded, kernel, stride, padding, dilation))
+        assert torch.equal(exact.flatten(2).gather(2, places.flatten(2)).view_as(wanted), wanted)
+
+
+def test_a_plain_background_is_explained_alike_in_every_memory_layout() -> None:
+    model, pictures = small_cnn(), batch(2)
+    flat = torch.full_like(pictures.images, 0.7)
+    flat[:, :, 8:16, 8:16] = pictures.images[:, :, 8:16, 8:16]
+    other = Model("other", copy.deepcopy(model.network).to(memory_format=torch.channels_last), model.mean, model.std)
+    one, two = (DeepLift()(each, pictures.showing(flat)) for each in (model, other))
+    assert torch.allclose(one, two, rtol=1e-3, atol=1e-5 * float(one.abs().max()))

@@ -22,6 +22,7 @@ from heatproof.registry import method
 from heatproof.types import Batch, Cost, Images, Maps, Model, Readout, read
 
 NEAR = 1e-6  # below this difference a slope is the gradient: the quotient would be rounding noise
+TIE = 1e-5  # of a picture's largest activation: maxima that win by less win by rounding
 
 _ACTIVATIONS: tuple[Any, ...] = (
     *(F.relu, torch.relu, Tensor.relu, F.relu6, F.leaky_relu, F.elu, F.selu, F.celu, F.gelu, F.silu, F.mish),
@@ -86,6 +87,22 @@ class RescaledMaxPool(torch.autograd.Function):
         return shares.view_as(way).div(way).masked_fill_(near, 0.0), None, None
 
 
+def pooled_maxima(inputs: Tensor, *rest: Any, **named: Any) -> tuple[Tensor, Tensor]:
+    """Maxima and their places, as `max_pool2d` with indices, but of equal ones always the same place.
+
+    On a plain background all activations of a window are equal but for rounding, which is another on every processor
+    and in every memory layout; and a maximum's place decides who gets its share.
+    """
+    sides = (rest[0] if rest else named["kernel_size"], rest[3] if len(rest) > 3 else named.get("dilation", 1))
+    kernel, dilation = ((side, side) if isinstance(side, int) else tuple(side) for side in sides)
+    down, across = ((size - 1) * step + 1 for size, step in zip(kernel, dilation, strict=True))
+    row, column = (torch.arange(side, device=inputs.device) for side in inputs.shape[-2:])
+    turn = (row % down)[:, None] * across + column % across  # no two places of a window have the same
+    unit = TIE * inputs.abs().amax((-3, -2, -1), keepdim=True)
+    _, places = F.max_pool2d(inputs - unit * turn, *rest, **named, return_indices=True)
+    return F.max_pool2d(inputs, *rest, **named), places
+
+
 def covered(
     activate: Callable[[Tensor, Callable[[Tensor], Tensor]], Tensor],
     pool: Callable[[Tensor, Callable[[Tensor], tuple[Tensor, Tensor]]], Tensor],
@@ -109,7 +126,7 @@ def covered(
     def max_pool(inputs: Tensor, *rest: Any, **named: Any) -> Tensor:
         if named.pop("return_indices", False):
             raise NotApplicable("deep_lift cannot pass a max-pooling whose indices are used")
-        return pool(inputs, lambda inner: F.max_pool2d(inner, *rest, **named, return_indices=True))
+        return pool(inputs, lambda inner: pooled_maxima(inner, *rest, **named))
 
     return (
         {plain: replaced(plain) for plain in _ACTIVATIONS}
