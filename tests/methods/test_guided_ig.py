@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from heatproof.methods.guided_ig import GuidedIG, Walk, ordered
+from heatproof.methods.guided_ig import GuidedIG, Walk
 from heatproof.methods.integrated import IntegratedGradients
 from heatproof.models import engine
 from heatproof.types import Batch, Model
@@ -87,12 +87,6 @@ def by_portions(
         position[chosen] += min(1.0, gap / reach) * (top - position[chosen])
         waiting &= ~chosen
     return position
-
-
-def test_rows_are_ordered_from_the_smallest_on() -> None:
-    values = torch.rand(4, 30, generator=torch.Generator().manual_seed(0))
-    values[:, 5:20] = torch.inf
-    assert torch.equal(ordered(values), values.sort(1).values)
 
 
 @pytest.mark.parametrize(("fraction", "max_dist"), [(0.25, 0.02), (0.5, 1.0), (0.1, 0.2)])
