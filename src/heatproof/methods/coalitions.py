@@ -17,6 +17,7 @@ from torch import Generator, Tensor
 
 from heatproof.errors import BadInput
 from heatproof.occlusion.game import Game, Occlusion, game_of
+from heatproof.occlusion.segments import segments_of
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Maps, Model, Readout
 
@@ -181,7 +182,7 @@ class Coalitional(ABC):
 
     def __call__(self, model: Model, batch: Batch, /) -> Maps:
         found = self.estimates(model, batch)
-        segments = game_of(model, batch, self.occlusion).segments
+        segments = segments_of(batch, self.occlusion.segmenter)
         maps = [e.values.float().to(s.device)[s] for e, s in zip(found, segments, strict=True)]
         return torch.stack(maps) if maps else batch.images.new_zeros(0, *batch.images.shape[2:])
 

@@ -244,7 +244,7 @@ class Game:
         """Occlude, impute, forward: the answers to one chunk."""
         imputer, images = self.occlusion.imputer, self.batch.images
         logits, start = [], 0
-        for image in np.unique(owners):  # rows are sorted by image
+        for image in sorted(set(owners.tolist())):  # as the rows are
             rows = pixels_of(visible[image][places[owners == image]], self._labels[image])
             keep = torch.from_numpy(rows).to(images.device).view(-1, *images.shape[2:])
             shown = images[image].expand(len(rows), -1, -1, -1)  # a view: one picture, many masks

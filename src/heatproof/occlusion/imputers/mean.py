@@ -30,7 +30,8 @@ def coloured(colour: Sequence[float], images: Images) -> Tensor:
 
 def repainted(images: Images, keep: Keep, filling: Tensor, room: Images | None = None) -> Images:
     """The images where kept, the filling elsewhere, bit for bit: `where` at an eighth of its time on a CPU."""
-    return torch.lerp(filling, images, keep[:, None].to(images.dtype), out=room)
+    share = keep.view(torch.uint8).to(images.dtype)  # from bool it takes seven times as long
+    return torch.lerp(filling, images, share[:, None], out=room)
 
 
 @imputer
