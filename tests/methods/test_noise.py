@@ -42,6 +42,17 @@ def test_a_key_has_its_noise_whatever_the_neighbours_and_the_memory(shape: tuple
     assert torch.equal(double, wanted.double())
 
 
+@pytest.mark.parametrize("shape", [SMALL_PICTURE, LARGE_PICTURE])
+def test_uniform_noise_is_uniform_and_no_twin_of_the_normal_one(shape: tuple[int, ...]) -> None:
+    keys = [5**n for n in range(1, 21)]
+    drawn = torch.empty(20, *shape)
+    fill_with_noise(drawn, keys, uniform=True)
+    assert 0 <= float(drawn.min()) < float(drawn.max()) < 1
+    assert kstest(drawn.flatten().numpy()[::7], "uniform").pvalue > 0.01
+    both = torch.cat([drawn.flatten(1), noise(shape, keys).flatten(1)])
+    assert float(torch.corrcoef(both).fill_diagonal_(0).abs().max()) < 5 / both.shape[1] ** 0.5
+
+
 def test_the_largest_key_stays_inside_the_table() -> None:
     assert bool(noise((1, 1, 1), [2**63 - 1, 2**22 - 1, 2**22]).isfinite().all())
     assert bool(noise(SMALL_PICTURE, [2**63 - 1, 2**22]).isfinite().all())

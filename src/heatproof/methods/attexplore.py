@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,12 +10,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from heatproof.methods.noise import fill_with_noise
 from heatproof.methods.passes import doubly_softmaxed, slopes
-from heatproof.methods.paths import check_count
+from heatproof.methods.paths import check_count, stretches
 from heatproof.methods.pooling import Pooling, pool
 from heatproof.models import engine
 from heatproof.registry import method
-from heatproof.types import Batch, Cost, Images, Maps, Model
+from heatproof.types import Batch, Cost, Images, Maps, Model, keyed_seed
 
 
 def cosine_matrix(side: int) -> Tensor:
@@ -27,20 +27,17 @@ def cosine_matrix(side: int) -> Tensor:
     return matrix
 
 
-def diversified(images: Images, luck: Tensor, largest: float = 257 / 224) -> Images:
-    """Each picture drawn at a random size on a dark canvas `largest` times its side, seen at the old size
-    again.
+def diversity(size: Tensor, place: Tensor, side: int, largest: float = 257 / 224) -> Tensor:
+    """A picture drawn at a random size on a dark canvas `largest` times its side, seen at the old size again: along
+    one axis, as (B, side, side) matrices. How large, and where on the canvas: (B,) in [0, 1) each.
 
-    `luck` (B, 3) in [0, 1): the size, and where on the canvas. One affine resampling instead of two in a row.
+    One bilinear resampling instead of two in a row.
     """
-    size = 1 + luck[:, 0] * (largest - 1)
-    slack = largest - size
-    scale = largest / size
-    theta = images.new_zeros(len(images), 2, 3)
-    theta[:, 0, 0] = theta[:, 1, 1] = scale
-    theta[:, :, 2] = (largest - 2 * luck[:, 1:] * slack[:, None]) / size[:, None] - 1
-    grid = F.affine_grid(theta, list(images.shape), align_corners=False)
-    return F.grid_sample(images, grid, padding_mode="zeros", align_corners=False)
+    pixel = torch.arange(side, dtype=size.dtype, device=size.device)
+    drawn = 1 + size[:, None] * (largest - 1)
+    first = place[:, None] * (largest - drawn)
+    seen = ((pixel + 0.5) / side * largest - first) / drawn * side - 0.5  # which place of the picture
+    return (1 - (seen[:, :, None] - pixel).abs_()).clamp_(min=0)
 
 
 def smoothed(gradients: Tensor) -> Tensor:
@@ -61,18 +58,12 @@ def smoothed(gradients: Tensor) -> Tensor:
 
 
 def transformed(rows: Tensor, pictures: Tensor, columns: Tensor) -> Tensor:
-    """rows @ picture @ columns for each picture by itself, so that the bits do not depend on how many there
-    are.
+    """rows @ picture @ columns for each picture by itself, so that the bits do not depend on how many there are.
+
+    The matrices (side, side) are for all pictures (B, C, H, W), or (B, side, side) for each its own.
     """
-    flat = pictures.flatten(0, 1)
-    left = rows.expand(len(flat), -1, -1)
-    return torch.bmm(torch.bmm(left, flat), columns.expand(len(flat), -1, -1)).view_as(pictures)
-
-
-def draw(shape: torch.Size, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
-    """What one copy draws: noise and a uniform gain for every frequency, and four more uniform numbers."""
-    noise = torch.randn(shape, generator=generator)
-    return noise, torch.rand(shape, generator=generator), torch.rand(4, generator=generator)
+    left, right = (m.unsqueeze(-3).expand(*pictures.shape[:2], -1, -1).flatten(0, 1) for m in (rows, columns))
+    return torch.bmm(torch.bmm(left, pictures.flatten(0, 1)), right).view_as(pictures)
 
 
 @method("attexplore")
@@ -110,11 +101,10 @@ class AttEXplore:
 
     def channels(self, model: Model, batch: Batch, /) -> Tensor:
         images = batch.images
-        generators = batch.generators("attexplore")
         upwards = 1.0 if self.variant == "clean" else -1.0
         here, velocity, total = images, torch.zeros_like(images), torch.zeros_like(images)
-        for _ in range(self.steps):
-            climb = smoothed(self._explore(model, batch.showing(here), generators))
+        for step in range(self.steps):
+            climb = smoothed(self._explore(model, batch.showing(here), step))
             # In double: how a float32 mean is rounded depends on the number of rows, and a walk magnifies it.
             scale = climb.abs().flatten(1).double().mean(1).clamp(min=1e-12).to(images).view(-1, 1, 1, 1)
             velocity = self.momentum * velocity + climb / scale
@@ -124,46 +114,44 @@ class AttEXplore:
             here = there
         return total
 
-    def _explore(self, model: Model, batch: Batch, generators: Sequence[torch.Generator]) -> Tensor:
+    def _explore(self, model: Model, batch: Batch, step: int) -> Tensor:
         """The loss gradient at each image, averaged over its perturbed copies."""
-        images = batch.images
-        rows, columns = (cosine_matrix(side).to(images) for side in images.shape[2:])
-        spectrum = transformed(rows, images, columns.mT)
+        images, seeds = batch.images, batch.seeds("attexplore")
+        down, across = (cosine_matrix(side).to(images) for side in images.shape[2:])
+        spectrum = transformed(down, images, across.mT)
         total = torch.zeros_like(images)
         way = engine.settled(model, images, "gradient")
-        for which in torch.arange(len(batch)).repeat_interleave(self.draws).split(way.choice.size):
-            owner = which.to(images.device)
-            # Copy by copy, so that where a micro-batch ends does not shift what an image draws.
-            drawn = [draw(images.shape[1:], generators[i]) for i in which.tolist()]
-            noise, gain, luck = (torch.stack(column).to(images) for column in zip(*drawn, strict=True))
-            # White noise has white cosine coefficients, so it is added there and saves one transform per
-            # copy.
-            mixed = noise.mul_(self.sigma).add_(spectrum[owner])
+        size, features = way.choice.size, images[0].numel()
+        noise, luck = images.new_empty(size, *images.shape[1:]), images.new_empty(size, features + 4)
+        for part in stretches(len(batch), self.draws, size):
+            keys = [keyed_seed(seeds[image], step, draw) for image, draws, _ in part for draw in draws]
+            mixed, drawn = noise[: len(keys)], luck[: len(keys)]
+            fill_with_noise(mixed, keys)
+            fill_with_noise(drawn, keys, uniform=True)
+            gain, (chance, large, left, top) = drawn[:, :features].view_as(mixed), drawn[:, features:].unbind(1)
+            owner = torch.tensor([image for image, draws, _ in part for _ in draws], device=images.device)
+            # White noise has white cosine coefficients, so it is added there and saves one transform per copy.
+            torch.add(spectrum[owner], mixed, alpha=self.sigma, out=mixed)
             mixed *= gain.mul_(2 * self.rho).add_(1 - self.rho)
-            copies = transformed(rows.mT, mixed, columns)
-            total.index_add_(0, owner, self._loss_slope(model, batch, owner, copies, luck, way))
+            moved = (chance < self.diversity).nonzero().squeeze(1)
+            vertical, horizontal = (
+                diversity(large[moved], place[moved], side)
+                for place, side in zip((top, left), images.shape[2:], strict=True)
+            )
+            # Back from the cosines, and then moved and resized: one product of matrices.
+            before, behind = (matrix.repeat(len(keys), 1, 1) for matrix in (down.mT, across))
+            before[moved], behind[moved] = vertical @ down.mT, across @ horizontal.mT
+            slope = self._loss_slope(model, transformed(before, mixed, behind), batch.targets[owner], way)
+            slope[moved] = transformed(vertical.mT, slope[moved], horizontal)
+            total.index_add_(0, owner, slope)
         return total / self.draws
 
-    def _loss_slope(
-        self, model: Model, batch: Batch, owner: Tensor, copies: Images, luck: Tensor, way: engine.Plan
-    ) -> Tensor:
-        """The gradient of the loss by the copies, some of which the model sees moved and resized."""
-        moved = (luck[:, 0] < self.diversity).nonzero().squeeze(1)
-        aims, shown = batch.targets[owner], copies
-        if len(moved):
-            with torch.inference_mode(False), torch.enable_grad():
-                leaves = copies[moved].requires_grad_()  # chosen rows are copies
-                seen = diversified(leaves, luck[moved, 1:])
-            shown = copies.index_copy(0, moved, seen.detach())
+    def _loss_slope(self, model: Model, shown: Images, aims: Tensor, way: engine.Plan) -> Tensor:
         if self.variant == "lmb":
             (slope,), _ = slopes(model, shown, aims[:, None], doubly_softmaxed, way)
         else:
             slope, _ = engine.gradient(model, shown, aims, "log_probability", way)
-        if len(moved):
-            with torch.inference_mode(False):
-                (back,) = torch.autograd.grad(seen, leaves, slope[moved])
-            slope = slope.index_copy(0, moved, back)
-        return -slope
+        return slope.neg_()
 
     def __call__(self, model: Model, batch: Batch, /) -> Maps:
         return pool(self.channels(model, batch), self.pooling)

@@ -51,11 +51,9 @@ def origins(baseline: Baseline, model: Model, batch: Batch) -> Painter:
         centre, spread = _mean_colour(model, images[:1]), images.new_tensor(model.std).view(1, -1, 1, 1)
 
         def noise(stretch: Stretch, room: Images) -> None:
+            fill_with_noise(room, _keys(seeds, stretch), uniform=baseline == "uniform")
             if baseline == "gaussian":
-                fill_with_noise(room, _keys(seeds, stretch))
                 torch.addcmul(centre, room, spread, out=room).clamp_(0, 1)
-            else:
-                room.copy_(torch.stack([torch.rand(room.shape[1:], generator=g) for g in _generators(seeds, stretch)]))
 
         return noise
     crowd, names = background(baseline, images)
