@@ -7,12 +7,13 @@ import dataclasses
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from heatproof import registry
 from heatproof.errors import BadInput, UnknownName
 from heatproof.own_files import IN_FILE, read_once
 from heatproof.recipe import BARE, is_number
+from heatproof.types import Dataset
 
 _QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 
@@ -107,6 +108,8 @@ def _fields(make: Any, defaults: Mapping[str, Any], call: ast.Call, text: str) -
 def _field(default: Any, hint: Any, node: ast.expr, text: str) -> Any:
     """What stands where `default` stood: another of its kind, the same with other fields, or a value."""
     known = registry.name_of(default)
+    if isinstance(node, ast.Call) and Dataset in get_args(hint):  # where a word would mean something else
+        return _component("dataset", node, text)
     if isinstance(node, ast.Call) and (own := _in_file(node.func)):
         return _of_file(known[0] if known else None, own, node, text)
     if known is not None and isinstance(node, ast.Name | ast.Call):

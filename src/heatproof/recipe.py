@@ -49,7 +49,9 @@ def plain(value: Any) -> Plain:
         # A name that a file of one's own registers is known only to those who have read that file.
         named = {known[0]: known[1]} if known and not IN_FILE.fullmatch(where) else {"class": where}
         source = {"source": sources.digest(type(value))} if sources.is_component(type(value)) else {}
-        return {**named, "fields": fields, **source}
+        # Other pictures or maps in the same place are another component.
+        revision = getattr(value, "revision", "")
+        return {**named, "fields": fields, **source, **({"revision": revision} if revision else {})}
     if isinstance(value, functools.partial) and _is_plain((*value.args, *value.keywords.values())):
         return {"partial": plain(value.func), "arguments": plain(value.args), "keywords": plain(value.keywords)}
     if callable(value):

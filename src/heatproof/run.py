@@ -18,9 +18,8 @@ from typing import Any
 import torch
 
 from heatproof import recipe, study
-from heatproof.data import in_grey
+from heatproof.data import seen_by
 from heatproof.data.class_order import alphabetical
-from heatproof.data.pictures import takes_grey
 from heatproof.errors import BadInput, NotApplicable
 from heatproof.executors import local
 from heatproof.executors.local import Workers
@@ -193,21 +192,16 @@ def shards(study: Study, device: torch.device) -> Iterator[Shard]:
 
 
 def fitted(dataset: Dataset, model: Model, study: Study) -> Dataset:
-    """The data set as this model wants to see it: pictures from disk are cut the way the model's source declares,
-    and of one channel if it looks at no more.
-    """
-    if takes_grey(model):
-        dataset = in_grey(dataset)
-    own = getattr(dataset, "fitted", None)
-    if own is not None:  # one made of other data sets knows itself
-        return own(model)  # type: ignore[no-any-return]
+    """The data set as this model wants to see it, with the model's classes where the study asks about labels."""
+    whole = hasattr(dataset, "fitted")  # one made of other data sets knows all of that itself
+    dataset = seen_by(model, dataset)
+    if whole:
+        return dataset
     if getattr(dataset, "view", ...) is None:
-        if model.view is None:
-            raise BadInput(
-                f"model {model.name!r} does not say which input size it wants and data set {recipe.label(dataset)!r} "
-                "has none: give the data set a view, e.g. view=heatproof.View(size=224, resize=256)"
-            )
-        dataset = dataclasses.replace(dataset, view=model.view)  # type: ignore[type-var]
+        raise BadInput(
+            f"model {model.name!r} does not say which input size it wants and data set {recipe.label(dataset)!r} "
+            "has none: give the data set a view, e.g. view=heatproof.View(size=224, resize=256)"
+        )
     if _by_label(study) and model.classes and getattr(dataset, "classes", ...) == ():
         # Folders named by class must mean the model's classes, not the k-th folder.
         dataset = dataclasses.replace(dataset, classes=model.classes)  # type: ignore[type-var]

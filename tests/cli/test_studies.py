@@ -176,6 +176,21 @@ def test_other_maps_are_not_taken_for_the_stored_ones(home: Path) -> None:
     assert "holds something else now" in answer.output
 
 
+def test_other_pictures_to_begin_from_are_another_method(home: Path) -> None:
+    asked = ["--model", "mine.py:factory", "--images", "photos", "--metrics", "srg(points=3)", "--out", "first"]
+    asked += ["--methods", "expected_gradients(background=folder(path=elsewhere/photos),draws=2)"]
+    assert _run(*asked).exit_code == 0
+    before = _scores(home / "first")["value"]
+    assert _run("first/study.json", "--out", "same").exit_code == 0
+    for picture in (home / "elsewhere" / "photos").iterdir():
+        Image.new("RGB", (32, 32), "white").save(picture)
+    answer = _run("first/study.json", "--out", "other")
+    assert answer.exit_code == 2, answer.output
+    assert "holds something else now" in answer.output
+    assert _run(*asked).exit_code == 0
+    assert not before.equals(_scores(home / "first")["value"])
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [

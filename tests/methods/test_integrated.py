@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -11,12 +14,20 @@ from captum.attr import IntegratedGradients as CaptumIntegratedGradients
 from hypothesis import given
 from hypothesis import strategies as st
 from networks import batch, linear, pictures, small_cnn, small_resnet, small_vit
+from PIL import Image
+from torch import nn
 
+from heatproof import recipe
+from heatproof.audit.other_classes import OtherClasses
+from heatproof.data.folder import Folder
 from heatproof.errors import BadInput, NotApplicable
 from heatproof.methods.baselines import blurred, start
+from heatproof.methods.deep_lift import DeepLift
 from heatproof.methods.expected import ExpectedGradients, GradientShap
-from heatproof.methods.integrated import FastIG, IntegratedGradients, gauss_legendre
-from heatproof.types import Batch, read
+from heatproof.methods.guided_ig import GuidedIG
+from heatproof.methods.integrated import FastIG, IGSmoothGrad, IntegratedGradients, gauss_legendre
+from heatproof.methods.rise import RISE
+from heatproof.types import Batch, Model, View, read
 
 
 class Album:
@@ -135,6 +146,34 @@ def test_backgrounds_are_resized_and_never_the_picture_itself() -> None:
     assert torch.equal(start(own, model, shown), shown.images.flip(0))
     with pytest.raises(NotApplicable, match="no image other than 'picture0'"):
         start(Album(1, prefix="picture"), model, shown)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        *(ExpectedGradients, GradientShap, IntegratedGradients, IGSmoothGrad, GuidedIG, DeepLift, RISE),
+        OtherClasses,
+    ],
+)
+def test_what_the_pictures_to_begin_from_show_is_in_the_key(made: Callable[..., Any], tmp_path: Path) -> None:
+    named = next(f.name for f in dataclasses.fields(made()) if f.name in ("baseline", "background", "pictures"))
+
+    def key(colour: str) -> str:
+        Image.new("RGB", (8, 8), colour).save(tmp_path / "picture.png")
+        return recipe.key(made(**{named: Folder(str(tmp_path))}))
+
+    assert key("black") == key("black") != key("white")
+    assert recipe.key(made()) == recipe.key(made())
+
+
+def test_photos_of_any_size_are_begun_from_as_the_model_sees_them(tmp_path: Path) -> None:
+    for side in (20, 30):
+        Image.new("RGB", (side, side + 8), "white").save(tmp_path / f"{side}.png")
+    model, shown, photos = dataclasses.replace(small_cnn(), view=View(32)), batch(2), Folder(str(tmp_path))
+    assert torch.equal(start(photos, model, shown), torch.ones_like(shown.images))
+    grey = Model("grey", nn.Sequential(nn.Conv2d(1, 2, 3), nn.Flatten(), nn.Linear(1800, 10)), view=View(32))
+    one_channel = dataclasses.replace(shown, images=shown.images[:, :1])
+    assert torch.equal(start(photos, grey, one_channel), torch.ones_like(one_channel.images))
 
 
 def test_random_baselines_differ_by_draw_and_fixed_ones_are_paid_once() -> None:

@@ -14,9 +14,10 @@ from pathlib import Path
 
 from torch import Tensor
 
+from heatproof.data.pictures import takes_grey
 from heatproof.errors import BadInput, UnknownName
 from heatproof.parsing import parse
-from heatproof.types import Dataset, View
+from heatproof.types import Dataset, Model, View
 
 
 def load(spec: str, masks: str = "", view: View | None = None, classes: Sequence[str] = ()) -> Dataset:
@@ -74,6 +75,19 @@ def in_grey(dataset: Dataset) -> Dataset:
         return dataclasses.replace(dataset, grey=True)  # type: ignore[type-var]
     inner = getattr(dataset, "of", None)
     return dataset if inner is None else dataclasses.replace(dataset, of=in_grey(inner))  # type: ignore[type-var]
+
+
+def seen_by(model: Model, dataset: Dataset) -> Dataset:
+    """The data set as this model wants to see it: pictures from disk are cut the way the model's source declares, if it
+    does, and of one channel if it looks at no more.
+    """
+    dataset = in_grey(dataset) if takes_grey(model) else dataset
+    own = getattr(dataset, "fitted", None)
+    if own is not None:  # one made of other data sets knows itself
+        return own(model)  # type: ignore[no-any-return]
+    if getattr(dataset, "view", ...) is None and model.view is not None:
+        return dataclasses.replace(dataset, view=model.view)  # type: ignore[type-var]
+    return dataset
 
 
 def check_labels(labels: Tensor, classes: int, ids: Sequence[str]) -> None:

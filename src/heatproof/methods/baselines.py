@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, TypeAlias, cast, get_args
+from functools import cached_property
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 import cv2
 import numpy as np
@@ -11,6 +12,7 @@ import torch
 import torch.nn.functional as F
 
 from heatproof import registry
+from heatproof.data import seen_by
 from heatproof.errors import BadInput, NotApplicable
 from heatproof.methods.noise import fill_with_noise
 from heatproof.methods.paths import Painter, Stretch
@@ -56,7 +58,7 @@ def origins(baseline: Baseline, model: Model, batch: Batch) -> Painter:
                 torch.addcmul(centre, room, spread, out=room).clamp_(0, 1)
 
         return noise
-    crowd, names = background(baseline, images)
+    crowd, names = background(baseline, model, images)
 
     def picked(stretch: Stretch, room: Images) -> None:
         others = [place for place, name in enumerate(names) if name != batch.ids[stretch.image]]
@@ -114,17 +116,29 @@ def crowd(length: int) -> list[int]:
     return torch.linspace(0, length - 1, min(length, CROWD)).round().long().tolist()
 
 
-def background(baseline: Baseline, images: Images) -> tuple[Images, tuple[str, ...]]:
-    """Up to `CROWD` pictures spread evenly over a data set, at the images' size, with their ids."""
+def revision_of(field: str) -> cached_property[str]:
+    """For a component with such a field: a hash of what the data set in it shows, if it is one, when first asked."""
+
+    def revision(component: Any) -> str:
+        source = getattr(component, field)
+        return "" if isinstance(source, str) else str(source.digest(crowd(len(source))))
+
+    return cached_property(revision)
+
+
+def background(baseline: Baseline, model: Model, images: Images) -> tuple[Images, tuple[str, ...]]:
+    """Up to `CROWD` pictures spread evenly over a data set, as the model sees them, at the images' size, with their
+    ids.
+    """
     source = baseline
     if isinstance(source, str):
         if source not in registry.names("dataset"):
             raise BadInput(
                 f"a baseline must be one of {', '.join(get_args(Plain))}, "
-                f"a data set or a data set's name, got {source!r}"
+                f"a data set or a data set's name, got {source!r}: for pictures of your own say folder(path=…)"
             )
         source = cast(Dataset, registry.find("dataset", source))
-    chosen = source.batch(crowd(len(source)))
+    chosen = seen_by(model, source).batch(crowd(len(source)))
     pictures = chosen.images.to(images)
     if pictures.shape[2:] != images.shape[2:]:
         pictures = F.interpolate(pictures, images.shape[2:], mode="bilinear", antialias=True).clamp(0, 1)

@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from heatproof import recipe
+from heatproof.data import seen_by
 from heatproof.data.two_factor.k_dataset import TwoFactorK
 from heatproof.errors import BadInput, NotApplicable
 from heatproof.methods.cam import cam_layer
@@ -92,11 +93,6 @@ class TCAV:
         """A hash of the pictures with and without the concept when first asked: they make the directions."""
         sets = (self.concept, range(min(self.size, len(self.concept)))), (self.without, range(len(self.without)))
         return hashlib.sha256("\x1f".join(one.digest(rows) for one, rows in sets).encode()).hexdigest()[:16]
-
-    def recipe(self) -> dict[str, object]:
-        """The fields and what pictures the two sets hold: other pictures under the same name are another method."""
-        fields = {one.name: recipe.plain(getattr(self, one.name)) for one in dataclasses.fields(self)}
-        return {"method": "tcav", "fields": fields, "revision": self.revision}
 
     def test(self, model: Model, batch: Batch) -> Tested:
         """Every layer's scores on these pictures and their targets."""
@@ -199,9 +195,7 @@ def stages(model: Model, batch: Batch, most: int = 4) -> list[str]:
 
 def read_for(model: Model, dataset: Dataset, count: int) -> Batch:
     """The first pictures of a data set, as the model wants to see them."""
-    if getattr(dataset, "view", ...) is None and model.view is not None:
-        dataset = dataclasses.replace(dataset, view=model.view)  # type: ignore[type-var]
-    found = dataset.batch(range(min(count, len(dataset)))).to(model.device)
+    found = seen_by(model, dataset).batch(range(min(count, len(dataset)))).to(model.device)
     side = model.view.size if model.view is not None else min(found.images.shape[2:])
     if tuple(found.images.shape[2:]) == (side, side) or model.view is None:
         return found

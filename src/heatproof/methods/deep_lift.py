@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from heatproof.errors import NotApplicable
-from heatproof.methods.baselines import Baseline, is_one_colour, is_random, start
+from heatproof.methods.baselines import Baseline, is_one_colour, is_random, revision_of, start
 from heatproof.methods.intercept import Intercept
 from heatproof.methods.pooling import Pooling, keeps_sign, pool
 from heatproof.methods.transformers import attends
@@ -213,6 +213,8 @@ class DeepLift:
     baseline: Baseline = "black"
     draws: int = 1
     pooling: Pooling = "sum"
+
+    revision = revision_of("baseline")
 
     @property
     def signed(self) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from heatproof.methods.baselines import Baseline, origins
+from heatproof.methods.baselines import Baseline, origins, revision_of
 from heatproof.methods.noise import fill_with_noise
 from heatproof.methods.paths import Stretch, check_count, sum_contributions
 from heatproof.methods.pooling import Pooling, keeps_sign, pool
@@ -67,6 +67,8 @@ class ExpectedGradients:
     pooling: Pooling = "sum"
     readout: Readout = "logit"
 
+    revision = revision_of("background")
+
     def __post_init__(self) -> None:
         check_count("draws", self.draws)
 
@@ -100,6 +102,8 @@ class GradientShap:
     noise: float = 0.02
     pooling: Pooling = "sum"
     readout: Readout = "logit"
+
+    revision = revision_of("background")
 
     def __post_init__(self) -> None:
         check_count("draws", self.draws)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from heatproof.methods.baselines import Baseline, start
+from heatproof.methods.baselines import Baseline, revision_of, start
 from heatproof.methods.by_rank import by_rank
 from heatproof.methods.passes import doubly_softmaxed, slopes
 from heatproof.methods.pooling import Pooling, keeps_sign, pool
@@ -98,6 +98,8 @@ class GuidedIG:
     variant: Literal["clean", "lmb"] = "clean"
     pooling: Pooling = "sum"
     readout: Readout = "logit"
+
+    revision = revision_of("baseline")
 
     @property
     def signed(self) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from heatproof.methods.baselines import Baseline, is_random, start
+from heatproof.methods.baselines import Baseline, is_random, revision_of, start
 from heatproof.methods.gradients import InputXGradient
 from heatproof.methods.paths import Stretch, check_count, sum_gradients
 from heatproof.methods.pooling import Pooling, keeps_sign, pool
@@ -55,6 +55,8 @@ class IntegratedGradients:
     pooling: Pooling = "sum"
     readout: Readout = "logit"
 
+    revision = revision_of("baseline")
+
     def __post_init__(self) -> None:
         check_count("steps", self.steps)
         check_count("draws", self.draws)
@@ -98,6 +100,8 @@ class IGSmoothGrad:
     mode: Mode = "mean"
     pooling: Pooling = "sum"
     readout: Readout = "logit"
+
+    revision = revision_of("baseline")
 
     @property
     def _parts(self) -> Smoothed:

@@ -108,11 +108,10 @@ class Precomputed:
             f"precomputed(path={self.path!r}, name={there[0]!r})"
         )
 
-    def recipe(self) -> dict[str, object]:
-        """The path and what lies there: other maps under the same name are another method."""
-        revision = content(Path(self.path)) if self.path else ""
-        fields = {"path": self.path, "name": self.name, "signed": self.signed}
-        return {"method": "precomputed", "fields": fields, "revision": revision}
+    @property
+    def revision(self) -> str:
+        """A hash of the maps' content, now."""
+        return content(Path(self.path)) if self.path else ""
 
     def cost(self) -> Cost:
         return Cost(0, 0)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from heatproof.methods.baselines import Baseline, start
+from heatproof.methods.baselines import Baseline, revision_of, start
 from heatproof.methods.enlarging import interpolation
 from heatproof.methods.paths import check_count
 from heatproof.models import engine
@@ -65,6 +65,8 @@ class RISE:
     share: float = 0.5  # of cells that are visible
     baseline: Baseline = "mean"
     readout: Readout = "probability"
+
+    revision = revision_of("baseline")
 
     def __post_init__(self) -> None:
         check_count("masks", self.masks)

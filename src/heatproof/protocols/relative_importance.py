@@ -180,7 +180,7 @@ class RelativeImportance:
         drops: dict[str, dict[str, float]] = {}
         number = 0
         for k, model in enumerate(series, start=1):
-            seen = _seen_by(model, every)
+            seen = data.seen_by(model, every)
             batch = seen.batch(range(len(seen))).to(model.device)
             number = len(batch)
             shown, bare = (accuracy(model, batch, what, task) for what in ("composite", "without"))
@@ -202,7 +202,7 @@ class RelativeImportance:
         measured: dict[str, dict[str, float]] = {}
         number, gaps = 0, list[int]()
         for role, model in roles.items():
-            seen = _seen_by(model, shown)
+            seen = data.seen_by(model, shown)
             batch = seen.batch(range(min(len(seen), more))).to(model.device)
             number, gaps = len(batch), batch.labels.get(TWIN_GAP, torch.zeros(0)).tolist()
             measured[role] = {
@@ -278,7 +278,7 @@ def accuracy(model: Model, batch: Batch, what: str, task: str = "") -> float:
 
 def clusters(dataset: Dataset, limit: int, model: Model | None) -> dict[str, list[int]]:
     """Which object and which scene each picture shows: pictures that share one are not independent."""
-    seen = dataset if model is None else _seen_by(model, dataset)
+    seen = dataset if model is None else data.seen_by(model, dataset)
     batch = seen.batch(range(min(limit, len(seen))))
     ids = [batch.labels[name].tolist() for name in ("scene_id", "object_id") if name in batch.labels]
     return {image: [int(one[row]) for one in ids] for row, image in enumerate(batch.ids)} if ids else {}
@@ -290,10 +290,3 @@ def _model(given: Model | str) -> Model:
 
 def _dataset(given: Dataset | str) -> Dataset:
     return data.load(given) if isinstance(given, str) else given
-
-
-def _seen_by(model: Model, dataset: Dataset) -> Dataset:
-    """Pictures from disk cut the way the model wants them."""
-    if getattr(dataset, "view", ...) is None:
-        return dataclasses.replace(dataset, view=model.view)  # type: ignore[type-var]
-    return dataset

@@ -11,7 +11,6 @@ import numpy as np
 
 from heatproof import data, models, recipe
 from heatproof.data.ham10000 import HAM10000
-from heatproof.data.pictures import takes_grey
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput, NotApplicable
 from heatproof.methods.blur_ig import BlurIG
@@ -180,9 +179,7 @@ def _dataset(given: Dataset | str) -> Dataset:
 
 def _seen_by(model: Model, dataset: Dataset) -> Dataset:
     """Pictures from disk cut and numbered the way the model wants them."""
-    dataset = _asked_by(model, data.in_grey(dataset) if takes_grey(model) else dataset)
-    if getattr(dataset, "view", ...) is None:
-        dataset = replace(dataset, view=model.view)  # type: ignore[type-var]
+    dataset = data.seen_by(model, _asked_by(model, dataset))
     if model.classes and getattr(dataset, "classes", ...) == ():
         dataset = replace(dataset, classes=model.classes)  # type: ignore[type-var]
     return dataset

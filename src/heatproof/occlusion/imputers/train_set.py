@@ -13,7 +13,6 @@ import torch
 from torch import Generator, Tensor
 from torch.nn import functional
 
-from heatproof import recipe
 from heatproof.errors import BadInput
 from heatproof.occlusion.imputers.drawn import per_row
 from heatproof.occlusion.imputers.mean import repainted
@@ -95,11 +94,6 @@ class TrainSet:
         """A hash of the donors' content when first asked: every label is made of it, so files are read once."""
         found = _loaded(self.donors)
         return found.digest(pool(len(found), self.count))
-
-    def recipe(self) -> dict[str, object]:
-        """The donors and what they show: other pictures in the same folder are another imputer."""
-        fields = {"donors": recipe.plain(self.donors), "count": self.count}
-        return {"imputer": "train_set", "fields": fields, "revision": self.revision}
 
     def for_batch(self, batch: Batch, /) -> Others:
         """Bound to pictures by name: cut to another size, a picture does not equal itself."""

@@ -80,10 +80,6 @@ class FromFile:
         """A hash of the maps' content when first asked: every label is made of it, so files are read once."""
         return content(Path(self.path)) if self.path else ""
 
-    def recipe(self) -> dict[str, object]:
-        """The path and what lies there: other maps under the same name are another segmenter."""
-        return {"segmenter": "from_file", "fields": {"path": self.path}, "revision": self.revision}
-
     def for_batch(self, batch: Batch, /) -> Segments:
         if not self.path:
             raise NotApplicable("segmenter from_file needs path, a folder or .npz file of label maps, and got none")
