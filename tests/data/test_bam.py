@@ -603,6 +603,17 @@ def test_regions_in_the_pictures_own_frame_are_not_resized(built: Path) -> None:
     assert data.name != BAM(str(built)).name
 
 
+def test_pictures_of_several_sizes_have_no_common_frame(built: Path, tmp_path: Path) -> None:
+    shutil.copytree(built, tmp_path / "two sizes")
+    second = BAM(str(built)).batch([1]).ids[0]
+    for path in (tmp_path / "two sizes").rglob(f"{Path(second).stem}.*"):
+        picture = Image.open(path)
+        picture.resize((2 * picture.width, 2 * picture.height), Image.Resampling.NEAREST).save(path)
+    with pytest.raises(BadInput, match=rf"one size, got 32×32 .* and 64×64 \({second}\): take frame='input'"):
+        BAM(str(tmp_path / "two sizes"), view=View(48), frame="native").batch([0, 1])
+    assert len(BAM(str(tmp_path / "two sizes"), view=View(48)).batch([0, 1])) == 2
+
+
 def test_how_far_twins_are_apart_outside_the_mask_is_measured(tmp_path: Path, built: Path) -> None:
     assert BAM(str(built)).batch(range(100)).labels[TWIN_GAP].tolist() == [0] * 100  # PNG
     root = published(tmp_path)

@@ -220,7 +220,7 @@ class BAM:
         if self.set in BARE and rows:
             known[WITH_OBJECT] = torch.stack([row.whole for row in rows])
         if self.frame == "native" and rows:
-            known[NATIVE] = torch.stack([row.native for row in rows])
+            known[NATIVE] = torch.stack(_of_one_size(rows))
         return Batch(
             images=torch.stack([row.image for row in rows]) if rows else torch.zeros(0, 3, side, side),
             targets=known[self._side],
@@ -337,3 +337,16 @@ def uncut(region: Image.Image, view: View | None) -> Tensor:
 
 def _content(path: Path) -> bytes:
     return path.read_bytes() if path.is_file() else b"no file"
+
+
+def _of_one_size(rows: Sequence[Row]) -> list[Tensor]:
+    """The regions in the pictures' own frame, or `BadInput` where they have several."""
+    first = rows[0]
+    for row in rows:
+        if row.native.shape != first.native.shape:
+            one, other = ("×".join(map(str, each.native.shape[::-1])) for each in (first, row))
+            raise BadInput(
+                f"frame='native' needs pictures of one size, got {one} ({first.entry.file}) and {other} "
+                f"({row.entry.file}): take frame='input', or give them one size"
+            )
+    return [row.native for row in rows]
