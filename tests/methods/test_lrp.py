@@ -83,6 +83,42 @@ def test_agrees_with_zennits_own_canonizer_for_vggs() -> None:
     assert float((ours - theirs).abs().max()) < 1e-3 * float(theirs.abs().max())
 
 
+class Linearly(nn.Module):
+    """A convolution whose inputs no rectifier has made positive, and one whose inputs are."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second, self.third = nn.Conv2d(3, 6, 3), nn.Conv2d(6, 6, 3), nn.Conv2d(6, 6, 3)
+        self.relu, self.head = nn.ReLU(), nn.Linear(6 * 26 * 26, 10)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.third(self.relu(self.second(self.first(x)))).flatten(1))
+
+
+@pytest.mark.parametrize("biases", [True, False])
+@pytest.mark.parametrize("composite", ["epsilon_plus_flat", "epsilon_plus", "epsilon_plus_box"])
+def test_skipping_negative_inputs_that_are_not_there_changes_no_bit(
+    composite: Any, biases: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from zennit.core import BasicHook
+    from zennit.rules import ZPlus
+
+    torch.manual_seed(0)
+    network, asked, backward = Linearly(), {}, BasicHook.backward
+
+    def counted(hook: BasicHook, module: nn.Module, *told: Any) -> Any:
+        asked[module] = len(hook.input_modifiers)
+        return backward(hook, module, *told)
+
+    model, pictures = Model("linearly", network, MEAN, STD), batch(2)
+    with monkeypatch.context() as patch:
+        patch.setattr(BasicHook, "backward", counted)
+        ours = LRP(composite, biases=biases)(model, pictures)
+    assert (asked[network.second], asked[network.third]) == (2, 1)
+    monkeypatch.setattr("heatproof.methods.lrp.plus_rule", lambda zero: ZPlus(zero_params=zero))
+    assert torch.equal(ours, LRP(composite, biases=biases)(model, pictures))
+
+
 def test_the_box_rule_knows_the_pictures_range() -> None:
     model = small_cnn()
     low, high = (model.normalised(torch.full((1, 3, 32, 32), edge)) for edge in (0.0, 1.0))

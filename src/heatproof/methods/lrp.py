@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
@@ -14,6 +14,7 @@ from heatproof.errors import NotApplicable
 from heatproof.methods.canonizing import merges, merging, passed, proportional
 from heatproof.methods.coverage import uncovered
 from heatproof.methods.intercept import forward_only
+from heatproof.methods.plus_rule import plus_rule
 from heatproof.methods.pooling import Pooling, keeps_sign, pool
 from heatproof.methods.transformers import attends
 from heatproof.models import engine
@@ -49,8 +50,8 @@ def build(rule: Rules, model: Model, images: Images, epsilon: float, gamma: floa
         linear = (types.Linear, rules.Epsilon(epsilon=epsilon, zero_params=zero))
         return composites.LayerMapComposite(layer_map=[*composites.layer_map_base(), linear])
     ends = [model.normalised(torch.full_like(images[:1], value)).to(model.device) for value in (0.0, 1.0)]
+    plus = (types.Convolution, plus_rule(zero))
     if rule == "epsilon_plus_box":
-        plus = (types.Convolution, rules.ZPlus(zero_params=zero))
         dense = (types.Linear, rules.Epsilon(epsilon=epsilon, zero_params=zero))
         box = (types.Convolution, rules.ZBox(low=ends[0], high=ends[1], zero_params=zero))
         return composites.SpecialFirstLayerMapComposite(
@@ -59,7 +60,7 @@ def build(rule: Rules, model: Model, images: Images, epsilon: float, gamma: floa
     make = composites.COMPOSITES[rule]
     if rule == "epsilon_gamma_box":
         return make(low=ends[0], high=ends[1], epsilon=epsilon, gamma=gamma, zero_params=zero)
-    return make(epsilon=epsilon, zero_params=zero)
+    return make(epsilon=epsilon, zero_params=zero, layer_map=[plus] if "plus" in rule else [])
 
 
 @contextmanager
@@ -75,6 +76,12 @@ def propagating(model: Model, images: Images, composite: Composite, canonizer: C
             yield
         finally:
             composite.remove()
+
+
+def _in_its_layout(way: engine.Plan) -> engine.Plan:
+    """The network itself, which has the rules, on pictures in the memory layout that suits its passes."""
+    memory = torch.channels_last if way.choice.layout == "channels_last" else torch.contiguous_format
+    return replace(way, run=lambda normalised: way.run(normalised.contiguous(memory_format=memory)))
 
 
 def divided_by(model: Model, rule: Rules, logits: Tensor, targets: Tensor, biases: bool) -> Tensor:
@@ -142,7 +149,8 @@ class LRP:
         with torch.inference_mode(False), torch.no_grad():  # what rules and merges make takes part in gradients
             composite = build(self.composite, model, batch.images, self.epsilon, self.gamma, self.biases)
         with propagating(model, batch.images, composite, self.canonizer):
-            slopes, logits = engine.gradient(model, batch.images, batch.targets, "logit")
+            way = _in_its_layout(engine.settled(model, batch.images, "gradient"))
+            slopes, logits = engine.gradient(model, batch.images, batch.targets, "logit", way)
         # Relevance belongs to the network's own input; the engine's chain rule divided it by the model's std.
         relevance = slopes * slopes.new_tensor(model.std).view(1, -1, 1, 1)
         scale = torch.ones_like(logits) if self.start == "one_hot" else logits
