@@ -136,3 +136,29 @@ def test_what_cannot_be_made_of_a_file_is_said(mine: Path, text: str, says: str)
 def test_a_function_is_taken_as_it_is(mine: Path) -> None:
     assert _read("mine.py:bright").__name__ == "bright"
     assert _read("inverted(method=mine.py:bright)").method is _read("mine.py:bright")
+
+
+def test_a_data_set_of_ones_own_may_be_where_paths_begin(mine: Path) -> None:
+    mine.write_text(
+        MINE
+        + """
+
+@dataclass(frozen=True)
+class Album:
+    count: int = 2
+    name = "album"
+
+    def __len__(self): return self.count
+    def ids(self): return tuple(map(str, range(self.count)))
+    def digest(self, indices): return str(self.count)
+    def batch(self, indices): raise NotImplementedError
+"""
+    )
+    for words in ("mine.py:Album", "mine.py:Album()", "'mine.py:Album'"):
+        assert len(_read(f"expected_gradients(background={words})").background) == 2
+    assert len(_read("integrated_gradients(baseline=mine.py:Album(count=5))").baseline) == 5
+    assert _read("integrated_gradients(baseline=blur)").baseline == "blur"
+    with pytest.raises(BadInput, match="must make a data set, got Scaled"):
+        _read("expected_gradients(background=mine.py:Scaled(k=2))")
+    with pytest.raises(UnknownName, match="foldr"):
+        _read("expected_gradients(background=foldr(path=x))")

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from heatproof import recipe, registry
+from heatproof.data.folder import Folder
+from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput, HeatproofError, UnknownName
+from heatproof.methods.expected import ExpectedGradients
 from heatproof.parsing import parse
 from heatproof.types import View
 
@@ -198,3 +203,46 @@ def test_a_function_of_model_and_batch_is_no_component_and_a_broken_one_spoils_n
         width: int
 
     assert recipe.listed(registry.entry("method", "needs"))["cost"] is None
+
+
+@dataclass(frozen=True)
+class Reads:
+    """Somebody's component that has a revision, of whatever kind."""
+
+    told: Any = ""
+
+    @property
+    def revision(self) -> Any:
+        if self.told == "broken":
+            return self.no_such_thing  # type: ignore[attr-defined]
+        return len if self.told == "a function" else self.told
+
+
+def test_what_a_component_reads_is_part_of_its_recipe() -> None:
+    assert recipe.plain(Reads("abc"))["revision"] == "abc"
+    assert recipe.key(Reads("abc")) != recipe.key(Reads("abd"))
+    assert "revision" not in recipe.plain(Reads())
+    assert "revision" not in recipe.plain(Reads("a function"))
+    with pytest.raises(AttributeError, match="no_such_thing"):  # a fault in the asking is no empty answer
+        recipe.plain(Reads("broken"))
+
+
+def test_a_recipe_of_something_that_read_nothing_is_built_whoever_wrote_it() -> None:
+    stored = recipe.plain(registry.find("segmenter", "from_file"))
+    assert recipe.build({**stored, "revision": ""}) == recipe.build(stored)
+    with pytest.raises(BadInput, match="holds something else now"):
+        recipe.build({**stored, "revision": "abc"})
+
+
+def test_data_sets_in_a_label_are_told_apart_and_can_be_read_again(tmp_path: Path) -> None:
+    methods = []
+    for place in ("one", "other"):
+        (tmp_path / place / "train").mkdir(parents=True)
+        Image.new("RGB", (8, 8)).save(tmp_path / place / "train" / "picture.png")
+        methods.append(ExpectedGradients(Folder(str(tmp_path / place / "train")), draws=3))
+    one, other = map(recipe.label, methods)
+    assert one != other
+    assert recipe.key(parse("method", one)) == recipe.key(methods[0])
+    embedded = ExpectedGradients(TwoFactor("train"))
+    assert recipe.label(embedded) == "expected_gradients(background=two_factor(split=train))"
+    assert parse("method", recipe.label(embedded)) == embedded

@@ -95,6 +95,15 @@ def _component(kind: registry.Kind, node: ast.expr, text: str) -> Any:
     return registry.find(kind, node.func.id, **_fields(found.make, found.fields(), node, text))
 
 
+def _dataset(node: ast.expr, text: str) -> Dataset:
+    found = (
+        _component("dataset", node, text) if isinstance(node, ast.Call) else parse("dataset", ast.literal_eval(node))
+    )
+    if not isinstance(found, Dataset):
+        raise BadInput(f"{text!r}: {ast.unparse(node)} must make a data set, got {type(found).__name__}")
+    return found
+
+
 def _fields(make: Any, defaults: Mapping[str, Any], call: ast.Call, text: str) -> dict[str, Any]:
     hints = registry.hints_of(make)
     names = [word.arg or "" for word in call.keywords]
@@ -108,8 +117,8 @@ def _fields(make: Any, defaults: Mapping[str, Any], call: ast.Call, text: str) -
 def _field(default: Any, hint: Any, node: ast.expr, text: str) -> Any:
     """What stands where `default` stood: another of its kind, the same with other fields, or a value."""
     known = registry.name_of(default)
-    if isinstance(node, ast.Call) and Dataset in get_args(hint):  # where a word would mean something else
-        return _component("dataset", node, text)
+    if Dataset in get_args(hint) and (isinstance(node, ast.Call) or _in_file(node)):  # other words are names
+        return _dataset(node, text)
     if isinstance(node, ast.Call) and (own := _in_file(node.func)):
         return _of_file(known[0] if known else None, own, node, text)
     if known is not None and isinstance(node, ast.Name | ast.Call):

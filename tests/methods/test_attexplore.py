@@ -80,6 +80,53 @@ def test_slopes_come_back_the_way_the_copies_went(diversity_share: float) -> Non
     assert share == diversity_share if diversity_share in (0.0, 1.0) else 0 < share < 1
 
 
+def seen_copies(method: AttEXplore, steps: range, pictures: Batch) -> Tensor:
+    """(steps, images, draws, C, H, W) the copies that the model is shown."""
+    shown = []
+
+    def listen(self: AttEXplore, model: Model, images: Tensor, aims: Tensor, way: engine.Plan) -> Tensor:
+        shown.append(images.clone())
+        return torch.zeros_like(images)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(AttEXplore, "_loss_slope", listen)
+        for step in steps:
+            method._explore(networks.small_cnn(), pictures, step)
+    return torch.cat(shown).view(len(steps), len(pictures), method.draws, *pictures.images.shape[1:])
+
+
+def test_every_copy_has_noise_of_its_own_as_strong_as_told() -> None:
+    pictures = networks.batch(2)
+    copies = seen_copies(AttEXplore(draws=3, rho=0.0, sigma=0.1, diversity=0.0), range(2), pictures)
+    noise = (copies - pictures.images[None, :, None]).flatten(0, 2).flatten(1)
+    assert torch.allclose(noise.std(1), torch.full((12,), 0.1), rtol=0.05)
+    assert float(torch.corrcoef(noise).fill_diagonal_(0).abs().max()) < 0.1
+
+
+def test_every_copy_has_gains_of_its_own_as_far_as_told() -> None:
+    pictures, rho = networks.batch(2), 0.4
+    copies = seen_copies(AttEXplore(draws=3, rho=rho, sigma=0.0, diversity=0.0), range(2), pictures)
+    cosines = cosine_matrix(32).float()
+    spectra = transformed(cosines, copies.flatten(0, 2), cosines.mT).view_as(copies)
+    whole = transformed(cosines, pictures.images, cosines.mT)[None, :, None]
+    clear = (whole.abs() > 0.05).expand_as(spectra)
+    gains = (spectra / whole)[clear]
+    assert 1 - rho - 1e-3 < float(gains.min()) < 1 - 0.95 * rho
+    assert 1 + 0.95 * rho < float(gains.max()) < 1 + rho + 1e-3
+    assert float(gains.std()) == pytest.approx(2 * rho / 12**0.5, rel=0.05)
+    apart = (spectra / whole).flatten(0, 2)[:, clear[0, :, 0].all(0)]
+    assert float(torch.corrcoef(apart).fill_diagonal_(0).abs().max()) < 0.5
+
+
+def test_copies_move_down_and_across_by_draws_of_their_own() -> None:
+    white = networks.batch(1).showing(torch.ones(1, 3, 32, 32))
+    copies = seen_copies(AttEXplore(draws=40, rho=0.0, sigma=0.0, diversity=1.0), range(1), white)[0, 0, :, 0]
+    above, left = ((copies.mean(axis) < 0.5).float().cumprod(1).sum(1) for axis in (2, 1))
+    assert float(above.max()) >= 1
+    assert float(left.max()) >= 1
+    assert abs(float(torch.corrcoef(torch.stack([copies[:, 0].mean(1), copies[:, :, 0].mean(1)]))[0, 1])) < 0.6
+
+
 def test_clean_and_published_variant_walk_opposite_ways(monkeypatch: pytest.MonkeyPatch) -> None:
     model, batch = networks.small_vit(), networks.batch(2)
     explore, seen = AttEXplore._explore, []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -138,6 +139,55 @@ def test_the_place_of_a_maximum_does_not_hang_on_rounding(
         assert torch.equal(places, others)
         assert torch.equal(outputs, F.max_pool2d(rounded, kernel, stride, padding, dilation))
         assert torch.equal(exact.flatten(2).gather(2, places.flatten(2)).view_as(wanted), wanted)
+
+
+@pytest.mark.parametrize("side", [2, 3, 13, 28])
+def test_a_maximum_that_wins_clearly_keeps_its_place(side: int) -> None:
+    values = torch.rand(2, 4, 56, 56, generator=torch.Generator().manual_seed(0))
+    values[0, 0] *= 1000  # neither another channel nor another picture makes a difference small
+    values[0, 1, 0, 0] = -torch.inf
+    outputs, places = pooled_maxima(values, side)
+    assert torch.equal(outputs, F.max_pool2d(values, side))
+    there = values.flatten(2).gather(2, places.flatten(2)).view_as(outputs)
+    assert bool((outputs - there <= 3.1e-5 * outputs.amax((2, 3), keepdim=True)).all())
+    alone = pooled_maxima(values[1:], [side])[1]
+    assert torch.equal(places[1:], alone)
+    if side < 20:
+        _, usual = F.max_pool2d(values, side, return_indices=True)
+        assert float((places != usual).float().mean()) < 1e-3
+
+
+class Spelt(nn.Module):
+    """Two convolutions with an activation spelt in one of many ways."""
+
+    def __init__(self, activate: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.one, self.two, self.head = nn.Conv2d(3, 6, 3), nn.Conv2d(6, 6, 3), nn.Linear(6, 10)
+        self.activate = activate
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.activate(self.two(self.activate(self.one(x)))).mean((2, 3)))
+
+
+@pytest.mark.parametrize(
+    "activate",
+    [
+        *(Tensor.sigmoid_, F.elu_, F.leaky_relu_, F.softsign, F.logsigmoid, torch.tanh_, F.hardtanh_),
+        *(lambda x: x.clamp(0, 6), lambda x: x.clamp_(min=0), nn.Threshold(0.1, 0.0), nn.ReLU(inplace=True)),
+    ],
+)
+def test_an_activation_is_covered_however_it_is_spelt(activate: Callable[[Tensor], Tensor]) -> None:
+    torch.manual_seed(0)
+    assert gap(Model("spelt", Spelt(activate)), DeepLift("blur")) < 1e-4
+
+
+def test_small_answers_are_checked_as_strictly_as_large_ones() -> None:
+    torch.manual_seed(0)
+    network = Spelt(lambda x: x * torch.sigmoid(3 * x))
+    network.head.weight.data *= 1e-3
+    network.head.bias.data *= 1e-3
+    with pytest.raises(NotApplicable, match="instead of"):
+        DeepLift()(Model("gated", network), batch(3))
 
 
 def test_a_plain_background_is_explained_alike_in_every_memory_layout() -> None:

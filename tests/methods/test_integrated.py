@@ -15,18 +15,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from networks import batch, linear, pictures, small_cnn, small_resnet, small_vit
 from PIL import Image
-from torch import nn
+from torch import Tensor, nn
 
 from heatproof import recipe
 from heatproof.audit.other_classes import OtherClasses
 from heatproof.data.folder import Folder
+from heatproof.data.mosaic import Mosaic
 from heatproof.errors import BadInput, NotApplicable
-from heatproof.methods.baselines import blurred, start
+from heatproof.methods.baselines import blurred, start, starts
 from heatproof.methods.deep_lift import DeepLift
 from heatproof.methods.expected import ExpectedGradients, GradientShap
 from heatproof.methods.guided_ig import GuidedIG
 from heatproof.methods.integrated import FastIG, IGSmoothGrad, IntegratedGradients, gauss_legendre
 from heatproof.methods.rise import RISE
+from heatproof.models import engine
 from heatproof.types import Batch, Model, View, read
 
 
@@ -125,6 +127,36 @@ def test_expected_gradients_on_a_linear_model_tend_to_the_mean_background() -> N
     assert float((got - wanted).abs().max()) < 0.15 * float(wanted.abs().max())
 
 
+@pytest.mark.parametrize("method", [ExpectedGradients("black", 6), GradientShap("black", 6, noise=0.1)])
+def test_every_draw_has_a_place_and_noise_of_its_own(
+    method: ExpectedGradients | GradientShap, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = []
+
+    def listen(model: Model, images: Tensor, targets: Tensor, *_: Any) -> tuple[Tensor, Tensor]:
+        shown.append(images.clone())
+        return torch.zeros_like(images), torch.zeros(len(images))
+
+    monkeypatch.setattr(engine, "gradient", listen)
+    pictures = batch(1)
+    method(small_cnn(), pictures)
+    points = torch.cat(shown).flatten(1)
+    places = (points @ pictures.images.flatten()) / pictures.images.square().sum()  # all lie between black and picture
+    assert len(set(places.tolist())) == 6
+    assert 0 <= float(places.min()) < float(places.max()) <= 1.1
+    if isinstance(method, ExpectedGradients):
+        assert (places * 6).floor().tolist() == list(range(6))  # stratified
+    else:
+        noise = points / places[:, None] - pictures.images.flatten()
+        assert float(torch.corrcoef(noise).fill_diagonal_(0).abs().max()) < 0.2
+        assert float(noise.std()) == pytest.approx(0.1, rel=0.1)
+
+
+def test_mosaics_serve_as_background_whatever_classes_the_model_has() -> None:
+    model = dataclasses.replace(small_cnn(), view=View(32))
+    assert ExpectedGradients(Mosaic(per_class=1), draws=2)(model, batch(2)).isfinite().all()
+
+
 def test_stratified_points_close_the_completeness_gap_faster() -> None:
     model, shown = small_cnn(), batch(1)
     picture, album = shown.images[0], Album(1)
@@ -158,8 +190,11 @@ def test_backgrounds_are_resized_and_never_the_picture_itself() -> None:
 def test_what_the_pictures_to_begin_from_show_is_in_the_key(made: Callable[..., Any], tmp_path: Path) -> None:
     named = next(f.name for f in dataclasses.fields(made()) if f.name in ("baseline", "background", "pictures"))
 
+    for number in range(3):
+        Image.new("RGB", (8, 8), "grey").save(tmp_path / f"{number}.png")
+
     def key(colour: str) -> str:
-        Image.new("RGB", (8, 8), colour).save(tmp_path / "picture.png")
+        Image.new("RGB", (8, 8), colour).save(tmp_path / "last.png")
         return recipe.key(made(**{named: Folder(str(tmp_path))}))
 
     assert key("black") == key("black") != key("white")
@@ -171,6 +206,8 @@ def test_photos_of_any_size_are_begun_from_as_the_model_sees_them(tmp_path: Path
         Image.new("RGB", (side, side + 8), "white").save(tmp_path / f"{side}.png")
     model, shown, photos = dataclasses.replace(small_cnn(), view=View(32)), batch(2), Folder(str(tmp_path))
     assert torch.equal(start(photos, model, shown), torch.ones_like(shown.images))
+    sizeless = start(photos, small_cnn(), shown)  # a model that does not say how it wants them
+    assert torch.equal(sizeless, torch.ones_like(shown.images))
     grey = Model("grey", nn.Sequential(nn.Conv2d(1, 2, 3), nn.Flatten(), nn.Linear(1800, 10)), view=View(32))
     one_channel = dataclasses.replace(shown, images=shown.images[:, :1])
     assert torch.equal(start(photos, grey, one_channel), torch.ones_like(one_channel.images))
@@ -178,9 +215,13 @@ def test_photos_of_any_size_are_begun_from_as_the_model_sees_them(tmp_path: Path
 
 def test_random_baselines_differ_by_draw_and_fixed_ones_are_paid_once() -> None:
     model, shown = small_cnn(), batch(2)
-    first, second = (start("uniform", model, shown, draw) for draw in range(2))
-    assert not torch.equal(first, second)
-    assert torch.equal(first, start("uniform", model, shown, 0))
+    for baseline in ("uniform", "gaussian"):
+        first, second = starts(baseline, model, shown, 2)
+        assert not torch.equal(first, second)
+        assert torch.equal(first, start(baseline, model, shown))
+        assert 0 <= float(first.min()) < 0.05 < 0.95 < float(first.max()) <= 1
+        clamped = ((first == 0) | (first == 1)).float().mean()
+        assert (clamped > 0.005) == (baseline == "gaussian")
     assert IntegratedGradients(steps=10, draws=5).cost() == (10, 10)
     assert IntegratedGradients(steps=10, draws=5, baseline="gaussian").cost() == (50, 50)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import torch
@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from heatproof.errors import NotApplicable
 from heatproof.methods.canonizing import merges, merging
-from heatproof.methods.coverage import uncovered
-from heatproof.methods.lrp import LRP
+from heatproof.methods.coverage import seen
+from heatproof.methods.lrp import LRP, Rules
 from heatproof.models import embedded
 from heatproof.models.torchvision_repair import import_torchvision
 from heatproof.types import Model
@@ -81,6 +81,48 @@ def test_agrees_with_zennits_own_canonizer_for_vggs() -> None:
     theirs = zennit_map(model, "epsilon_plus_flat", [VGGCanonizer()])
     ours = LRP(upright=False).channels(model, batch(2))
     assert float((ours - theirs).abs().max()) < 1e-3 * float(theirs.abs().max())
+
+
+class Registered(nn.Module):
+    """The same function, its layers registered in one order or another."""
+
+    def __init__(self, backwards: bool) -> None:
+        super().__init__()
+        torch.manual_seed(1)
+        parts = {"one": nn.Conv2d(3, 6, 3, padding=1), "two": nn.Conv2d(6, 6, 3), "head": nn.Linear(6, 10)}
+        parts["head"].bias.data = torch.linspace(-1, 1, 10)  # logits of both signs
+        for name in reversed(parts) if backwards else parts:
+            self.add_module(name, parts[name])
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(F.relu(self.two(F.relu(self.one(x)))).mean((2, 3)))
+
+
+@pytest.mark.parametrize("composite", get_args(Rules))
+def test_the_order_of_running_counts_and_not_the_order_of_registering(composite: Any) -> None:
+    pictures = batch(8)
+    usual, backwards = (Model("order", Registered(turned), MEAN, STD) for turned in (False, True))
+    with torch.no_grad():
+        logits = usual(pictures.images).gather(1, pictures.targets[:, None])
+    assert bool((logits < 0).any())
+    assert bool((logits > 0).any())
+    maps = LRP(composite)(usual, pictures)
+    assert torch.equal(maps, LRP(composite)(backwards, pictures))
+    alike = pictures.showing(pictures.images[:1].expand_as(pictures.images))
+    apart = LRP(composite)(backwards, alike)
+    assert all(not torch.allclose(apart[0], other, rtol=1e-2) for other in apart[1:])
+
+
+@pytest.mark.parametrize("composite", get_args(Rules))
+def test_a_network_of_one_layer_is_kept_upright(composite: Any) -> None:
+    torch.manual_seed(0)
+    model, pictures = Model("one layer", nn.Sequential(nn.Flatten(), nn.Linear(3072, 10, bias=False))), batch(8)
+    sums = LRP(composite)(model, pictures).sum((1, 2))
+    with torch.no_grad():
+        logits = model(pictures.images).gather(1, pictures.targets[:, None])[:, 0]
+    assert bool((logits < 0).any())
+    # The flat rule spreads the start evenly, whatever the logit; the epsilon rule conserves it with the logit's sign.
+    assert torch.equal(sums.sign(), torch.ones_like(sums) if composite.endswith("flat") else logits.sign())
 
 
 class Linearly(nn.Module):
@@ -361,7 +403,7 @@ def test_what_no_rule_covers_is_refused(between: Any, told: str, canonizer: Any)
 
 def test_a_fixed_factor_is_allowed() -> None:
     model = Model("fixed", TwoLayers(Scaled(torch.mul, learned=False)), MEAN, STD)
-    assert uncovered(model, batch(1).images) == ""
+    assert seen(model, batch(1).images).fault == ""
 
 
 class Pooled(nn.Module):
@@ -491,16 +533,16 @@ def test_the_usual_networks_are_covered(name: str) -> None:
     network = network.to_empty(device="cpu")
     for tensor in network.state_dict().values():
         tensor.fill_(0.01)
-    assert uncovered(Model(name, network), torch.rand(1, 3, 64, 64)) == ""
+    assert seen(Model(name, network), torch.rand(1, 3, 64, 64)).fault == ""
 
 
 def test_the_embedded_networks_are_covered() -> None:
     for name in ("scene", "object", "scene_plain"):
         model = embedded.load(name)
         side = model.view.size if model.view else 64
-        assert uncovered(model, torch.rand(1, 3, side, side)) == ""
+        assert seen(model, torch.rand(1, 3, side, side)).fault == ""
 
 
 def test_squeeze_and_excitation_is_refused() -> None:
     model = Model("b0", torchvision.models.mobilenet_v3_small(weights=None))
-    assert "a gate" in uncovered(model, torch.rand(1, 3, 64, 64))
+    assert "a gate" in seen(model, torch.rand(1, 3, 64, 64)).fault

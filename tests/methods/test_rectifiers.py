@@ -43,6 +43,17 @@ class Written(nn.Module):
                 return x
             case "relu6":
                 return F.relu6(x)
+            case "clamp":
+                return x.clamp(min=0)
+            case "clamp_to_six":
+                return torch.clamp(x, 0, 6)
+            case "in_place_clamp":
+                x.clamp_(0)
+                return x
+            case "clamp_min":
+                return torch.clamp_min(x, 0)
+            case "threshold":
+                return F.threshold(x, 0, 0)
         raise AssertionError(self.way)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -73,7 +84,8 @@ def test_every_way_of_writing_a_rectifier_is_the_same() -> None:
         for way in (
             *("function", "in_place_function", "in_place_ignoring_the_answer", "torch"),
             *("tensor_method", "in_place_tensor_method"),
-            *("relu6", "relu6_module"),  # no activation here exceeds six
+            *("relu6", "relu6_module", "clamp_to_six"),  # no activation here exceeds six
+            *("clamp", "in_place_clamp", "clamp_min", "threshold"),
         ):
             assert torch.allclose(method(written(way), pictures), wanted, rtol=1e-5, atol=1e-9), way
 
@@ -91,3 +103,23 @@ def test_the_rule_on_numbers() -> None:
     model = Model("three", Three())
     assert GuidedBackprop().channels(model, pictures)[0, :, 0, 0].tolist() == [2.0, 0.0, 0.0]
     assert DeconvNet().channels(model, pictures)[0, :, 0, 0].tolist() == [2.0, 0.0, -5.0]
+
+
+class Clamping(nn.Module):
+    """Keeps its input in [0, 1] before anything else, which rectifies nothing."""
+
+    def __init__(self, clamps: bool) -> None:
+        super().__init__()
+        self.clamps, self.inner = clamps, Written("function")
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.inner(x.clamp(0, 1) if self.clamps else x)
+
+
+def test_a_picture_kept_in_its_range_is_not_rectified() -> None:
+    pictures, maps = batch(2), []
+    for clamps in (True, False):
+        torch.manual_seed(3)
+        maps.append(GuidedBackprop()(Model("clamping", Clamping(clamps)), pictures))
+    assert bool((maps[0] < 0).any())
+    assert torch.equal(*maps)

@@ -138,10 +138,9 @@ class AttEXplore:
                 diversity(large[moved], place[moved], side)
                 for place, side in zip((top, left), images.shape[2:], strict=True)
             )
-            # Back from the cosines, and then moved and resized: one product of matrices.
-            before, behind = (matrix.repeat(len(keys), 1, 1) for matrix in (down.mT, across))
-            before[moved], behind[moved] = vertical @ down.mT, across @ horizontal.mT
-            slope = self._loss_slope(model, transformed(before, mixed, behind), batch.targets[owner], way)
+            shown = transformed(down.mT, mixed, across)
+            shown[moved] = transformed(vertical, shown[moved], horizontal.mT)
+            slope = self._loss_slope(model, shown, batch.targets[owner], way)
             slope[moved] = transformed(vertical.mT, slope[moved], horizontal)
             total.index_add_(0, owner, slope)
         return total / self.draws

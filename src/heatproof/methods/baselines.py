@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias, cast, get_args
 
@@ -16,7 +17,7 @@ from heatproof.data import seen_by
 from heatproof.errors import BadInput, NotApplicable
 from heatproof.methods.noise import fill_with_noise
 from heatproof.methods.paths import Painter, Stretch
-from heatproof.types import Batch, Dataset, Images, Model, keyed_seed
+from heatproof.types import Batch, Dataset, Images, Model, View, keyed_seed
 
 Plain: TypeAlias = Literal["black", "mean", "mid_grey", "blur", "uniform", "gaussian"]
 # A named picture, the name of a registered data set, or a data set: its (training) images.
@@ -72,12 +73,19 @@ def origins(baseline: Baseline, model: Model, batch: Batch) -> Painter:
     return picked
 
 
-def start(baseline: Baseline, model: Model, batch: Batch, draw: int = 0) -> Images:
-    """The picture each image's path starts from."""
-    paint, pictures = origins(baseline, model, batch), torch.empty_like(batch.images)
-    for image in range(len(batch)):
-        paint(Stretch(image, range(draw, draw + 1), slice(image, image + 1)), pictures[image : image + 1])
-    return pictures
+def starts(baseline: Baseline, model: Model, batch: Batch, draws: int) -> Iterator[Images]:
+    """Draw by draw the pictures that the images' paths start from; a data set is read once for all."""
+    paint = origins(baseline, model, batch)
+    for draw in range(draws):
+        pictures = torch.empty_like(batch.images)
+        for image in range(len(batch)):
+            paint(Stretch(image, range(draw, draw + 1), slice(image, image + 1)), pictures[image : image + 1])
+        yield pictures
+
+
+def start(baseline: Baseline, model: Model, batch: Batch) -> Images:
+    """The picture each image's path starts from, if there is one draw only."""
+    return next(starts(baseline, model, batch, 1))
 
 
 def _keys(seeds: Sequence[int], stretch: Stretch) -> list[int]:
@@ -138,7 +146,11 @@ def background(baseline: Baseline, model: Model, images: Images) -> tuple[Images
                 f"a data set or a data set's name, got {source!r}: for pictures of your own say folder(path=…)"
             )
         source = cast(Dataset, registry.find("dataset", source))
-    chosen = seen_by(model, source).batch(crowd(len(source)))
+    if not hasattr(source, "fitted"):  # mosaics are laid for a model's classes, which nobody asks about here
+        source = seen_by(model, source)
+    if getattr(source, "view", ...) is None and not hasattr(source, "fitted"):  # nor does the model say how to cut them
+        source = replace(source, view=View(max(images.shape[2:])))  # type: ignore[type-var]
+    chosen = source.batch(crowd(len(source)))
     pictures = chosen.images.to(images)
     if pictures.shape[2:] != images.shape[2:]:
         pictures = F.interpolate(pictures, images.shape[2:], mode="bilinear", antialias=True).clamp(0, 1)

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from heatproof.errors import NotApplicable
+from heatproof.methods.intercept import ACTIVATIONS, spellings
 from heatproof.models.engine.running import evaluating
 from heatproof.models.torchvision_repair import import_torchvision
 from heatproof.types import Images, Model
@@ -28,11 +29,6 @@ _SCALE: tuple[Any, ...] = (  # and what `*`, `/`, `*=` and `/=` call
     *(torch.mul, torch.multiply, torch.div, torch.divide, torch.true_divide),
     *(Tensor.mul, Tensor.multiply, Tensor.div, Tensor.divide, Tensor.true_divide),
     *(Tensor.mul_, Tensor.multiply_, Tensor.div_, Tensor.divide_, Tensor.true_divide_),
-)
-_ACTIVATIONS = (
-    *("relu", "relu6", "leaky_relu", "elu", "selu", "celu", "gelu", "silu", "mish", "hardswish", "hardsigmoid"),
-    *("hardtanh", "softplus", "sigmoid", "tanh", "logsigmoid", "softsign", "hardshrink", "softshrink", "tanhshrink"),
-    *("threshold", "prelu", "rrelu", "clamp", "clip"),
 )
 
 
@@ -100,9 +96,7 @@ def passed() -> dict[Any, Callable[..., Any]]:
 
         return activation
 
-    homes = (F, torch, Tensor)
-    spelt = [name + end for name in _ACTIVATIONS for end in ("", "_")]
-    return {plain: replaced(plain) for home in homes for name in spelt if (plain := getattr(home, name, None))}
+    return {way.spelt: replaced(way.spelt) for name in ACTIVATIONS for way in spellings(name)}
 
 
 def proportional() -> dict[Any, Callable[..., Any]]:

@@ -6,7 +6,7 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -42,28 +42,32 @@ _NO_RULE = (
     *("cosine_similarity", "scaled_dot_product_attention"),
 )
 
-_known: weakref.WeakKeyDictionary[nn.Module, dict[tuple[int, ...], str]] = weakref.WeakKeyDictionary()
+
+class Seen(NamedTuple):
+    """What became known of a network in one forward pass."""
+
+    fault: str  # why rules would explain it wrongly, and what to do; empty if they cover what it computes
+    layers: tuple[str, ...]  # its convolutions and linear layers by name, in the order in which they first ran
 
 
-def uncovered(model: Model, images: Images) -> str:
-    """Why zennit's rules would explain this network wrongly, and what to do; empty if they cover what it computes.
+_known: weakref.WeakKeyDictionary[nn.Module, dict[tuple[int, ...], Seen]] = weakref.WeakKeyDictionary()
 
-    Seen in one forward pass of one picture, once per network and shape.
-    """
+
+def seen(model: Model, images: Images) -> Seen:
+    """How zennit's rules would meet this network: seen with one picture, once per network and shape."""
     known = _known.setdefault(model.network, {})
     shape = tuple(images.shape[1:])
     if shape not in known:
-        known[shape] = next(_faults(model, images), "")
+        known[shape] = _look(model, images)
     return known[shape]
 
 
-def _faults(model: Model, images: Images) -> Iterator[str]:
+def _look(model: Model, images: Images) -> Seen:
     import_torchvision("lrp (by way of zennit)")
     from zennit import types
 
     if any(isinstance(module, torch.jit.ScriptModule) for module in model.network.modules()):
-        yield "is compiled code, which lets nobody look inside (pass the network it was made from)"
-        return
+        return Seen("is compiled code, which lets nobody look inside (pass the network it was made from)", ())
     names = {module: name for name, module in model.network.named_modules()}
     running: list[nn.Module] = []
     runs: Counter[nn.Module] = Counter()
@@ -97,13 +101,14 @@ def _faults(model: Model, images: Images) -> Iterator[str]:
 
     with _watched(model.network, enter, leave), _Heard(heard, model.network.parameters()):
         model(images[:1].detach().clone().to(model.device).requires_grad_())
-    yield from found
     # A hook remembers one input. An activation or a norm is passed over without one and may run again.
     for module, count in runs.items():
         if count > 1 and isinstance(module, types.Linear | types.AvgPool):
-            yield f"runs its layer {names[module]!r} {count} times in one pass (give every run its own)"
-    if not any(isinstance(module, types.Linear) for module in runs):
-        yield "runs no convolution or linear layer that can be seen"
+            found.append(f"runs its layer {names[module]!r} {count} times in one pass (give every run its own)")
+    layers = tuple(names[module] for module in runs if isinstance(module, types.Linear))
+    if not layers:
+        found.append("runs no convolution or linear layer that can be seen")
+    return Seen(next(iter(found), ""), layers)
 
 
 def _depends(value: Any) -> bool:

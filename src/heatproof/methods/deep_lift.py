@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from heatproof.errors import NotApplicable
-from heatproof.methods.baselines import Baseline, is_one_colour, is_random, revision_of, start
-from heatproof.methods.intercept import Intercept
+from heatproof.methods.baselines import Baseline, is_one_colour, is_random, revision_of, starts
+from heatproof.methods.intercept import ACTIVATIONS, Intercept, Spelling, spellings
 from heatproof.methods.pooling import Pooling, keeps_sign, pool
 from heatproof.methods.transformers import attends
 from heatproof.models import engine
@@ -22,14 +22,7 @@ from heatproof.registry import method
 from heatproof.types import Batch, Cost, Images, Maps, Model, Readout, read
 
 NEAR = 1e-6  # below this difference a slope is the gradient: the quotient would be rounding noise
-TIE = 1e-5  # of a picture's largest activation: maxima that win by less win by rounding
-
-_ACTIVATIONS: tuple[Any, ...] = (
-    *(F.relu, torch.relu, Tensor.relu, F.relu6, F.leaky_relu, F.elu, F.selu, F.celu, F.gelu, F.silu, F.mish),
-    *(F.hardswish, F.hardsigmoid, F.hardtanh, F.softplus, F.sigmoid, torch.sigmoid, Tensor.sigmoid),
-    *(F.tanh, torch.tanh, Tensor.tanh),
-)
-_IN_PLACE: tuple[Any, ...] = (F.relu_, torch.relu_, Tensor.relu_)
+TIE = 3e-5  # of a channel's largest output: maxima that win by less win by rounding
 
 
 class Met(NamedTuple):
@@ -91,16 +84,18 @@ def pooled_maxima(inputs: Tensor, *rest: Any, **named: Any) -> tuple[Tensor, Ten
     """Maxima and their places, as `max_pool2d` with indices, but of equal ones always the same place.
 
     On a plain background all activations of a window are equal but for rounding, which is another on every processor
-    and in every memory layout; and a maximum's place decides who gets its share.
+    and in every memory layout; and a maximum's place decides who gets its share. The first of them is meant; in a
+    window of more than some thirty places the steps from one to the next are so small that rounding may still choose.
     """
     sides = (rest[0] if rest else named["kernel_size"], rest[3] if len(rest) > 3 else named.get("dilation", 1))
-    kernel, dilation = ((side, side) if isinstance(side, int) else tuple(side) for side in sides)
-    down, across = ((size - 1) * step + 1 for size, step in zip(kernel, dilation, strict=True))
+    (tall, wide), (apart, aside) = ((side, side) if isinstance(side, int) else (*side, *side)[:2] for side in sides)
+    down, across = (tall - 1) * apart + 1, (wide - 1) * aside + 1
     row, column = (torch.arange(side, device=inputs.device) for side in inputs.shape[-2:])
     turn = (row % down)[:, None] * across + column % across  # no two places of a window have the same
-    unit = TIE * inputs.abs().amax((-3, -2, -1), keepdim=True)
-    _, places = F.max_pool2d(inputs - unit * turn, *rest, **named, return_indices=True)
-    return F.max_pool2d(inputs, *rest, **named), places
+    outputs = F.max_pool2d(inputs, *rest, **named)
+    largest = outputs.abs().nan_to_num(posinf=0.0).amax((-2, -1), keepdim=True)
+    later = TIE / (down * across) * largest * turn
+    return outputs, F.max_pool2d(inputs - later, *rest, **named, return_indices=True)[1]
 
 
 def covered(
@@ -114,12 +109,14 @@ def covered(
             return activate(inputs, activation)
         return inputs.copy_(activate(inputs.clone(), activation))  # the rule needs what is about to be overwritten
 
-    def replaced(plain: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    def replaced(way: Spelling) -> Callable[..., Tensor]:
         def activation(inputs: Tensor, *rest: Any, **named: Any) -> Tensor:
-            inplace = named.pop("inplace", False)
+            if any(isinstance(told, Tensor) for told in (*rest, *named.values())):  # not the same for all its inputs
+                return way.spelt(inputs, *rest, **named)  # type: ignore[no-any-return]
+            inplace = named.pop("inplace", False) or way.inplace
             if rest and isinstance(rest[-1], bool):  # it comes last everywhere
                 *rest, inplace = rest  # type: ignore[assignment]
-            return kept(inputs, lambda inner: plain(inner, *rest, **named), inplace)
+            return kept(inputs, lambda inner: way.plain(inner, *rest, **named), inplace)
 
         return activation
 
@@ -128,11 +125,10 @@ def covered(
             raise NotApplicable("deep_lift cannot pass a max-pooling whose indices are used")
         return pool(inputs, lambda inner: pooled_maxima(inner, *rest, **named))
 
-    return (
-        {plain: replaced(plain) for plain in _ACTIVATIONS}
-        | dict.fromkeys(_IN_PLACE, lambda inputs: kept(inputs, torch.relu, True))
-        | {F.max_pool2d: max_pool, torch.max_pool2d: max_pool}
-    )
+    return {way.spelt: replaced(way) for name in ACTIVATIONS for way in spellings(name)} | {
+        F.max_pool2d: max_pool,
+        torch.max_pool2d: max_pool,
+    }
 
 
 def remembering(met: list[Met]) -> Mapping[Any, Callable[..., Any]]:
@@ -173,10 +169,12 @@ def rescaling(met: Sequence[Met]) -> Mapping[Any, Callable[..., Any]]:
 
 def multipliers(
     model: Model, images: Images, origins: Images, targets: Tensor, readout: Readout
-) -> tuple[Tensor, Tensor]:
-    """Δanswer handed back as slopes by pixel (B, C, H, W), and Δanswer itself (B,); one origin may serve all."""
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Δanswer handed back as slopes by pixel (B, C, H, W), Δanswer itself (B,), and the larger of the two answers that
+    it is the difference of (B,); one origin may serve all.
+    """
     way = engine.settled(model, images, "gradient")  # before anything is replaced
-    slopes, rises = [], []
+    parts: list[tuple[Tensor, ...]] = []
     met: list[Met] = []
     below = torch.empty(0)
     own = (origins,) if len(origins) > 1 else ()
@@ -191,11 +189,12 @@ def multipliers(
             with Intercept(rescaling(met)):
                 values = read(answered(model, inputs, way.run), aims, readout)
             (slope,) = torch.autograd.grad(values.sum(), inputs)
-        rise = values.detach() - read(below.expand(len(aims), -1), aims, readout)
-        slopes.append(slope[:count].to(images.device))
-        rises.append(rise[:count].to(images.device))
-    check_finite(model, torch.cat(rises), images)
-    return torch.cat(slopes), torch.cat(rises)
+        before = read(below.expand(len(aims), -1), aims, readout)
+        found = (slope, values - before, torch.maximum(values.abs(), before.abs()))
+        parts.append(tuple(part.detach()[:count].to(images.device) for part in found))
+    slopes, rises, answers = (torch.cat(column) for column in zip(*parts, strict=True))
+    check_finite(model, rises, images)
+    return slopes, rises, answers
 
 
 @method
@@ -230,12 +229,11 @@ class DeepLift:
                 "deep_lift's rule does not cover the attention in this network: take integrated_gradients"
             )
         total = torch.zeros_like(batch.images)
-        for draw in range(self._draws):
-            origin = start(self.baseline, model, batch, draw)
+        for origin in starts(self.baseline, model, batch, self._draws):
             shared = origin[:1] if is_one_colour(self.baseline) else origin
-            slopes, rises = multipliers(model, batch.images, shared, batch.targets, "logit")
+            slopes, rises, answers = multipliers(model, batch.images, shared, batch.targets, "logit")
             shares = slopes * (batch.images - origin)
-            _check_complete(shares, rises, model)
+            _check_complete(shares, rises, answers, model)
             total += shares
         return total / self._draws
 
@@ -246,10 +244,10 @@ class DeepLift:
         return Cost(2 * self._draws, self._draws)  # at most: pictures may share a baseline
 
 
-def _check_complete(shares: Tensor, rises: Tensor, model: Model) -> None:
+def _check_complete(shares: Tensor, rises: Tensor, answers: Tensor, model: Model) -> None:
     gap = (shares.flatten(1).sum(1) - rises).abs()
     scale = shares.flatten(1).abs().sum(1) + rises.abs()
-    if bool((gap > 1e-2 * scale + 1e-4).any()):
+    if bool((gap > 1e-2 * scale + 1e-5 * answers).any()):  # a difference is as exact as what it is the difference of
         worst = int(gap.argmax())
         raise NotApplicable(
             f"deep_lift's rule does not cover everything model {model.name!r} computes: its shares add up to "

@@ -36,7 +36,7 @@ class Walk:
         self._top, self._none = lengths.new_empty(()), lengths.new_full((len(lengths), 1), -1)
         self._portion, self._rounds = int(fraction * (lengths.shape[1] - 1)) + 1, int(1 / fraction) + 2
         real = np.finfo(np.dtype(str(lengths.dtype).removeprefix("torch.")))
-        self._largest, self._below = float(real.max), np.nextafter(real.max, 0, dtype=real.dtype)
+        self._largest = float(real.max)
         self._slack = max(1e-9, 8 * float(real.eps)) * self._total.clip(min=1.0)
 
     def advance(self, slope: Tensor, goal: float) -> Tensor:
@@ -63,7 +63,7 @@ class Walk:
                 break
             bound, number = flattest((count + self._portion).clip(max=steepness.shape[1]))
             on = torch.from_numpy(walking[:, None]).to(steepness.device)
-            least, most = torch.where(on, most, least), torch.where(on, bound.clamp_(max=self._below), most)
+            least, most = torch.where(on, most, least), torch.where(on, bound, most)
             count = np.where(walking, number, count)
             torch.le(steepness, most, out=chosen)
             reach = _numbers(torch.mul(room, chosen, out=others).sum(1))

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from heatproof.methods.baselines import Baseline, is_random, revision_of, start
+from heatproof.methods.baselines import Baseline, is_random, revision_of, starts
 from heatproof.methods.gradients import InputXGradient
 from heatproof.methods.paths import Stretch, check_count, sum_gradients
 from heatproof.methods.pooling import Pooling, keeps_sign, pool
@@ -71,8 +71,7 @@ class IntegratedGradients:
 
     def channels(self, model: Model, batch: Batch, /) -> Tensor:
         total = torch.zeros_like(batch.images)
-        for draw in range(self._draws):
-            origin = start(self.baseline, model, batch, draw)
+        for origin in starts(self.baseline, model, batch, self._draws):
             total += integrate(model, batch, origin, self.steps, self.readout)
         return total / self._draws
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -17,10 +17,29 @@ from torch.overrides import TorchFunctionMode
 
 Replacement = Callable[..., Any]  # called with the original's own arguments
 
-RELU: tuple[Any, ...] = (F.relu, torch.relu, Tensor.relu)
-RELU_INPLACE: tuple[Any, ...] = (F.relu_, torch.relu_, Tensor.relu_)
-RELU6: tuple[Any, ...] = (F.relu6,)
-HARDTANH: tuple[Any, ...] = (F.hardtanh,)  # what the module nn.ReLU6 calls
+ACTIVATIONS = (  # that treat every number by itself, by name
+    *("relu", "relu6", "leaky_relu", "elu", "selu", "celu", "gelu", "silu", "mish", "hardswish", "hardsigmoid"),
+    *("hardtanh", "softplus", "sigmoid", "tanh", "logsigmoid", "softsign", "hardshrink", "softshrink", "tanhshrink"),
+    *("threshold", "prelu", "rrelu", "clamp", "clip", "clamp_min"),
+)
+
+
+class Spelling(NamedTuple):
+    """One of the ways in which torch writes an operation."""
+
+    spelt: Any  # the function or tensor method
+    plain: Any  # the same, not in place
+    inplace: bool
+
+
+def spellings(name: str) -> Iterator[Spelling]:
+    """All ways to write an operation of that name: as a function, a tensor's method, in place."""
+    for home in (F, torch, Tensor):
+        plain = getattr(home, name, None)
+        if plain is not None:
+            yield Spelling(plain, plain, False)
+            if (inplace := getattr(home, f"{name}_", None)) is not None:
+                yield Spelling(inplace, plain, True)
 
 
 class Intercept(TorchFunctionMode):  # type: ignore[misc]

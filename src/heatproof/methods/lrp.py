@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from heatproof.errors import NotApplicable
 from heatproof.methods.canonizing import merges, merging, passed, proportional
-from heatproof.methods.coverage import uncovered
+from heatproof.methods.coverage import seen
 from heatproof.methods.intercept import forward_only
 from heatproof.methods.plus_rule import plus_rule
 from heatproof.methods.pooling import Pooling, keeps_sign, pool
@@ -63,6 +63,19 @@ def build(rule: Rules, model: Model, images: Images, epsilon: float, gamma: floa
     return make(epsilon=epsilon, zero_params=zero, layer_map=[plus] if "plus" in rule else [])
 
 
+def beginning_at(composite: Composite, layers: Sequence[nn.Module]) -> Composite:
+    """The composite, its rule for the first layer on the first that runs: zennit's own is the first registered."""
+    kinds = tuple(kind for kind, _ in getattr(composite, "first_map", ()))
+    first = next((layer for layer in layers if isinstance(layer, kinds)), None)
+
+    def rule_of(context: dict[str, Any], name: str, module: nn.Module) -> Any:
+        context["first_layer_visited"] = module is not first
+        return composite.mapping(context, name, module)
+
+    composite.module_map = rule_of
+    return composite
+
+
 @contextmanager
 def propagating(model: Model, images: Images, composite: Composite, canonizer: Canonizer) -> Iterator[None]:
     """The network with its rules in place; whatever happens, without them afterwards."""
@@ -84,19 +97,18 @@ def _in_its_layout(way: engine.Plan) -> engine.Plan:
     return replace(way, run=lambda normalised: way.run(normalised.contiguous(memory_format=memory)))
 
 
-def divided_by(model: Model, rule: Rules, logits: Tensor, targets: Tensor, biases: bool) -> Tensor:
+def divided_by(layers: Sequence[nn.Module], rule: Rules, logits: Tensor, targets: Tensor, biases: bool) -> Tensor:
     """(B,) what the rule of the last layer divides by: its sign is the sign a start of one ends up with.
 
     The epsilon rule divides by the logit (without its bias, if biases take no part); all others divide by sums of
     positive parts.
     """
-    linear = [part for part in model.network.modules() if isinstance(part, nn.Linear | nn.Conv2d)]
-    if not linear or not (rule == "epsilon" or isinstance(linear[-1], nn.Linear)):
+    last, flat = layers[-1], rule.endswith("flat") and len(layers) == 1
+    if flat or not (rule == "epsilon" or isinstance(last, nn.Linear)):
         return torch.ones_like(logits)
-    bias = linear[-1].bias
-    if biases or bias is None:
+    if biases or not isinstance(last.bias, Tensor):
         return logits
-    return logits - bias.detach().to(logits)[targets.to(logits.device)]
+    return logits - last.bias.detach().to(logits)[targets.to(logits.device)]
 
 
 @method("lrp")
@@ -141,13 +153,16 @@ class LRP:
             )
         if hasattr(model.network, "explanation_mode"):
             raise NotApplicable("lrp's rules do not cover B-cos layers, whose weights depend on their input: take bcos")
-        if reason := uncovered(model, batch.images):
+        fault, names = seen(model, batch.images)
+        if fault:
             raise NotApplicable(
-                f"lrp's rules do not cover everything that model {model.name!r} does, it {reason}: "
+                f"lrp's rules do not cover everything that model {model.name!r} does, it {fault}: "
                 "take integrated_gradients or grad_cam"
             )
+        layers = [model.network.get_submodule(name) for name in names]
         with torch.inference_mode(False), torch.no_grad():  # what rules and merges make takes part in gradients
             composite = build(self.composite, model, batch.images, self.epsilon, self.gamma, self.biases)
+        composite = beginning_at(composite, layers)
         with propagating(model, batch.images, composite, self.canonizer):
             way = _in_its_layout(engine.settled(model, batch.images, "gradient"))
             slopes, logits = engine.gradient(model, batch.images, batch.targets, "logit", way)
@@ -155,7 +170,7 @@ class LRP:
         relevance = slopes * slopes.new_tensor(model.std).view(1, -1, 1, 1)
         scale = torch.ones_like(logits) if self.start == "one_hot" else logits
         if self.upright:
-            divisor = divided_by(model, self.composite, logits, batch.targets, self.biases)
+            divisor = divided_by(layers, self.composite, logits, batch.targets, self.biases)
             scale = scale.abs().where(divisor >= 0, -scale.abs())
         elif self.start == "abs_logit":
             scale = scale.abs()

@@ -11,13 +11,40 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from heatproof.errors import NotApplicable
-from heatproof.methods import intercept
+from heatproof.methods.intercept import Intercept, Spelling, spellings
 from heatproof.methods.pooling import Pooling, keeps_sign, pool
 from heatproof.models import engine
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Maps, Model, Readout
 
 Rule = Literal["guided", "deconvnet"]
+
+
+def _of_clamp(min: Any = None, max: Any = None) -> float | None:
+    """One to [0, 1] may well be meant for pictures, and is no rectifier."""
+    if isinstance(min, Tensor) or isinstance(max, Tensor) or min != 0 or max not in (None, 6):
+        return None
+    return torch.inf if max is None else float(max)
+
+
+def _of_threshold(threshold: float, value: float, inplace: bool = False) -> float | None:
+    return torch.inf if threshold == value == 0 else None
+
+
+def _of_hardtanh(min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> float | None:
+    return max_val if min_val == 0 else None
+
+
+# By the name of an operation: up to where it lets numbers pass as told, if it is a rectifier.
+TOPS: dict[str, Callable[..., float | None]] = {
+    "relu": lambda *_, **__: torch.inf,
+    "relu6": lambda *_, **__: 6.0,
+    "hardtanh": _of_hardtanh,  # what the module nn.ReLU6 calls
+    "clamp": _of_clamp,
+    "clip": _of_clamp,
+    "clamp_min": _of_clamp,
+    "threshold": _of_threshold,
+}
 
 
 class Clamped(torch.autograd.Function):
@@ -47,32 +74,27 @@ def rectified(values: Tensor, rule: Rule, top: float, inplace: bool) -> Tensor:
 
 
 def rectified_gradient(model: Model, batch: Batch, rule: Rule, readout: Readout) -> Tensor:
-    """Input gradients with every ReLU and ReLU6 replaced, module, function or in place: (B, C, H, W)."""
+    """Input gradients with every ReLU and ReLU6 replaced, module, function or in place, also where it is spelt as
+    cutting off what is below zero: (B, C, H, W).
+    """
     met: list[bool] = []
 
-    def rectify(top: float, always_inplace: bool = False) -> Callable[..., Tensor]:
-        def relu(values: Tensor, inplace: bool = False) -> Tensor:
+    def replaced(way: Spelling, top_of: Callable[..., Any]) -> Callable[..., Tensor]:
+        def rectifier(values: Tensor, *told: Any, **named: Any) -> Tensor:
+            top = top_of(*told, **named)
+            if top is None:
+                return way.spelt(values, *told, **named)  # type: ignore[no-any-return]
             met.append(True)
-            return rectified(values, rule, top, inplace or always_inplace)
+            inplace = way.inplace or named.get("inplace", False) or (bool(told) and told[-1] is True)
+            return rectified(values, rule, top, inplace)
 
-        return relu
+        return rectifier
 
-    def hardtanh(values: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
-        if min_val != 0:
-            return F.hardtanh(values, min_val, max_val, inplace)
-        return rectify(max_val)(values, inplace)
-
-    replacements: dict[Any, Callable[..., Tensor]] = dict.fromkeys(intercept.HARDTANH, hardtanh)
-    for operations, make in (
-        (intercept.RELU, rectify(torch.inf)),
-        (intercept.RELU_INPLACE, rectify(torch.inf, always_inplace=True)),
-        (intercept.RELU6, rectify(6.0)),
-    ):
-        replacements |= dict.fromkeys(operations, make)
+    replacements = {way.spelt: replaced(way, top_of) for name, top_of in TOPS.items() for way in spellings(name)}
     way = engine.settled(model, batch.images, "gradient")
 
     def run(normalised: Tensor) -> Any:
-        with intercept.Intercept(replacements):  # and not around the engine, whose operations would all be asked about
+        with Intercept(replacements):  # and not around the engine, whose operations would all be asked about
             return way.run(normalised)
 
     slopes, _ = engine.gradient(model, batch.images, batch.targets, readout, replace(way, run=run))
