@@ -108,6 +108,8 @@ def test_the_order_of_running_counts_and_not_the_order_of_registering(composite:
     assert bool((logits > 0).any())
     maps = LRP(composite)(usual, pictures)
     assert torch.equal(maps, LRP(composite)(backwards, pictures))
+    # The head is the last, and its epsilon rule divides by the logit.
+    assert torch.equal(maps, LRP(composite, upright=False)(usual, pictures) * logits.sign()[:, :, None])
     alike = pictures.showing(pictures.images[:1].expand_as(pictures.images))
     apart = LRP(composite)(backwards, alike)
     assert all(not torch.allclose(apart[0], other, rtol=1e-2) for other in apart[1:])

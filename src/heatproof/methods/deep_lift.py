@@ -93,7 +93,7 @@ def pooled_maxima(inputs: Tensor, *rest: Any, **named: Any) -> tuple[Tensor, Ten
     row, column = (torch.arange(side, device=inputs.device) for side in inputs.shape[-2:])
     turn = (row % down)[:, None] * across + column % across  # no two places of a window have the same
     outputs = F.max_pool2d(inputs, *rest, **named)
-    largest = outputs.abs().nan_to_num(posinf=0.0).amax((-2, -1), keepdim=True)
+    largest = outputs.abs().amax((-2, -1), keepdim=True)
     later = TIE / (down * across) * largest * turn
     return outputs, F.max_pool2d(inputs - later, *rest, **named, return_indices=True)[1]
 
