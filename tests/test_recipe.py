@@ -171,7 +171,7 @@ def test_layers_and_paths_need_no_quotes() -> None:
         ("metric", "srg(occlusion=mean/grid)", "must look like name"),
         ("metric", "srg(points=-1)", "points must be at least 2, got -1"),
         ("metric", "mrg(orders=0)", "orders must be at least 1, got 0"),
-        ("method", "lime(samples=0)", "samples must be at least 1, got 0"),
+        ("method", "lime(samples=1)", "samples must be at least 2, got 1"),
         ("method", "rise(masks=0)", "masks must be at least 1, got 0"),
         ("method", "rise(cells=0)", "cells must be at least 1, got 0"),
         ("method", "smoothgrad(noise=-1)", "noise must be at least 0, got -1"),

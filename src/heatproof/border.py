@@ -6,20 +6,26 @@ import torch
 from torch import Tensor
 
 from heatproof import recipe
-from heatproof.errors import BadModel, BadShape
+from heatproof.errors import BadInput, BadModel, BadShape, NotApplicable
 from heatproof.models.engine.running import evaluating
-from heatproof.types import AnyMethod, Attribution, Batch, Model
+from heatproof.models.engine.vetting import check_targets
+from heatproof.types import AnyMethod, Attribution, Batch, Images, Logits, Model
 
 
 def attribute(model: Model, batch: Batch, method: AnyMethod) -> Attribution:
     """Explain a batch, and see that what comes back are maps of it."""
+    wanted = (len(batch), *batch.images.shape[2:])
     try:
-        maps = method(model, batch)
+        maps = method(model, batch) if len(batch) else batch.images.new_zeros(wanted)  # of no pictures nobody is asked
     except BadModel as error:
         raise BadModel(f"{recipe.label(method)}: {error}{_breaks_on(model, batch)}") from error
+    except NotApplicable:  # which no other target would change
+        raise
+    except Exception as error:
+        _check_targets(model, batch, error)
+        raise
     if not isinstance(maps, Tensor):
         raise BadShape(f"method {recipe.label(method)} must return a tensor of maps, got {type(maps).__name__}")
-    wanted = (len(batch), *batch.images.shape[2:])
     if maps.shape != wanted:
         hint = ": sum or pool the channels" if maps.ndim == 4 else ""
         raise BadShape(f"maps of {recipe.label(method)} must have shape {wanted}, got {tuple(maps.shape)}{hint}")
@@ -34,14 +40,29 @@ def attribute(model: Model, batch: Batch, method: AnyMethod) -> Attribution:
     return Attribution(model, batch, method, maps)  # type: ignore[arg-type]
 
 
+def _check_targets(model: Model, batch: Batch, error: Exception) -> None:
+    """Put the error down to a target that is no class of the model, if there is one: asked only of what has failed."""
+    try:
+        check_targets(model, batch.targets, _answer(model, batch.images[:1]).shape[1])
+    except BadInput as told:
+        raise told from error
+    except Exception:  # it takes no pictures at all, which the error tells
+        return
+
+
 def _breaks_on(model: Model, batch: Batch) -> str:
     """Which images the network has no finite answer to as they are, in words; empty if there are none."""
     try:
-        with torch.inference_mode(), evaluating(model.network):
-            fine = [bool((model(image.to(model.device)) < float("inf")).all()) for image in batch.images.split(1)]
+        fine = [bool((_answer(model, image) < float("inf")).all()) for image in batch.images.split(1)]
     except Exception:  # it takes no pictures at all, which whoever asks knows by now
         return ""
     broken = [identity for identity, well in zip(batch.ids, fine, strict=True) if not well]
     if not broken:
         return ""
     return f"; it does so on {len(broken)} of these {len(batch)} images as they are, first on {broken[0]!r}"
+
+
+def _answer(model: Model, images: Images) -> Logits:
+    """What the network as it is says, beside all that is kept and measured."""
+    with torch.inference_mode(), evaluating(model.network):
+        return model(images.to(model.device))

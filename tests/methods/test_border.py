@@ -1,15 +1,18 @@
-"""What is told when there is no finite map: whose map, and of which image."""
+"""What is told when there is no finite map, whose and of which image; no pictures, and targets that are no classes."""
 
 from __future__ import annotations
 
+import cheaper
 import pytest
 import torch
-from networks import batch
+from networks import batch, small_cnn
 from torch import Tensor, nn
 
+from heatproof import registry
 from heatproof.border import attribute
-from heatproof.errors import BadModel, BadShape
+from heatproof.errors import BadInput, BadModel, BadShape, NotApplicable
 from heatproof.methods.gradients import Saliency
+from heatproof.models import engine
 from heatproof.parsing import parse
 from heatproof.types import Batch, Model
 
@@ -79,3 +82,58 @@ def test_asking_which_image_it_was_leaves_the_network_alone() -> None:
         attribute(model, white_corners(0), Saliency())
     assert all(module.training for module in model.network.modules())
     assert torch.equal(model.network[0].running_mean, torch.zeros(3))
+
+
+BEYOND = ("attention_rollout", "bcos", "precomputed")  # they do not explain a plain CNN, whatever the target
+UNAWARE = ("centre", "constant", "edges", "oracle", "random")  # they give the same map for every class
+
+
+@pytest.mark.parametrize("name", registry.names("method"))
+def test_of_no_pictures_there_are_no_maps(name: str) -> None:
+    method = registry.find("method", name)
+    maps = attribute(small_cnn(), batch(2).select([]), method).maps
+    assert maps.shape == (0, 32, 32)
+    assert maps.dtype == torch.float32
+
+
+@pytest.mark.parametrize("targets", [(0, 10), (-1, 9)], ids=["beyond", "below"])
+@pytest.mark.parametrize("name", [name for name in registry.names("method") if name not in BEYOND + UNAWARE])
+def test_a_target_that_is_no_class_is_refused_in_the_same_words(name: str, targets: tuple[int, int]) -> None:
+    method = registry.find("method", name, **cheaper.METHODS.get(name, {}))
+    low, high = targets
+    told = f"^targets must be classes 0 … 9 of model 'small_cnn', got {low} … {high}$"
+    with engine.settings(measure=False), pytest.raises(BadInput, match=told) as caught:
+        attribute(small_cnn(), batch(2).aimed(torch.tensor(targets)), method)
+    assert caught.value.__cause__ is not None
+
+
+def test_targets_are_asked_about_only_once_a_method_has_failed_and_blamed_only_if_they_are_to_blame() -> None:
+    seen: list[int] = []
+    model = small_cnn()
+    model.network.register_forward_hook(lambda module, inputs, output: seen.append(len(output)))
+
+    def fails(model: Model, batch: Batch) -> Tensor:
+        raise RuntimeError("for a reason of its own")
+
+    def declines(model: Model, batch: Batch) -> Tensor:
+        raise NotApplicable("not here")
+
+    wrong = batch(3).aimed(torch.tensor([0, 1, 10]))
+    attribute(model, wrong, parse("method", "centre"))
+    with pytest.raises(NotApplicable, match="not here"):
+        attribute(model, wrong, declines)
+    assert not seen
+    with pytest.raises(RuntimeError, match="of its own"):
+        attribute(model, batch(3), fails)
+    assert seen == [1]
+    with pytest.raises(BadInput, match="targets") as caught:
+        attribute(model, wrong, fails)
+    assert isinstance(caught.value.__cause__, RuntimeError)
+
+
+def test_a_network_that_takes_no_pictures_leaves_the_error_alone() -> None:
+    def fails(model: Model, batch: Batch) -> Tensor:
+        raise RuntimeError("for a reason of its own")
+
+    with pytest.raises(RuntimeError, match="of its own"):
+        attribute(Model("narrow", nn.Linear(7, 10)), batch(2), fails)

@@ -8,8 +8,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from heatproof.methods.checking import check_count, check_positive
 from heatproof.methods.passes import class_count, other_classes, reading, slopes
-from heatproof.methods.paths import check_count
 from heatproof.methods.pooling import Pooling, keeps_sign, pool
 from heatproof.models import engine
 from heatproof.registry import method
@@ -39,6 +39,7 @@ class AGI:
     def __post_init__(self) -> None:
         check_count("classes", self.classes)
         check_count("steps", self.steps)
+        check_positive("epsilon", self.epsilon)
 
     @property
     def signed(self) -> bool:

@@ -10,9 +10,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from heatproof.methods.checking import check_count, check_not_negative, check_share
 from heatproof.methods.noise import fill_with_noise
 from heatproof.methods.passes import doubly_softmaxed, slopes
-from heatproof.methods.paths import check_count, stretches
+from heatproof.methods.paths import stretches
 from heatproof.methods.pooling import Pooling, pool
 from heatproof.models import engine
 from heatproof.registry import method
@@ -91,6 +92,11 @@ class AttEXplore:
     def __post_init__(self) -> None:
         check_count("steps", self.steps)
         check_count("draws", self.draws)
+        check_not_negative("epsilon", self.epsilon)
+        check_share("rho", self.rho)
+        check_not_negative("sigma", self.sigma)
+        check_not_negative("momentum", self.momentum)
+        check_share("diversity", self.diversity)
 
     @property
     def signed(self) -> bool:

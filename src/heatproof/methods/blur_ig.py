@@ -9,6 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from heatproof.methods.checking import check_count, check_positive
 from heatproof.methods.paths import stretches
 from heatproof.methods.pooling import Pooling, keeps_sign, pool
 from heatproof.models import engine
@@ -77,6 +78,13 @@ class BlurIG:
     )
     readout: Readout = "logit"
     pooling: Pooling = "sum"
+
+    def __post_init__(self) -> None:
+        check_positive("max_sigma", self.max_sigma)
+        check_count("steps", self.steps)
+        check_positive("grad_step", self.grad_step)
+        if self.reference_side is not None:
+            check_count("reference_side", self.reference_side)
 
     @property
     def signed(self) -> bool:

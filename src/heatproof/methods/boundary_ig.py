@@ -10,10 +10,9 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from heatproof.errors import BadInput
+from heatproof.methods.checking import check_count, check_positive
 from heatproof.methods.integrated import integrate
 from heatproof.methods.passes import doubly_softmaxed, slopes
-from heatproof.methods.paths import check_count
 from heatproof.methods.pooling import Pooling, keeps_sign, pool
 from heatproof.models import engine
 from heatproof.registry import method
@@ -62,8 +61,8 @@ class BoundaryIG:
     def __post_init__(self) -> None:
         check_count("steps", self.steps)
         check_count("attack_steps", self.attack_steps)
-        if self.bisections < 0:
-            raise BadInput(f"bisections must be at least 0, got {self.bisections}")
+        check_positive("step_size", self.step_size)
+        check_count("bisections", self.bisections, least=0)
 
     @property
     def signed(self) -> bool:

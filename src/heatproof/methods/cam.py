@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from heatproof.errors import NotApplicable
+from heatproof.methods.checking import check_count
 from heatproof.methods.enlarging import upsample
 from heatproof.methods.paths import Stretch
 from heatproof.methods.pooling import Pooling, keeps_sign, pool
@@ -161,6 +162,10 @@ class ScoreCam:
     layer: str = ""
     limit: int | None = None
     readout: Readout = "logit"
+
+    def __post_init__(self) -> None:
+        if self.limit is not None:
+            check_count("limit", self.limit)
 
     def __call__(self, model: Model, batch: Batch, /) -> Maps:
         activations = pictured(model, batch, self.layer, self.readout).activations

@@ -16,6 +16,7 @@ import torch
 from torch import Generator, Tensor
 
 from heatproof.errors import BadInput
+from heatproof.methods.checking import check_count
 from heatproof.occlusion.game import Game, Occlusion, game_of
 from heatproof.occlusion.segments import segments_of
 from heatproof.registry import method
@@ -229,8 +230,7 @@ class KernelShap(Coalitional):
     samples: int = 400
 
     def __post_init__(self) -> None:
-        if self.samples < 4:
-            raise BadInput(f"samples must be at least 4, got {self.samples}")
+        check_count("samples", self.samples, least=4)
 
     def plan(self, n: int, generator: Generator) -> Plan:
         return regressed_shapley(n, self.samples, generator)

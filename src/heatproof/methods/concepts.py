@@ -20,6 +20,7 @@ from heatproof.data import seen_by
 from heatproof.data.two_factor.k_dataset import TwoFactorK
 from heatproof.errors import BadInput, NotApplicable
 from heatproof.methods.cam import cam_layer
+from heatproof.methods.checking import check_count, check_positive
 from heatproof.methods.concept_vectors import REDRAWN, Against, Fitted, Floats, LayerScore, directions, layer_score
 from heatproof.methods.enlarging import upsample
 from heatproof.methods.taps import activations, tap, taps
@@ -81,12 +82,13 @@ class TCAV:
     def __post_init__(self) -> None:
         object.__setattr__(self, "layers", tuple(self.layers))
         object.__setattr__(self, "shown_by", None if self.shown_by is None else tuple(self.shown_by))
-        if self.runs < 10:
+        if not self.runs >= 10:
             raise BadInput(f"runs must be at least 10: fewer random counterparts test nothing, got {self.runs}")
-        if self.size < 2:
+        if not self.size >= 2:
             raise BadInput(f"size must be at least 2 pictures per set: one shows no direction, got {self.size}")
-        if self.seed < 0:
-            raise BadInput(f"seed must be at least 0, got {self.seed}")
+        check_positive("alpha", self.alpha)
+        check_positive("level", self.level, endless=True)
+        check_count("seed", self.seed, least=0)
 
     @cached_property
     def revision(self) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
 
-from heatproof.errors import NotApplicable
+from heatproof.errors import BadInput, NotApplicable
+from heatproof.methods.checking import check_not_negative, check_positive
 from heatproof.methods.gradients import Saliency
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Images, Maps, Method, Model
@@ -71,6 +73,9 @@ class Centre:
     signed: ClassVar[bool] = False
     width: float = 0.25  # standard deviation as a share of each side
 
+    def __post_init__(self) -> None:
+        check_positive("width", self.width)
+
     def __call__(self, model: Model, batch: Batch, /) -> Maps:
         height, width = batch.images.shape[2:]
         rows = torch.linspace(-0.5, 0.5, height, device=batch.images.device)[:, None]
@@ -91,6 +96,9 @@ class Constant:
     blind: ClassVar[bool] = True
     signed: ClassVar[bool] = False
     value: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_not_negative("value", self.value)
 
     def __call__(self, model: Model, batch: Batch, /) -> Maps:
         return batch.images.new_full((len(batch), *batch.images.shape[2:]), self.value)
@@ -124,6 +132,10 @@ class Oracle:
 
     control: ClassVar[bool] = True
     outside: float = 0.0  # -1 for judges that want evidence against the target too
+
+    def __post_init__(self) -> None:
+        if not -math.inf < self.outside < 1:
+            raise BadInput(f"outside must be finite and below 1, which is what the region has, got {self.outside}")
 
     @property
     def signed(self) -> bool:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from heatproof.errors import NotApplicable
 from heatproof.methods.baselines import Baseline, is_one_colour, is_random, revision_of, starts
+from heatproof.methods.checking import check_count
 from heatproof.methods.intercept import ACTIVATIONS, Intercept, Spelling, spellings
 from heatproof.methods.pooling import Pooling, keeps_sign, pool
 from heatproof.methods.transformers import attends
@@ -214,6 +215,9 @@ class DeepLift:
     pooling: Pooling = "sum"
 
     revision = revision_of("baseline")
+
+    def __post_init__(self) -> None:
+        check_count("draws", self.draws)
 
     @property
     def signed(self) -> bool:

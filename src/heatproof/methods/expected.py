@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 
 from heatproof.methods.baselines import Baseline, origins, revision_of
+from heatproof.methods.checking import check_count, check_not_negative
 from heatproof.methods.noise import fill_with_noise
-from heatproof.methods.paths import Stretch, check_count, sum_contributions
+from heatproof.methods.paths import Stretch, sum_contributions
 from heatproof.methods.pooling import Pooling, keeps_sign, pool
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Images, Maps, Model, Readout, keyed_seed
@@ -107,6 +108,7 @@ class GradientShap:
 
     def __post_init__(self) -> None:
         check_count("draws", self.draws)
+        check_not_negative("noise", self.noise)
 
     @property
     def signed(self) -> bool:

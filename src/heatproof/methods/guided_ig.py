@@ -12,6 +12,7 @@ from torch import Tensor
 
 from heatproof.methods.baselines import Baseline, revision_of, start
 from heatproof.methods.by_rank import by_rank
+from heatproof.methods.checking import check_count, check_not_negative, check_share
 from heatproof.methods.passes import doubly_softmaxed, slopes
 from heatproof.methods.pooling import Pooling, keeps_sign, pool
 from heatproof.models import engine
@@ -100,6 +101,11 @@ class GuidedIG:
     readout: Readout = "logit"
 
     revision = revision_of("baseline")
+
+    def __post_init__(self) -> None:
+        check_count("steps", self.steps)
+        check_share("fraction", self.fraction, some=True)
+        check_not_negative("max_dist", self.max_dist, endless=True)
 
     @property
     def signed(self) -> bool:

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from heatproof.methods.baselines import Baseline, is_random, revision_of, starts
+from heatproof.methods.checking import check_count, check_not_negative
 from heatproof.methods.gradients import InputXGradient
-from heatproof.methods.paths import Stretch, check_count, sum_gradients
+from heatproof.methods.paths import Stretch, sum_gradients
 from heatproof.methods.pooling import Pooling, keeps_sign, pool
 from heatproof.methods.smoothed import Mode, Smoothed
 from heatproof.registry import method
@@ -101,6 +102,11 @@ class IGSmoothGrad:
     readout: Readout = "logit"
 
     revision = revision_of("baseline")
+
+    def __post_init__(self) -> None:
+        check_count("steps", self.steps)
+        check_count("draws", self.draws)
+        check_not_negative("noise", self.noise)
 
     @property
     def _parts(self) -> Smoothed:

@@ -9,8 +9,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from heatproof.methods.checking import check_count, check_not_negative, check_positive
 from heatproof.methods.passes import doubly_softmaxed, slopes
-from heatproof.methods.paths import check_count
 from heatproof.methods.pooling import Pooling, pool
 from heatproof.models import engine
 from heatproof.registry import method
@@ -42,6 +42,10 @@ class ISA:
     def __post_init__(self) -> None:
         check_count("rounds", self.rounds)
         check_count("steps", self.steps)
+        check_positive("step_size", self.step_size)
+        check_not_negative("noise", self.noise)
+        check_not_negative("penalty", self.penalty)
+        check_not_negative("scale", self.scale)
 
     @property
     def signed(self) -> bool:

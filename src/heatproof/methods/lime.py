@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from heatproof.methods.paths import Stretch, check_count
+from heatproof.methods.checking import check_count, check_not_negative, check_positive
+from heatproof.methods.paths import Stretch
 from heatproof.methods.views import values_of_views
 from heatproof.occlusion.game import bound, impute
 from heatproof.occlusion.imputers.constant import Constant
@@ -56,7 +57,12 @@ class LIME:
     imputer: Imputer = field(default_factory=Constant)
 
     def __post_init__(self) -> None:
-        check_count("samples", self.samples)
+        check_count("samples", self.samples, least=2)
+        check_positive("kernel_width", self.kernel_width, endless=True)
+        check_not_negative("alpha", self.alpha)
+        if self.top is not None:
+            check_count("top", self.top)
+        check_positive("temperature", self.temperature)
 
     @property
     def signed(self) -> bool:

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from heatproof.errors import BadInput
+from heatproof.methods.checking import check_count, check_positive
 from heatproof.methods.passes import class_count, other_classes, reading, slopes
-from heatproof.methods.paths import check_count
 from heatproof.methods.pooling import Pooling, keeps_sign, pool
 from heatproof.models import engine
 from heatproof.registry import method
@@ -36,8 +35,7 @@ class LocalAttribution:
     def __post_init__(self) -> None:
         check_count("classes", self.classes)
         check_count("steps", self.steps)
-        if self.scale <= 0:
-            raise BadInput(f"scale of local_attribution must be positive, got {self.scale}")
+        check_positive("scale", self.scale)
 
     @property
     def signed(self) -> bool:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from heatproof.errors import NotApplicable
 from heatproof.methods.canonizing import merges, merging, passed, proportional
+from heatproof.methods.checking import check_not_negative
 from heatproof.methods.coverage import seen
 from heatproof.methods.intercept import forward_only
 from heatproof.methods.plus_rule import plus_rule
@@ -141,6 +142,10 @@ class LRP:
     biases: bool = True
     upright: bool = True
     pooling: Pooling = "sum"
+
+    def __post_init__(self) -> None:
+        check_not_negative("epsilon", self.epsilon)
+        check_not_negative("gamma", self.gamma)
 
     @property
     def signed(self) -> bool:

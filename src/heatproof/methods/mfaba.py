@@ -8,8 +8,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from heatproof.methods.checking import check_count, check_positive
 from heatproof.methods.passes import doubly_softmaxed, reading, slopes
-from heatproof.methods.paths import check_count
 from heatproof.methods.pooling import Pooling, keeps_sign, pool
 from heatproof.models import engine
 from heatproof.registry import method
@@ -41,6 +41,8 @@ class MFABA:
 
     def __post_init__(self) -> None:
         check_count("steps", self.steps)
+        check_positive("step_size", self.step_size)
+        check_positive("epsilon", self.epsilon, endless=True)
 
     @property
     def signed(self) -> bool:

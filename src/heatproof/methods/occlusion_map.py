@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from heatproof.errors import BadInput
+from heatproof.methods.checking import check_count
 from heatproof.methods.paths import Stretch
 from heatproof.methods.views import values_of_views
 from heatproof.occlusion.game import bound, impute
@@ -44,10 +45,11 @@ class SlidingOcclusion:
         return True
 
     def __post_init__(self) -> None:
-        if self.window * self.positions < 1 or self.window > 1:
+        check_count("positions", self.positions)
+        if not (self.window * self.positions >= 1 and self.window <= 1):
             raise BadInput(
                 f"{self.positions} windows must cover the side: window must be a share between "
-                f"{1 / max(1, self.positions):.2g} and 1, got {self.window:g}"
+                f"{1 / self.positions:.2g} and 1, got {self.window:g}"
             )
 
     def cost(self) -> Cost:

@@ -8,7 +8,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from heatproof.errors import BadInput
 from heatproof.models import engine
 from heatproof.types import Batch, Images, Model, Readout
 
@@ -24,12 +23,6 @@ class Stretch(NamedTuple):
 # Writes the pictures at these points into the room for them, (points, C, H, W): made where they are needed, once.
 Painter = Callable[[Stretch, Images], None]
 PathPainter = Callable[[Stretch, Images, Images], None]  # and into the second room the step that each stands for
-
-
-def check_count(name: str, count: int) -> None:
-    """Refuse zero steps or draws where they are set, not deep inside."""
-    if count < 1:
-        raise BadInput(f"{name} must be at least 1, got {count}")
 
 
 def stretches(images: int, points: int, size: int) -> Iterator[list[Stretch]]:

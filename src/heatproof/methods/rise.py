@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from heatproof.methods.baselines import Baseline, revision_of, start
+from heatproof.methods.checking import check_count, check_share
 from heatproof.methods.enlarging import interpolation
-from heatproof.methods.paths import check_count
 from heatproof.models import engine
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Maps, Model, Readout, read
@@ -71,6 +71,7 @@ class RISE:
     def __post_init__(self) -> None:
         check_count("masks", self.masks)
         check_count("cells", self.cells)
+        check_share("share", self.share, some=True)
 
     @property
     def signed(self) -> bool:

@@ -9,10 +9,10 @@ from typing import Literal, Protocol, cast, runtime_checkable
 import torch
 from torch import Tensor
 
-from heatproof.errors import BadInput
+from heatproof.methods.checking import check_count, check_not_negative
 from heatproof.methods.gradients import Saliency
 from heatproof.methods.noise import fill_with_noise
-from heatproof.methods.paths import Painter, Stretch, check_count, stretches, sum_gradients
+from heatproof.methods.paths import Painter, Stretch, stretches, sum_gradients
 from heatproof.methods.pooling import Pooling, keeps_sign, pool
 from heatproof.models import engine
 from heatproof.registry import method
@@ -121,8 +121,7 @@ class Smoothed:
 
     def __post_init__(self) -> None:
         check_count("draws", self.draws)
-        if not self.noise >= 0:
-            raise BadInput(f"noise must be at least 0, got {self.noise}")
+        check_not_negative("noise", self.noise)
 
     @property
     def signed(self) -> bool:

@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from heatproof.errors import NotApplicable
+from heatproof.methods.checking import check_share
 from heatproof.methods.enlarging import upsample
 from heatproof.methods.intercept import Intercept
 from heatproof.models import engine
@@ -207,6 +208,9 @@ class AttentionRollout:
     signed: ClassVar[bool] = False
     heads: Heads = "mean"
     residual: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_share("residual", self.residual)
 
     def __call__(self, model: Model, batch: Batch, /) -> Maps:
         if not attends(model, batch.images):

@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from heatproof.errors import BadInput
+from heatproof.methods.checking import check_count, check_not_negative, check_positive
 from heatproof.methods.integrated import integrate
 from heatproof.methods.regions import Picture, dilated_regions, felzenszwalb_labels, rank_regions
 from heatproof.registry import method
@@ -37,6 +39,18 @@ class XRAI:
     channel_pooling: Literal["max", "sum"] = "max"
     readout: Readout = "logit"
     signed: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_count("steps", self.steps)
+        if not self.scales:
+            raise BadInput(f"scales must name at least one scale of segmentation, got {self.scales}")
+        for scale in self.scales:
+            check_positive("scales", scale)
+        check_not_negative("sigma", self.sigma)
+        check_count("min_size", self.min_size, least=0)
+        check_count("dilation", self.dilation, least=0)
+        check_count("min_pixels", self.min_pixels, least=0)
+        check_count("reference_side", self.reference_side)
 
     def cost(self) -> Cost:
         return Cost(2 * self.steps, 2 * self.steps)

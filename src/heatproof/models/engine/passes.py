@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from heatproof.errors import BadInput, BadModel, BadShape
+from heatproof.errors import BadModel, BadShape
 from heatproof.models.engine import vetting
 from heatproof.models.engine.device import out_of_memory
 from heatproof.models.engine.plan import Kind, Plan, halved, plan
@@ -141,9 +141,7 @@ def _check_targets(model: Model, targets: Tensor, logits: Logits) -> None:
             f"model {model.name!r} must be differentiable in its input, got logits without a gradient: "
             "remove detach() and no_grad from its forward"
         )
-    low, high = (int(v) for v in torch.aminmax(targets))
-    if low < 0 or high >= logits.shape[1]:
-        raise BadInput(f"targets must be classes 0 … {logits.shape[1] - 1} of model {model.name!r}, got {low} … {high}")
+    vetting.check_targets(model, targets, logits.shape[1])
 
 
 def _check(images: Images) -> None:

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from heatproof.errors import BadModel, BadShape, HeatproofError
+from heatproof.errors import BadInput, BadModel, BadShape, HeatproofError
 from heatproof.models.engine.device import out_of_memory
 from heatproof.models.engine.running import Runner, unheard, untouched
 from heatproof.types import Images, Logits, Model, check_logits
@@ -70,6 +70,13 @@ def vet(model: Model, shape: Sequence[int]) -> None:
             f"model {model.name!r} must answer the same for the same picture whatever the batch mates, "
             "got other logits the second time: turn off dropout, noise and batch statistics in its forward"
         )
+
+
+def check_targets(model: Model, targets: Tensor, classes: int) -> None:
+    """Raise `BadInput` unless the model, which tells `classes` apart, has every target among them."""
+    low, high = (int(v) for v in torch.aminmax(targets))
+    if low < 0 or high >= classes:
+        raise BadInput(f"targets must be classes 0 … {classes - 1} of model {model.name!r}, got {low} … {high}")
 
 
 def check_finite(model: Model, logits: Logits, images: Images) -> None:
