@@ -79,6 +79,15 @@ def test_a_hot_softmax_flattens_the_weights() -> None:
     assert 0 < hot < 0.1 * cold
 
 
+def test_logits_of_a_linear_model_are_its_weights_times_what_is_hidden() -> None:
+    model, batch = networks.linear(), networks.batch(2)
+    maps = LIME(samples=400, segmenter=Grid(2), alpha=1e-9, readout="logit")(model, batch)
+    shares = (model.network.fc.weight.detach()[batch.targets].view_as(batch.images) * batch.images).sum(1)
+    for map_, share, labels in zip(maps, shares, Grid(2)(batch.images), strict=True):
+        wanted = torch.stack([share[labels == k].sum() for k in range(4)])
+        assert torch.allclose(map_, wanted[labels].float(), atol=1e-4)
+
+
 def test_quickshift_labels_count_from_zero() -> None:
     images = networks.pictures(2, size=48)
     segments = LIME().segmenter(images)

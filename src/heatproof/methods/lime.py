@@ -15,7 +15,7 @@ from heatproof.occlusion.imputers.constant import Constant
 from heatproof.occlusion.segmenters.quickshift import Quickshift
 from heatproof.occlusion.segments import pixels_of, segments_of
 from heatproof.registry import method
-from heatproof.types import Batch, Cost, Images, Imputer, Logits, Maps, Model, Segmenter, Segments, read
+from heatproof.types import Batch, Cost, Images, Imputer, Logits, Maps, Model, Readout, Segmenter, Segments, read
 
 
 def proximity(coalitions: Tensor, kernel_width: float) -> Tensor:
@@ -55,6 +55,7 @@ class LIME:
     temperature: float = 1.0
     segmenter: Segmenter = field(default_factory=Quickshift)
     imputer: Imputer = field(default_factory=Constant)
+    readout: Readout = "probability"
 
     def __post_init__(self) -> None:
         check_count("samples", self.samples, least=2)
@@ -89,7 +90,7 @@ class LIME:
         return coalitions
 
     def _values(self, model: Model, batch: Batch, segments: Segments, coalitions: list[Tensor]) -> Tensor:
-        """(B, samples) the target's probability, on the CPU."""
+        """(B, samples) what the model says about the target, on the CPU."""
         seeds, labels = batch.seeds("lime"), segments.flatten(1).cpu().numpy()
 
         def paint(stretch: Stretch, room: Images) -> None:
@@ -101,7 +102,7 @@ class LIME:
             impute(painter, shown, keep, [seeds[image]] * len(samples), room)
 
         def reading(logits: Logits, targets: Tensor) -> Tensor:
-            return read(logits.double() / self.temperature, targets, "probability").cpu()
+            return read(logits.double() / self.temperature, targets, self.readout).cpu()
 
         return values_of_views(model, batch, paint, self.samples, reading)
 
