@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +95,8 @@ def _class_index(model: Model, count: int, target: str) -> int:
             f"target must be 'predicted' or a class index in {reach}, since model {model.name!r} names no classes, "
             f"got {target!r}"
         )
-    places = [index for index, name in enumerate(names) if name == plainly(target)]
+    places = [index for index, name in enumerate(model.classes) if name == target]  # as it is spelt, or else nearly so
+    places = places or [index for index, name in enumerate(names) if name == plainly(target)]
     if not places:
         raise UnknownName.among(f"class of model {model.name!r}", plainly(target), names)
     if len(places) > 1:
@@ -165,16 +167,17 @@ def draw(sheet: Sheet) -> Image.Image:
     step = SIDE + GAP
     titles = [wrapped(title, font.getlength) for title in ["picture", *sheet.maps]]
     head = HEAD + LINE * (max(len(lines) for lines in titles) - 1)
-    canvas = Image.new("RGB", (GAP + step * (1 + len(sheet.maps)), head + (step + HEAD) * len(sheet.ids)), "white")
+    labels = [f"{Path(name).name}: {target}" for name, target in zip(sheet.ids, sheet.targets, strict=True)]
+    width = max(step * (1 + len(sheet.maps)), *(ceil(font.getlength(label)) + GAP for label in labels))
+    canvas = Image.new("RGB", (GAP + width, head + (step + HEAD) * len(labels)), "white")
     pen = ImageDraw.Draw(canvas)
     for column, lines in enumerate(titles):
         pen.text((GAP + step * column, 4), "\n".join(lines), "black", font, spacing=LINE - 13)
-    for row, name in enumerate(sheet.ids):
+    for row, label in enumerate(labels):
         top = head + (step + HEAD) * row
         canvas.paste(shown(sheet.pictures[row], None, SIDE), (GAP, top))
         for column, values in enumerate(sheet.maps.values(), start=1):
             canvas.paste(overlay(sheet.pictures[row], values[row], None, SIDE), (GAP + step * column, top))
-        label = f"{Path(name).name}: {sheet.targets[row]}"
         pen.text((GAP, top + SIDE + 2), label, "dimgray", font)
     return canvas
 

@@ -38,7 +38,7 @@ class UnknownName(HeatproofError, LookupError):
             hint = f"Did you mean {' or '.join(map(repr, close))}?"
         elif many:
             nearest = difflib.get_close_matches(name, known, n=min(most, 12), cutoff=0)
-            hint = f"Of {len(known)}, these are nearest: {', '.join(nearest)}."
+            hint = f"Of {len(known)} names, the nearest are: {', '.join(nearest)}."
         else:
             hint = f"There are: {', '.join(known) or 'none'}."
         return cls(f"No {kind} is called {name!r}. {hint}")

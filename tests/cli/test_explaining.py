@@ -153,10 +153,10 @@ def test_one_model_at_a_time_and_methods_in_one_word_or_several(photos: Path, tm
         assert {"edges", "centre"} <= set(maps.files)
 
 
-NAMED = Model("named", network(), view=View(32), classes=("tench", "Great_white shark", "crane", "hen", "crane"))
+NAMED = Model("named", network(), view=View(32), classes=("tench", "Great_white shark", "crane", "hen", "Crane"))
 
 
-@pytest.mark.parametrize(("target", "index"), [("3", 3), ("hen", 3), ("great white_Shark", 1), ("4", 4)])
+@pytest.mark.parametrize(("target", "index"), [("3", 3), ("hen", 3), ("great white_Shark", 1), ("4", 4), ("Crane", 4)])
 def test_the_class_explained_is_the_one_asked_for(photos: Path, target: str, index: int) -> None:
     seen: list[list[int]] = []
 
@@ -175,7 +175,7 @@ def test_the_class_explained_is_the_one_asked_for(photos: Path, target: str, ind
         (NAMED, "5", r"indices are 0 … 4, got 5"),
         (NAMED, "-1", r"indices are 0 … 4, got -1"),
         (NAMED, "tensh", "Did you mean 'tench'?"),
-        (NAMED, "crane", "may be any of the classes 2, 4: give the index"),
+        (NAMED, "CRANE", "may be any of the classes 2, 4: give the index"),
         (MODEL, "hen", r"a class index in 0 … 4, since model 'tiny' names no classes, got 'hen'"),
     ],
 )
@@ -265,6 +265,15 @@ def test_no_two_titles_look_the_same() -> None:
 
     assert drawn(titles[0]).tobytes() != drawn(titles[1]).tobytes()
     assert drawn(titles[0]).height > drawn("edges").height
+
+
+def test_the_class_is_readable_however_long_the_name_of_the_picture() -> None:
+    pixels, maps = np.zeros((1, 8, 8, 3), np.uint8), np.zeros((1, 8, 8), np.float32)
+
+    def drawn(target: str) -> Image.Image:
+        return contact_sheet.draw(contact_sheet.Sheet(("x" * 90 + ".png",), pixels, (target,), {"edges": maps}, {}))
+
+    assert drawn("hen").tobytes() != drawn("hem").tobytes()
 
 
 def test_a_model_of_one_channel_gets_grey_pictures(photos: Path) -> None:
