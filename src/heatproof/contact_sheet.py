@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +15,19 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
+from torch import Tensor
 
 from heatproof import recipe
-from heatproof.border import attribute
+from heatproof.data.class_names import plainly
 from heatproof.data.files import identity, pictures_under
-from heatproof.data.pictures import SUFFIXES, apply_view, read_picture, takes_grey
-from heatproof.errors import BadInput, HeatproofError
+from heatproof.data.pictures import apply_view, read_picture, takes_grey
+from heatproof.errors import BadInput, HeatproofError, UnknownName
 from heatproof.models import engine
 from heatproof.report.heat import overlay, shown
 from heatproof.store import write_atomically
 from heatproof.study import distinct
-from heatproof.types import AnyMethod, Batch, Model
+from heatproof.types import AnyMethod, Batch, Logits, Model
+from heatproof.unit import said, watched
 
 SIDE, GAP, HEAD, LINE = 180, 6, 22, 16
 Watch = Callable[[int, int, str], None]
@@ -42,9 +45,15 @@ class Sheet:
 
 
 def explain(
-    model: Model, images: Sequence[Path], methods: Sequence[AnyMethod], *, seed: int = 0, watch: Watch | None = None
+    model: Model,
+    images: Sequence[Path],
+    methods: Sequence[AnyMethod],
+    *,
+    target: str = "predicted",
+    seed: int = 0,
+    watch: Watch | None = None,
 ) -> Sheet:
-    """Maps of these pictures for the class the model names; a method that does not apply is left out and said."""
+    """Maps of these pictures for the class the model names, or another; a method that fails is left out and said."""
     if not methods:
         raise BadInput("name at least one method, e.g. --methods saliency,lrp")
     distinct("methods", [recipe.label(method) for method in methods])
@@ -52,19 +61,47 @@ def explain(
     batch, files = _read(model, images, seed, missing)
     maps: dict[str, NDArray[np.float32]] = {}
     with engine.threads_for([model]):
-        batch = batch.aimed(engine.forward(model, batch.images).argmax(1))
+        batch = batch.aimed(_targets(model, engine.forward(model, batch.images), target))
         for done, method in enumerate(methods):
             title = recipe.label(method)
             if watch:
                 watch(done, len(methods), title)
             try:
-                maps[title] = attribute(model, batch, method).maps.cpu().numpy()
-            except HeatproofError as error:
-                missing[title] = str(error)
+                maps[title] = watched(model, batch, method).maps.cpu().numpy()
+            except (Exception, SystemExit) as error:  # of whatever kind: the other methods' maps are worth having
+                missing[title] = said(error)
     classes = [model.classes[t] if t < len(model.classes) else str(t) for t in batch.targets.tolist()]
     shown_as = batch.images.cpu().expand(-1, 3, -1, -1)  # grey pictures are drawn in three equal channels
     pixels = (shown_as * 255).round().byte().permute(0, 2, 3, 1).numpy()
     return Sheet(files, pixels, tuple(classes), maps, missing)
+
+
+def _targets(model: Model, logits: Logits, target: str) -> Tensor:
+    """The class to be explained in each picture: what the model says, or the one of this index or name in all."""
+    if target == "predicted":
+        return logits.argmax(1)
+    return torch.full((len(logits),), _class_index(model, logits.shape[1], target))
+
+
+def _class_index(model: Model, count: int, target: str) -> int:
+    reach = f"0 … {count - 1}"
+    if re.fullmatch(r"[+-]?\d+", target.strip()):
+        if not 0 <= int(target) < count:
+            raise BadInput(f"target must be a class of model {model.name!r}, whose indices are {reach}, got {target}")
+        return int(target)
+    names = [plainly(name) for name in model.classes]
+    if not names:
+        raise BadInput(
+            f"target must be 'predicted' or a class index in {reach}, since model {model.name!r} names no classes, "
+            f"got {target!r}"
+        )
+    places = [index for index, name in enumerate(model.classes) if name == target]  # as it is spelt, or else nearly so
+    places = places or [index for index, name in enumerate(names) if name == plainly(target)]
+    if not places:
+        raise UnknownName.among(f"class of model {model.name!r}", plainly(target), names)
+    if len(places) > 1:
+        raise BadInput(f"target {target!r} may be any of the classes {', '.join(map(str, places))}: give the index")
+    return places[0]
 
 
 def told_apart(images: Sequence[Path]) -> dict[Path, str]:
@@ -97,10 +134,23 @@ def _read(model: Model, images: Sequence[Path], seed: int, missing: dict[str, st
     return Batch(torch.stack(tensors), targets, tuple(ids), seed=seed).to(model.device), tuple(files)
 
 
+def places(out: Path) -> tuple[Path, Path]:
+    """Where the grid and the raw maps go: both into a folder that there is, else side by side, .png and .npz."""
+    if out.is_dir():
+        return out / "maps.png", out / "maps.npz"
+    if out.suffix.lower() in (".png", ".npz"):
+        return out.with_suffix(".png"), out.with_suffix(".npz")
+    if out.suffix and not out.suffix[1:].isdigit():  # v1.2 has no ending
+        raise BadInput(
+            "the grid is written as .png and the maps beside it as .npz, so --out must end in one of them or in "
+            f"nothing, or be a folder, got {out.name!r}: take {out.with_suffix('.png').name!r}"
+        )
+    return out.with_name(f"{out.name}.png"), out.with_name(f"{out.name}.npz")
+
+
 def write(sheet: Sheet, out: Path) -> tuple[Path, Path]:
-    """The grid as .png and the raw maps as .npz beside it, whatever `out` ends in; gives both paths."""
-    known = out.suffix.lower() in {".npz", *SUFFIXES}
-    grid, beside = (out.with_suffix(end) if known else out.with_name(out.name + end) for end in (".png", ".npz"))
+    """The grid and the raw maps, where `places` says; gives both paths."""
+    grid, beside = places(out)
     picture = io.BytesIO()
     draw(sheet).save(picture, "PNG")
     write_atomically(grid, picture.getvalue())
@@ -117,16 +167,17 @@ def draw(sheet: Sheet) -> Image.Image:
     step = SIDE + GAP
     titles = [wrapped(title, font.getlength) for title in ["picture", *sheet.maps]]
     head = HEAD + LINE * (max(len(lines) for lines in titles) - 1)
-    canvas = Image.new("RGB", (GAP + step * (1 + len(sheet.maps)), head + (step + HEAD) * len(sheet.ids)), "white")
+    labels = [f"{Path(name).name}: {target}" for name, target in zip(sheet.ids, sheet.targets, strict=True)]
+    width = max(step * (1 + len(sheet.maps)), *(ceil(font.getlength(label)) + GAP for label in labels))
+    canvas = Image.new("RGB", (GAP + width, head + (step + HEAD) * len(labels)), "white")
     pen = ImageDraw.Draw(canvas)
     for column, lines in enumerate(titles):
         pen.text((GAP + step * column, 4), "\n".join(lines), "black", font, spacing=LINE - 13)
-    for row, name in enumerate(sheet.ids):
+    for row, label in enumerate(labels):
         top = head + (step + HEAD) * row
         canvas.paste(shown(sheet.pictures[row], None, SIDE), (GAP, top))
         for column, values in enumerate(sheet.maps.values(), start=1):
             canvas.paste(overlay(sheet.pictures[row], values[row], None, SIDE), (GAP + step * column, top))
-        label = f"{Path(name).name}: {sheet.targets[row]}"
         pen.text((GAP, top + SIDE + 2), label, "dimgray", font)
     return canvas
 

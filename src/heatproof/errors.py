@@ -26,11 +26,21 @@ class UnknownName(HeatproofError, LookupError):
     """A name nobody registered."""
 
     @classmethod
-    def among(cls, kind: str, name: str, known: Iterable[str]) -> UnknownName:
-        """`No method is called 'saliancy'. Did you mean 'saliency'?`"""
-        known = sorted(known)
-        close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-        hint = f"Did you mean {close[0]!r}?" if close else f"There are: {', '.join(known) or 'none'}."
+    def among(cls, kind: str, name: str, known: Iterable[str], most: int = 60) -> UnknownName:
+        """`No method is called 'saliancy'. Did you mean 'saliency'?`
+
+        Of more names than `most`, nobody reads the list: the nearest few are named.
+        """
+        known = sorted(set(known))
+        many = len(known) > most
+        close = difflib.get_close_matches(name, known, n=3 if many else 1, cutoff=0.6)
+        if close:
+            hint = f"Did you mean {' or '.join(map(repr, close))}?"
+        elif many:
+            nearest = difflib.get_close_matches(name, known, n=min(most, 12), cutoff=0)
+            hint = f"Of {len(known)} names, the nearest are: {', '.join(nearest)}."
+        else:
+            hint = f"There are: {', '.join(known) or 'none'}."
         return cls(f"No {kind} is called {name!r}. {hint}")
 
 

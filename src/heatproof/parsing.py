@@ -13,7 +13,6 @@ from heatproof import registry
 from heatproof.errors import BadInput, UnknownName
 from heatproof.own_files import IN_FILE, read_once
 from heatproof.recipe import BARE, is_number
-from heatproof.types import Dataset
 
 _QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 
@@ -95,7 +94,15 @@ def _component(kind: registry.Kind, node: ast.expr, text: str) -> Any:
     return registry.find(kind, node.func.id, **_fields(found.make, found.fields(), node, text))
 
 
-def _dataset(node: ast.expr, text: str) -> Dataset:
+def _admits_dataset(hint: Any) -> bool:
+    from heatproof.types import Dataset  # and with it torch, for which who asks for help should not wait
+
+    return Dataset in get_args(hint)
+
+
+def _dataset(node: ast.expr, text: str) -> Any:
+    from heatproof.types import Dataset
+
     found = (
         _component("dataset", node, text) if isinstance(node, ast.Call) else parse("dataset", ast.literal_eval(node))
     )
@@ -117,7 +124,7 @@ def _fields(make: Any, defaults: Mapping[str, Any], call: ast.Call, text: str) -
 def _field(default: Any, hint: Any, node: ast.expr, text: str) -> Any:
     """What stands where `default` stood: another of its kind, the same with other fields, or a value."""
     known = registry.name_of(default)
-    if Dataset in get_args(hint) and (isinstance(node, ast.Call) or _in_file(node)):  # other words are names
+    if (isinstance(node, ast.Call) or _in_file(node)) and _admits_dataset(hint):  # other words are names
         return _dataset(node, text)
     if isinstance(node, ast.Call) and (own := _in_file(node.func)):
         return _of_file(known[0] if known else None, own, node, text)

@@ -38,23 +38,23 @@ def explain(model: Model, batch: Batch, method: AnyMethod) -> Explained:
     rows = everyone
     if everyone:
         try:
-            attribution = _watched(model, batch, method)
+            attribution = watched(model, batch, method)
         except NotApplicable as error:
             rows, reasons = (), dict.fromkeys(everyone, ("not_applicable", str(error)))
         except Exception:
             maps = []
             for row in everyone:
                 try:
-                    maps.append(_watched(model, batch.select([row]), method).maps)
+                    maps.append(watched(model, batch.select([row]), method).maps)
                 except Exception as error:
-                    reasons[row] = ("failed", _said(error))
+                    reasons[row] = ("failed", said(error))
             rows = tuple(row for row in everyone if row not in reasons)
             if rows:
                 attribution = Attribution(model, batch.select(rows), method, torch.cat(maps))  # type: ignore[arg-type]
     return Explained(attribution, rows, reasons, (time.perf_counter() - began) / max(1, len(batch)))
 
 
-def _watched(model: Model, batch: Batch, method: AnyMethod) -> Attribution:
+def watched(model: Model, batch: Batch, method: AnyMethod) -> Attribution:
     """What a method says. One that holds code of somebody's own must leave model and pictures as they were.
 
     They are put back if it did not: whoever comes next would otherwise be judged on something else.
@@ -137,7 +137,7 @@ def _scored(attribution: Attribution, metric: Metric) -> Iterator[tuple[tuple[st
         yield batch.ids, ("not_applicable", str(error))
     except Exception as error:
         if len(batch) == 1:
-            yield batch.ids, ("failed", _said(error))
+            yield batch.ids, ("failed", said(error))
             return
         for row in range(len(batch)):
             alone = dataclasses.replace(attribution, batch=batch.select([row]), maps=attribution.maps[[row]])
@@ -152,5 +152,6 @@ def _as_scored(answer: Any, count: int) -> Scored:
     return scored
 
 
-def _said(error: Exception) -> str:
+def said(error: BaseException) -> str:
+    """What went wrong, for people: our own errors are sentences, of others the kind is named too."""
     return str(error) if isinstance(error, HeatproofError) else f"{type(error).__name__}: {error}"

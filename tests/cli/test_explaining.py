@@ -13,10 +13,10 @@ from typer.testing import CliRunner, Result
 
 from heatproof import contact_sheet, recipe
 from heatproof.cli import app
-from heatproof.errors import BadInput
+from heatproof.errors import BadInput, HeatproofError
 from heatproof.methods.precomputed import Precomputed
 from heatproof.parsing import parse
-from heatproof.types import Model, View
+from heatproof.types import Batch, Model, View
 
 
 def network(channels: int = 3) -> nn.Module:
@@ -52,8 +52,9 @@ def test_two_methods_of_one_label_are_refused(photos: Path) -> None:
     [
         ("x.npz", "x.png", "x.npz"),
         ("x.png", "x.png", "x.npz"),
-        ("x.jpg", "x.png", "x.npz"),
         ("v1.2", "v1.2.png", "v1.2.npz"),
+        ("x", "x.png", "x.npz"),
+        ("cat", "cat/maps.png", "cat/maps.npz"),  # a folder that there is
     ],
 )
 def test_the_picture_is_a_png_and_the_maps_an_npz_beside_it(photos: Path, given: str, grid: str, raw: str) -> None:
@@ -64,6 +65,139 @@ def test_the_picture_is_a_png_and_the_maps_an_npz_beside_it(photos: Path, given:
     with np.load(photos / raw) as maps:
         assert maps["edges"].shape == (1, 64, 64)
     assert answer.output.split() == [str(photos / grid), str(photos / raw)]
+
+
+@pytest.mark.parametrize("given", ["odd.jpg", "odd.pdf", "odd.npy"])
+def test_another_ending_is_refused_before_anything_is_computed(photos: Path, given: str) -> None:
+    answer = _explain("--methods", "edges", "--out", str(photos / given), str(photos / "dog"))
+    assert answer.exit_code == 2
+    assert f"got '{given}': take 'odd.png'" in answer.output
+    assert not list(photos.glob("odd*"))
+
+
+OWN = """
+import sys
+import numpy as np
+
+
+def boom(model, batch):
+    batch.images.zero_()
+    raise ZeroDivisionError("nobody divides by this")
+
+
+def leaves(model, batch):
+    sys.exit(3)
+
+
+def numpy_maps(model, batch):
+    return np.zeros((len(batch), 64, 64))
+
+
+def stopped(model, batch):
+    raise KeyboardInterrupt
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    (tmp_path / "own.py").write_text(OWN)
+    return tmp_path / "own.py"
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("boom", "ZeroDivisionError: nobody divides by this"),
+        ("leaves", "SystemExit: 3"),
+        ("numpy_maps", "must return a tensor of maps, got ndarray"),
+    ],
+)
+def test_a_method_that_fails_leaves_the_others_their_maps(
+    photos: Path, own: Path, tmp_path: Path, name: str, says: str
+) -> None:
+    alone, beside = tmp_path / "alone.npz", tmp_path / "beside.npz"
+    assert _explain("--methods", "saliency,edges", "--out", str(alone), str(photos)).exit_code == 0
+    answer = _explain("--methods", f"saliency,{own}:{name},edges", "--out", str(beside), str(photos))
+    assert answer.exit_code == 1, answer.output
+    assert any(name in line and says in line for line in answer.output.splitlines()), answer.output
+    assert beside.with_suffix(".png").read_bytes() == alone.with_suffix(".png").read_bytes()
+    with np.load(alone) as first, np.load(beside) as second:
+        assert set(first.files) == set(second.files)
+        assert all(np.array_equal(first[key], second[key]) for key in first.files)
+
+
+def test_a_person_who_stops_it_is_obeyed(photos: Path, own: Path, tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        contact_sheet.explain(MODEL, [photos], [parse("method", f"{own}:stopped")])
+    answer = _explain("--methods", f"edges,{own}:stopped", "--out", str(tmp_path / "x.png"), str(photos))
+    assert answer.exit_code != 0
+    assert not (tmp_path / "x.png").exists()
+
+
+def test_without_a_single_map_nothing_is_written(photos: Path, own: Path, tmp_path: Path) -> None:
+    answer = _explain("--methods", f"attention_rollout,{own}:boom", "--out", str(tmp_path / "x.png"), str(photos))
+    assert answer.exit_code == 1
+    assert "no method gave a map" in answer.output
+    assert "attention_rollout: " in answer.output
+    assert not list(tmp_path.glob("x.*"))
+
+
+def test_one_model_at_a_time_and_methods_in_one_word_or_several(photos: Path, tmp_path: Path) -> None:
+    out = ("--out", str(tmp_path / "x.png"))
+    answer = _explain("--model", "embedded:scene", "--methods", "edges", *out, str(photos))
+    assert answer.exit_code == 2
+    assert "one --model, got 2: embedded:object, embedded:scene" in answer.output
+    assert not list(tmp_path.glob("x.*"))
+    assert _explain("--methods", "edges", "--methods", "centre", *out, str(photos)).exit_code == 0
+    with np.load(tmp_path / "x.npz") as maps:
+        assert {"edges", "centre"} <= set(maps.files)
+
+
+NAMED = Model("named", network(), view=View(32), classes=("tench", "Great_white shark", "crane", "hen", "Crane"))
+
+
+@pytest.mark.parametrize(("target", "index"), [("3", 3), ("hen", 3), ("great white_Shark", 1), ("4", 4), ("Crane", 4)])
+def test_the_class_explained_is_the_one_asked_for(photos: Path, target: str, index: int) -> None:
+    seen: list[list[int]] = []
+
+    def spy(model: Model, batch: Batch) -> torch.Tensor:
+        seen.append(batch.targets.tolist())
+        return batch.images.mean(1)
+
+    sheet = contact_sheet.explain(NAMED, [photos], [spy], target=target)
+    assert seen == [[index] * 3]
+    assert sheet.targets == (NAMED.classes[index],) * 3
+
+
+@pytest.mark.parametrize(
+    ("model", "target", "says"),
+    [
+        (NAMED, "5", r"indices are 0 … 4, got 5"),
+        (NAMED, "-1", r"indices are 0 … 4, got -1"),
+        (NAMED, "tensh", "Did you mean 'tench'?"),
+        (NAMED, "CRANE", "may be any of the classes 2, 4: give the index"),
+        (MODEL, "hen", r"a class index in 0 … 4, since model 'tiny' names no classes, got 'hen'"),
+    ],
+)
+def test_a_class_that_there_is_not_is_refused(photos: Path, model: Model, target: str, says: str) -> None:
+    with pytest.raises(HeatproofError) as refused:
+        contact_sheet.explain(model, [photos], [parse("method", "edges")], target=target)
+    assert says in str(refused.value)
+
+
+def test_the_class_asked_for_is_stored_and_drawn(photos: Path, tmp_path: Path) -> None:
+    grids = set()
+    for target in ("0", "1"):
+        out = tmp_path / f"x{target}.npz"
+        answer = _explain("--methods", "edges", "--target", target, "--out", str(out), str(photos))
+        assert answer.exit_code == 0, answer.output
+        with np.load(out) as maps:
+            assert len(set(maps["targets"].tolist())) == 1
+        grids.add(out.with_suffix(".png").read_bytes())
+    assert len(grids) == 2  # the same edges, another class under the pictures
+    answer = _explain("--methods", "edges", "--target", "99", str(photos))
+    assert answer.exit_code == 2
+    assert "got 99" in answer.output
 
 
 def test_maps_from_elsewhere_stand_beside_the_method_they_are_of(photos: Path, tmp_path: Path) -> None:
@@ -131,6 +265,15 @@ def test_no_two_titles_look_the_same() -> None:
 
     assert drawn(titles[0]).tobytes() != drawn(titles[1]).tobytes()
     assert drawn(titles[0]).height > drawn("edges").height
+
+
+def test_the_class_is_readable_however_long_the_name_of_the_picture() -> None:
+    pixels, maps = np.zeros((1, 8, 8, 3), np.uint8), np.zeros((1, 8, 8), np.float32)
+
+    def drawn(target: str) -> Image.Image:
+        return contact_sheet.draw(contact_sheet.Sheet(("x" * 90 + ".png",), pixels, (target,), {"edges": maps}, {}))
+
+    assert drawn("hen").tobytes() != drawn("hem").tobytes()
 
 
 def test_a_model_of_one_channel_gets_grey_pictures(photos: Path) -> None:

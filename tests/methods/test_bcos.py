@@ -7,10 +7,13 @@ from contextlib import contextmanager
 
 import pytest
 import torch
-from networks import batch
+from networks import batch, small_vit
 from torch import Tensor, nn
 
+from heatproof.errors import NotApplicable
 from heatproof.methods.bcos import BCos
+from heatproof.methods.gradients import InputXGradient
+from heatproof.methods.integrated import IntegratedGradients
 from heatproof.types import Model
 
 
@@ -63,3 +66,10 @@ def test_the_mode_ends_on_error_too() -> None:
     with pytest.raises(ZeroDivisionError):
         BCos()(model, batch(1))
     assert model.network.explaining is False
+
+
+def test_another_network_is_told_what_every_network_can_do() -> None:
+    with pytest.raises(NotApplicable, match="take integrated_gradients or input_x_gradient"):
+        BCos()(small_vit(), batch(1))
+    for method in (IntegratedGradients(steps=2), InputXGradient()):
+        assert float(method(small_vit(), batch(1)).abs().max()) > 0

@@ -9,13 +9,13 @@ import pytest
 import torch
 from captum.attr import GuidedGradCam as CaptumGuidedGradCam
 from captum.attr import LayerGradCam
-from networks import batch, small_cnn, small_resnet, small_vit
+from networks import MEAN, STD, batch, small_cnn, small_resnet, small_vit
 from torch import Tensor, nn
 
 from heatproof.border import attribute
 from heatproof.errors import BadInput, NotApplicable, UnknownName
 from heatproof.methods.cam import GradCam, GradCamPP, GuidedGradCam, LayerCam, ScoreCam, cam_layer
-from heatproof.methods.taps import tap
+from heatproof.methods.taps import activations, layer_of, tap
 from heatproof.models import load
 from heatproof.models.torchvision_repair import import_torchvision
 from heatproof.types import Batch, Model
@@ -102,6 +102,53 @@ def test_the_layer_is_found_or_named() -> None:
         GradCam("head")(small_cnn(), pictures)
     with pytest.raises(NotApplicable, match="runs 2 times"):
         GradCam("layers.0.relu")(small_resnet(), pictures)
+
+
+def test_of_many_layers_the_nearest_few_are_named() -> None:
+    long = Model("long", nn.Sequential(*(nn.Sequential(nn.Conv2d(3, 3, 1), nn.ReLU()) for _ in range(70))))
+    with pytest.raises(UnknownName) as refused:
+        layer_of(long, "nope")
+    assert "Of 210 names, the nearest are: " in str(refused.value)
+    assert len(str(refused.value).split(", ")) <= 13
+    with pytest.raises(UnknownName, match=r"Did you mean '69\.1' or '69\.0' or '69'\?"):
+        layer_of(long, "69.2")
+
+
+class Again(nn.Module):
+    """A convolution that runs twice, or two with the same weights; or one beside the other."""
+
+    def __init__(self, shared: bool, side_by_side: bool = False) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.first, self.one, self.head = nn.Conv2d(3, 8, 3, 2), nn.Conv2d(8, 8, 3, padding=1), nn.Linear(8, 10)
+        if not shared:
+            self.two = nn.Conv2d(8, 8, 3, padding=1)
+            self.two.load_state_dict(self.one.state_dict())
+        self.shared, self.side_by_side = shared, side_by_side
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.first(x)
+        once, two = self.one(x), self.one if self.shared else self.two
+        x = once + two(x.mT) if self.side_by_side else two(once.sigmoid())
+        return self.head(x.relu_().mean((2, 3)))
+
+
+def test_the_last_run_of_a_convolution_is_read_as_if_it_were_a_layer_of_its_own() -> None:
+    pictures = batch(3)
+    shared, apart = (Model("again", Again(kind), MEAN, STD) for kind in (True, False))
+    assert (cam_layer(shared, pictures), cam_layer(apart, pictures)) == ("one:last", "two")
+    for method in (GradCam(relu=False), GradCamPP(), LayerCam(), ScoreCam()):
+        maps = attribute(shared, pictures, method).maps
+        assert float(maps.abs().max()) > 0
+        assert torch.allclose(maps, attribute(apart, pictures, method).maps, rtol=1e-4, atol=1e-7)
+    said, wanted = (activations(one, pictures.images, cam_layer(one, pictures)) for one in (shared, apart))
+    assert float(said.min()) < 0  # before the rectifier that works in place
+    assert torch.allclose(said, wanted, rtol=1e-4, atol=1e-6)
+
+
+def test_runs_side_by_side_are_not_one_thing() -> None:
+    with pytest.raises(NotApplicable, match=r"'one' runs 2 times .*: name another .*, or one:last for its last run"):
+        GradCam()(Model("beside", Again(True, side_by_side=True), MEAN, STD), batch(1))
 
 
 def test_an_all_negative_map_is_zero_and_never_nan() -> None:

@@ -52,5 +52,5 @@ def test_inverted_and_constant_and_oracle_are_what_they_say() -> None:
     assert torch.equal(Inverted(InputXGradient())(model, pictures), -InputXGradient()(model, pictures))
     assert Constant(0.25)(model, pictures).unique().tolist() == [0.25]
     assert torch.equal(Oracle()(model, pictures).bool(), pictures.regions)  # type: ignore[arg-type]
-    with pytest.raises(NotApplicable, match="no regions"):
+    with pytest.raises(NotApplicable, match=r"no regions: give masks, as `heatproof run --masks FOLDER`"):
         Oracle()(model, replace(pictures, regions=None))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 import torch.nn.functional as F
 from captum.attr import Deconvolution
@@ -9,7 +10,9 @@ from captum.attr import GuidedBackprop as CaptumGuidedBackprop
 from networks import MEAN, STD, batch, small_cnn
 from torch import Tensor, nn
 
+from heatproof.errors import NotApplicable
 from heatproof.methods.rectifiers import DeconvNet, GuidedBackprop
+from heatproof.parsing import parse
 from heatproof.types import Model
 
 
@@ -123,3 +126,10 @@ def test_a_picture_kept_in_its_range_is_not_rectified() -> None:
         maps.append(GuidedBackprop()(Model("clamping", Clamping(clamps)), pictures))
     assert bool((maps[0] < 0).any())
     assert torch.equal(*maps)
+
+
+@pytest.mark.parametrize("name", ["guided_backprop", "deconvnet", "guided_grad_cam"])
+def test_without_rectifiers_each_is_named_and_told_what_to_take(name: str) -> None:
+    smooth = nn.Sequential(nn.Conv2d(3, 4, 3), nn.GELU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 10))
+    with pytest.raises(NotApplicable, match=rf"{name}\b.* change how ReLUs are passed.*: take saliency, .*grad_cam"):
+        parse("method", name)(Model("smooth", smooth), batch(1))

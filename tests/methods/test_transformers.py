@@ -219,6 +219,11 @@ def test_windowed_attention_is_refused(attention: str, last: bool) -> None:
         AttentionRollout()(Model("windowed", Windowed(attention, last)), batch(2))
 
 
+def test_a_network_without_attention_is_told_what_to_take_instead() -> None:
+    with pytest.raises(NotApplicable, match="no attention over tokens: take grad_cam or integrated_gradients"):
+        AttentionRollout()(small_cnn(), batch(1))
+
+
 class ByChannel(nn.Module):
     """Attention of sixteen channels to each other, as in XCiT: its rows and columns are no places."""
 

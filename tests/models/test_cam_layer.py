@@ -79,16 +79,57 @@ def test_a_convolutional_network_takes_other_sizes():
     assert not takes_one_size(network, 16)
 
 
-def test_a_layer_used_twice_is_not_one_thing():
-    class Twice(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.first, self.shared = nn.Conv2d(3, 4, 3), nn.Conv2d(4, 4, 3)
+class Twice(nn.Module):
+    """A convolution, and then one that runs twice, put together in one way or another."""
 
-        def forward(self, x):
-            return self.shared(self.shared(self.first(x))).mean((2, 3))
+    def __init__(self, way):
+        super().__init__()
+        self.first, self.shared, self.act = nn.Conv2d(3, 4, 3, padding=1), nn.Conv2d(4, 4, 3, padding=1), nn.ReLU()
+        self.norm, self.pool = nn.BatchNorm2d(4), nn.AdaptiveAvgPool2d(1)
+        self.way = way
 
-    assert find_cam_layer(Twice(), 16) == "first"
+    def forward(self, x):
+        x = self.first(x)
+        match self.way:
+            case "one after the other":
+                x = self.shared(self.shared(x))
+            case "each rectified":
+                x = self.act(self.shared(self.act(self.shared(x))))
+            case "rectified by a function":
+                return self.pool(self.shared(self.shared(x)).relu()).flatten(1)
+            case "a layer after them":
+                x = self.norm(self.shared(self.shared(x)))
+            case "each normed":
+                x = self.norm(self.shared(self.norm(self.shared(x))))
+            case "side by side":
+                x = self.shared(x) + self.shared(x.flip(-1))
+            case "with a skip":
+                x = x + self.shared(x)
+                x = x + self.shared(x)
+            case "then on a vector":
+                x = self.shared(self.shared(x))
+                return self.shared(self.pool(x)).flatten(1)
+        return x.mean((2, 3))
+
+
+@pytest.mark.parametrize(
+    ("way", "layer"),
+    [
+        ("one after the other", "shared:last"),
+        ("each rectified", "act:last"),
+        ("rectified by a function", "pool:input"),
+        ("a layer after them", "norm"),
+        ("each normed", "norm:last"),
+        ("side by side", "shared"),  # not one thing: whoever reads it refuses
+        ("with a skip", "shared"),
+        ("then on a vector", "shared"),
+    ],
+)
+def test_of_a_last_convolution_used_twice_the_last_time_is_meant(way, layer):
+    torch.manual_seed(0)
+    network = Twice(way)
+    assert find_cam_layer(network, 16) == layer
+    assert all(not module._forward_hooks for module in network.modules())
 
 
 def test_looking_leaves_nothing_behind():

@@ -39,12 +39,13 @@ def class_indices(names: Sequence[str], classes: Sequence[str] = ()) -> dict[str
         return numbered(names)
     places: dict[str, int] = {}
     for index, known in enumerate(classes):
-        places.setdefault(_plainly(known), index)  # ImageNet has two cranes and two maillots: the first one is meant
+        places.setdefault(plainly(known), index)  # ImageNet has two cranes and two maillots: the first one is meant
     for name in names:
-        if _plainly(name) not in places:
-            raise UnknownName.among("class of the model", _plainly(name), places)
-    return {name: places[_plainly(name)] for name in names}
+        if plainly(name) not in places:
+            raise UnknownName.among("class of the model", plainly(name), places)
+    return {name: places[plainly(name)] for name in names}
 
 
-def _plainly(name: str) -> str:
+def plainly(name: str) -> str:
+    """A class name without its case, and with spaces for `_`: how names are compared."""
     return " ".join(name.replace("_", " ").casefold().split())

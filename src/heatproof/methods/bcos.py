@@ -48,7 +48,7 @@ class BCos:
         if not isinstance(model.network, SelfExplaining):
             raise NotApplicable(
                 f"bcos reads the explanation built into a B-cos network, and model {model.name!r} is not one "
-                "(it has no explanation_mode): load a B-cos model, or take lrp or input_x_gradient"
+                "(it has no explanation_mode): load a B-cos model, or take integrated_gradients or input_x_gradient"
             )
         engine.batch_size(model, batch.images, "gradient")  # settled on the network as it is
         with cast(SelfExplaining, model.network).explanation_mode():

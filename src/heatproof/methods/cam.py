@@ -80,9 +80,9 @@ class GradCam:
     """The last convolutional maps weighted by their mean gradients, or a transformer's tokens likewise.
 
     `layer` names any layer by its dotted name, or `NAME:input` for what that layer is given (the activations a
-    pooling layer pools, where the rectifier before it is no layer of its own); by default it is the model's own
-    `cam_layer`. An all-negative map becomes zero everywhere; nothing is
-    divided.
+    pooling layer pools, where the rectifier before it is no layer of its own), or `NAME:last` for what a layer that
+    runs more than once gives the last time; by default it is the model's own `cam_layer`. An all-negative map becomes
+    zero everywhere; nothing is divided.
 
     Paper: Selvaraju et al. 2017, "Grad-CAM: Visual Explanations from Deep Networks via Gradient-based
     Localization"

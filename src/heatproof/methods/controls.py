@@ -143,7 +143,10 @@ class Oracle:
 
     def __call__(self, model: Model, batch: Batch, /) -> Maps:
         if batch.regions is None:
-            raise NotApplicable("oracle shows where the answer is, and this data set has no regions")
+            raise NotApplicable(
+                "oracle shows where the answer is, and these pictures have no regions: give masks, as "
+                "`heatproof run --masks FOLDER` or in the column mask of a CSV"
+            )
         return torch.where(batch.regions, 1.0, self.outside).to(batch.images.dtype)
 
     def cost(self) -> Cost:

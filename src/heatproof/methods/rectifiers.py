@@ -100,8 +100,9 @@ def rectified_gradient(model: Model, batch: Batch, rule: Rule, readout: Readout)
     slopes, _ = engine.gradient(model, batch.images, batch.targets, readout, replace(way, run=run))
     if not met:
         raise NotApplicable(
-            f"guided_backprop and deconvnet change how ReLUs are passed, and model {model.name!r} computes "
-            "none that can be seen (other activations, or compiled code): take saliency or input_x_gradient"
+            "guided_backprop, deconvnet and guided_grad_cam change how ReLUs are passed, and model "
+            f"{model.name!r} computes none that can be seen (other activations, or compiled code): take saliency, "
+            "input_x_gradient or grad_cam"
         )
     return slopes
 

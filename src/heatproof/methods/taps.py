@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, NamedTuple, NoReturn, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +12,7 @@ from torch.utils.hooks import RemovableHandle
 
 from heatproof.errors import BadInput, NotApplicable, UnknownName
 from heatproof.models import engine
+from heatproof.models.cam_layer import LAST
 from heatproof.models.engine.running import evaluating
 from heatproof.types import Batch, Images, Model, Readout, read
 
@@ -48,7 +49,7 @@ def differentiable(model: Model) -> Iterator[None]:
 def layer_of(model: Model, name: str) -> nn.Module:
     modules: dict[str, nn.Module] = dict(model.network.named_modules())
     if name not in modules:
-        raise UnknownName.among("layer", name, [known for known in modules if known])
+        raise UnknownName.among("layer", name, [known for known in modules if known], most=12)
     return modules[name]
 
 
@@ -67,16 +68,18 @@ def taps(model: Model, batch: Batch, layers: Sequence[str], readout: Readout) ->
                 outputs.clear()
             values = read(model(images.to(model.device)), targets.to(model.device), readout)
             for layer, outputs in zip(layers, caught, strict=True):
-                if len(outputs) != 1:
+                if not outputs or (len(outputs) > 1 and not layer.endswith(LAST)):
+                    instead = f", or {layer}{LAST} for its last run" if outputs and ":" not in layer else ""
                     raise NotApplicable(
-                        f"layer {layer!r} runs {len(outputs)} times in one pass: name another as cam_layer"
+                        f"layer {layer!r} runs {len(outputs)} times in one pass, and must run once: name another in "
+                        f"the method's field layer, or as the model's cam_layer{instead}"
                     )
-            every = torch.autograd.grad(values.sum(), [outputs[0] for outputs in caught], allow_unused=True)
+            every = torch.autograd.grad(values.sum(), [outputs[-1] for outputs in caught], allow_unused=True)
             part = []
             for layer, outputs, slopes in zip(layers, caught, every, strict=True):
                 if slopes is None:
                     raise NotApplicable(f"the answer does not depend on layer {layer!r}: name another as cam_layer")
-                part.append(Tap(outputs[0].detach()[:count].clone(), slopes[:count].clone()))
+                part.append(Tap(outputs[-1].detach()[:count].clone(), slopes[:count].clone()))
             parts.append(part)
     return [_joined(of, batch.images.device) for of in zip(*parts, strict=True)]
 
@@ -112,13 +115,19 @@ def caught_at(model: Model, layers: Sequence[str]) -> Iterator[list[list[Tensor]
 
 
 def listen(model: Model, layer: str, heard: Heard) -> RemovableHandle:
-    """Show `heard` what a layer gives (or, for `NAME:input`, is given) in every pass; its answer goes on instead."""
+    """Show `heard` what a layer gives (or, for `NAME:input`, is given) in every pass; its answer goes on instead.
+
+    `NAME:last` is a layer that runs more than once, of which the last time is meant: `heard` hears them all.
+    """
     name, _, side = layer.partition(":")
     module = layer_of(model, name)
     if side == "input":
         return module.register_forward_pre_hook(lambda _, given: (heard(given[0]), *given[1:]))
-    if side:
-        raise BadInput(f"a layer is called NAME, or NAME:input for what it is given, got {layer!r}")
+    if side and f":{side}" != LAST:
+        raise BadInput(
+            f"a layer is called NAME, NAME:input for what it is given, or NAME{LAST} for what its last run gives, "
+            f"got {layer!r}"
+        )
     return module.register_forward_hook(lambda _, __, output: heard(output))
 
 
@@ -130,20 +139,23 @@ def activations(model: Model, images: Images, layer: str) -> Tensor:
     """What a layer says about each picture, in its own shape: no gradients, and nothing computed above the layer."""
     way = engine.settled(model, images, "gradient")
     parts: list[Tensor] = []
+    latest: list[Tensor] = []
 
-    def catch(output: Any) -> NoReturn:
-        parts.append(_one_tensor(layer, output))
-        raise _Enough
+    def catch(output: Any) -> Tensor:
+        latest[:] = [_one_tensor(layer, output)]
+        if not layer.endswith(LAST):
+            raise _Enough
+        return latest[0].clone()  # what follows may write in place
 
     handle = listen(model, layer, catch)
     try:
         with torch.inference_mode(False), torch.no_grad(), evaluating(model.network):
-            for at, (count, (shown,)) in enumerate(engine.micro_batches(way, images)):
+            for count, (shown,) in engine.micro_batches(way, images):
                 with suppress(_Enough):
                     model(shown.to(model.device))
-                if len(parts) != at + 1:
+                if not latest:
                     raise NotApplicable(f"layer {layer!r} does not take part in the answer: name another layer")
-                parts[at] = parts[at][:count].clone()
+                parts.append(latest.pop()[:count].clone())
     finally:
         handle.remove()
     return torch.cat(parts).to(images.device).float()

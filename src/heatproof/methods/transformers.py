@@ -214,7 +214,10 @@ class AttentionRollout:
 
     def __call__(self, model: Model, batch: Batch, /) -> Maps:
         if not attends(model, batch.images):
-            raise NotApplicable("attention_rollout needs a transformer, and this network has no attention over tokens")
+            raise NotApplicable(
+                f"attention_rollout needs a transformer, and model {model.name!r} has no attention over tokens: take "
+                "grad_cam or integrated_gradients"
+            )
         size = engine.batch_size(model, batch.images, "forward")
         parts = [self._maps(model, part, size) for part in batch.images.split(size)]
         return torch.cat(parts)
@@ -229,7 +232,10 @@ class AttentionRollout:
             _, height, width = grid(tokens, images)
             whole = {size * tokens} if layers else {size * tokens, size * height * width}  # the patches come first
             if len(attention.flatten(0, -3)) % size or not whole <= places:
-                raise NotApplicable("attention_rollout needs attention over all tokens, and this network's is windowed")
+                raise NotApplicable(
+                    "attention_rollout needs attention over all tokens, and this network's is windowed: take "
+                    "integrated_gradients"
+                )
             places.clear()
             layers.append(fuse(attention.reshape(size, -1, *attention.shape[-2:]), self.heads))
 
@@ -237,7 +243,10 @@ class AttentionRollout:
             model(images[rows].to(model.device))
         tokens = {layer.shape[-1] for layer in layers}
         if len(tokens) != 1:
-            raise NotApplicable(f"attention_rollout needs the same tokens in every layer, got {sorted(tokens)}")
+            raise NotApplicable(
+                f"attention_rollout needs the same tokens in every layer, got {sorted(tokens)}: take "
+                "integrated_gradients"
+            )
         first, height, width = grid(tokens.pop(), images)
         flow = rollout(layers, self.residual)[: len(images)]
         looked = flow[:, 0, first:] if first else flow.mean(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 from typing import Any
 
@@ -12,7 +13,7 @@ from heatproof.errors import BadModel
 
 RECTIFIERS = (nn.ReLU, nn.ReLU6, nn.GELU, nn.SiLU, nn.Hardswish, nn.LeakyReLU, nn.ELU, nn.Mish)
 POOLINGS = (nn.AdaptiveAvgPool2d, nn.AvgPool2d, nn.AdaptiveMaxPool2d, nn.MaxPool2d)
-
+LAST = ":last"  # after a layer's name: what it gives when it runs for the last time
 
 Size = int | tuple[int, int]  # of a square, or height and width
 
@@ -22,16 +23,16 @@ def find_cam_layer(network: nn.Module, size: Size, channels: int = 3) -> str | N
 
     Layers are taken in the order in which they finish, so a block comes after the convolutions inside it and
     wins over them (`layer4`, not `layer4.2.conv3`). Layers used more than once are left out, since their
-    output is not one thing. Where a rectifier follows, what it gives is wanted: the rectifier's own name, or
-    `NAME:input` of the pooling after it, if the rectifier is a function or shared. A network whose only
-    convolutions cut the picture into patches (a ViT) has no such layer.
+    output is not one thing, unless the last convolution is one of them: then it is `NAME:last`, what it gives
+    the last time, or, if its other runs reach the answer past that, the name alone, which whoever reads the
+    layer refuses. Where a rectifier follows, what it gives is wanted: the rectifier's own name, or `NAME:input`
+    of the pooling after it, if the rectifier is a function or shared. A network whose only convolutions cut the
+    picture into patches (a ViT) has no such layer.
     """
     modules = dict(network.named_modules())
     finished: list[tuple[str, Any, Any]] = []  # in order: name, what it was given, what it gave
-    calls: dict[str, int] = {}
 
     def note(name: str, module: nn.Module, inputs: Any, output: Any) -> None:
-        calls[name] = calls.get(name, 0) + 1
         finished.append((name, inputs[0] if inputs else None, output))
 
     with _observed(network, note):
@@ -39,27 +40,58 @@ def find_cam_layer(network: nn.Module, size: Size, channels: int = 3) -> str | N
     if not any(_looks_around(module) for module in modules.values()):
         return None
     shown = _sides(size)
-    once = [(name, given, gave) for name, given, gave in finished if calls[name] == 1]
-    places = [at for at, (name, _, gave) in enumerate(once) if _is_picture(gave, shown) and _learns(modules[name])]
+    calls = Counter(name for name, _, _ in finished)
+    pictured = [name for name, _, gave in finished if _is_picture(gave, shown) and _learns(modules[name])]
+    if calls[next((name for name in reversed(pictured) if _convolves(modules[name])), "")] < 2:
+        finished = [one for one in finished if calls[one[0]] == 1]
+    places = [at for at, (name, _, gave) in enumerate(finished) if _is_picture(gave, shown) and _learns(modules[name])]
     if not places:
         return None
-    last, _, answer = once[places[-1]]
-    for name, given, _ in once[places[-1] + 1 :]:
+    at, (last, _, answer) = places[-1], finished[places[-1]]
+    for place, (name, given, _) in enumerate(finished[at + 1 :], start=at + 1):
         if isinstance(modules[name], RECTIFIERS) and given is answer:
-            return name
-        if isinstance(modules[name], POOLINGS) and _is_rectified(given, answer, shown):
+            at, last = place, name
+            break
+        if isinstance(modules[name], POOLINGS) and calls[name] == 1 and _is_rectified(given, answer, shown):
             return f"{name}:input"
-    return last
+    if calls[last] == 1:
+        return last
+    final = all(name != last for name, _, _ in finished[at + 1 :])
+    return f"{last}{LAST}" if final and _leads_through(network, last, calls[last], size, channels) else last
 
 
-def answer_once(network: nn.Module, size: Size, channels: int = 3) -> Any:
+def _leads_through(network: nn.Module, layer: str, times: int, size: Size, channels: int) -> bool:
+    """Whether all that a layer gives in its runs reaches the answer by what it gives in the last of them."""
+    before: list[Tensor] = []
+
+    def cut(module: nn.Module, inputs: Any, output: Any) -> Tensor:
+        if len(before) == times - 1:
+            return output.detach()  # type: ignore[no-any-return]
+        before.append(output.detach().requires_grad_())
+        return before[-1].clone()
+
+    handle = network.get_submodule(layer).register_forward_hook(cut)
+    try:
+        with torch.inference_mode(False):
+            answer = answer_once(network, size, channels, gradients=True)
+            answer = getattr(answer, "logits", answer)
+            if not isinstance(answer, Tensor) or not answer.requires_grad:
+                return isinstance(answer, Tensor)
+            return all(slope is None for slope in torch.autograd.grad(answer.sum(), before, allow_unused=True))
+    except BadModel:  # it answers only where no gradients are asked for
+        return False
+    finally:
+        handle.remove()
+
+
+def answer_once(network: nn.Module, size: Size, channels: int = 3, gradients: bool = False) -> Any:
     """The network's answer to one grey picture, or `BadModel` with the reason."""
     like = next(network.parameters(), torch.empty(0))
     height, width = _sides(size)
     grey = torch.zeros(1, channels, height, width, device=like.device, dtype=like.dtype)
     training = network.training
     try:
-        with torch.no_grad():
+        with torch.set_grad_enabled(gradients):
             return network.eval()(grey)
     except Exception as error:
         raise BadModel(
@@ -121,6 +153,10 @@ def _is_rectified(given: Any, answer: Tensor, shown: tuple[int, int]) -> bool:
 
 def _learns(module: nn.Module) -> bool:
     return any(True for _ in module.parameters())
+
+
+def _convolves(module: nn.Module) -> bool:
+    return any(isinstance(part, nn.Conv2d) for part in module.modules())
 
 
 def _looks_around(module: nn.Module) -> bool:

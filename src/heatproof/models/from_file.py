@@ -96,7 +96,8 @@ def _wrap(spec: str, network: nn.Module, make: Any) -> Model:
         if size is not None:  # then it should have worked; without a declared size the network may want another one
             raise
     if cam_layer is not None and cam_layer.partition(":")[0] not in dict(network.named_modules()):
-        raise UnknownName.among(f"layer of {spec}", cam_layer, [name for name, _ in network.named_modules() if name])
+        layers = [name for name, _ in network.named_modules() if name]
+        raise UnknownName.among(f"layer of {spec}", cam_layer, layers, most=12)
     view = None
     if size is not None:
         view = View(int(size), getattr(make, "resize", None), getattr(make, "interpolation", "bilinear"))
