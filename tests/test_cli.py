@@ -84,6 +84,16 @@ def test_a_run_on_ones_own_model_and_photos(shell: CliRunner, photos: Path, tmp_
     assert "broken.jpg" in (out / "report.html").read_text()
 
 
+def test_options_said_again_add_to_what_was_said(shell: CliRunner, tmp_path: Path) -> None:
+    words = ["--images", "two_factor(count=4)", "--model", "embedded:object", "--metrics", "mif(points=3)"]
+    words += ["--methods", "random", "--methods", "centre,constant", "--metrics", "srg(points=3)"]
+    answer = shell.invoke(app, ["run", *words, "--out", str(tmp_path)])
+    assert answer.exit_code in (0, 1), answer.output
+    scores = pd.read_parquet(tmp_path / "scores.parquet")
+    assert set(scores["method"]) == {"random", "centre", "constant"}
+    assert scores["metric"].nunique() == 2
+
+
 def test_a_run_can_be_replayed_and_its_report_drawn_again(shell: CliRunner, tmp_path: Path) -> None:
     out = tmp_path / "run"
     words = ["run", "--model", "embedded:object", "--methods", "saliency,random", "--metrics", "mif", "--limit", "4"]

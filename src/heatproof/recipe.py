@@ -171,8 +171,9 @@ def spelt(value: Any) -> str:
     """`integrated_gradients(steps=32)`: the registered name and the fields that differ from their defaults."""
     known = registry.name_of(value)
     title = known[1] if known else registry.snake(type(value).__name__)
+    say = _found_again if known and known[0] == "method" else _short
     changed = [
-        f"{f.name}={_short(getattr(value, f.name))}"
+        f"{f.name}={say(getattr(value, f.name))}"
         for f in dataclasses.fields(value)
         if f.init and f.repr and _differs(f, getattr(value, f.name))
     ]
@@ -214,12 +215,15 @@ def is_number(text: str) -> bool:
         return False
 
 
+def _found_again(value: Any) -> str:
+    """Two methods may begin from two folders of one name, and a person names methods by their labels."""
+    known = registry.name_of(value)
+    return spelt(value) if known and known[0] == "dataset" else _short(value)
+
+
 def _short(value: Any) -> str:
     if isinstance(value, tuple | list):
         return "[" + ",".join(_short(item) for item in value) + "]"
-    known = registry.name_of(value)
-    if known and known[0] == "dataset":
-        return spelt(value)  # its own name is for tables of results; here it must be told from all others
     if dataclasses.is_dataclass(value) or callable(value):
         return label(value)
     if isinstance(value, float) and float(f"{value:g}") == value:

@@ -46,9 +46,9 @@ def run(
     model: Annotated[list[str] | None, typer.Option(help="Who is explained; may be repeated.")] = None,
     images: Annotated[list[str] | None, typer.Option(help="Folder, CSV or built-in data set.")] = None,
     masks: Annotated[str, typer.Option(help="Folder of masks named like the pictures.")] = "",
-    methods: Annotated[str | None, typer.Option(help="a,b,c(field=value),file.py:Name")] = None,
-    metrics: Annotated[str | None, typer.Option(help="a,b,c(field=value)")] = None,
-    protocols: Annotated[str | None, typer.Option(help="p,q(preset=paper)")] = None,
+    methods: Annotated[list[str] | None, typer.Option(help="a,b,c(field=value),file.py:Name; may be repeated.")] = None,
+    metrics: Annotated[list[str] | None, typer.Option(help="a,b,c(field=value); may be repeated.")] = None,
+    protocols: Annotated[list[str] | None, typer.Option(help="p,q(preset=paper); may be repeated.")] = None,
     out: Out = Path("runs/latest"),
     limit: Annotated[int | None, typer.Option(help="Only the first so many pictures.")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of everything random.")] = None,
@@ -91,13 +91,18 @@ def run(
                 models=model or [],
                 images=images or [],
                 masks=masks,
-                methods=methods,
-                metrics=metrics,
-                protocols=protocols,
+                methods=_joined(methods),
+                metrics=_joined(metrics),
+                protocols=_joined(protocols),
                 trust_pickle=trust_pickle,
                 changes={"limit": limit, "seed": seed, "target": target},
             )
     run_and_report(studies, out, device, workers, quiet, before)
+
+
+def _joined(words: list[str] | None) -> str | None:
+    """What was said at once or in several goes."""
+    return ",".join(words) if words else None
 
 
 def report(
