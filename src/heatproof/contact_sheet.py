@@ -80,7 +80,7 @@ def _targets(model: Model, logits: Logits, target: str) -> Tensor:
     """The class to be explained in each picture: what the model says, or the one of this index or name in all."""
     if target == "predicted":
         return logits.argmax(1)
-    return torch.full((len(logits),), _class_index(model, logits.shape[1], target))
+    return torch.full((len(logits),), _class_index(model, logits.shape[1], target), device=logits.device)
 
 
 def _class_index(model: Model, count: int, target: str) -> int:
