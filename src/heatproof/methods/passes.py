@@ -43,8 +43,9 @@ def slopes(
             parts = [torch.autograd.grad(q.sum(), inputs, retain_graph=i < last)[0] for i, q in enumerate(asked)]
         found.append([slope[:count].to(images.device).contiguous() for slope in parts])
         logits.append(answer[:count].detach().to(images.device))
-    check_finite(model, torch.cat(logits), images)
-    return [torch.cat(column) for column in zip(*found, strict=True)], torch.cat(logits)
+    said = torch.cat(logits)
+    check_finite(model, said, images)
+    return (found[0] if len(found) == 1 else [torch.cat(column) for column in zip(*found, strict=True)]), said
 
 
 def reading(readout: Readout) -> Questions:

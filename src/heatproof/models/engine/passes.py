@@ -14,7 +14,7 @@ from heatproof.models.engine.plan import Kind, Plan, halved, plan
 from heatproof.models.engine.running import input_gradient
 from heatproof.types import Images, Logits, Model, Readout, read
 
-PICTURES_BYTES = 4 * 2**20  # larger blocks of pictures cost page faults and gain nothing
+PICTURES_BYTES = 8 * 2**20  # larger blocks of pictures gain nothing
 
 
 def batch_size(model: Model, images: Images, kind: Kind = "forward") -> int:
