@@ -48,6 +48,14 @@ def cut_region(binary: Image.Image, picture_size: tuple[int, int], view: View | 
     return torch.from_numpy(np.array(shown) > 0)
 
 
+def uncut(region: Image.Image, view: View | None) -> Tensor:
+    """The part of a region that the view shows, in its own frame: to whole pixels, and not resized."""
+    if view is not None:
+        left, top, right, bottom = (round(side) for side in cut(region.width, region.height, view))
+        region = region.crop((left, top, right, bottom))
+    return torch.from_numpy(np.array(region) > 0)
+
+
 def binarise(mask: Image.Image) -> Image.Image:
     """255 above half of full scale, 0 below; transparent is black."""
     if mask.mode.startswith(("I", "F")):

@@ -34,9 +34,9 @@ from heatproof.data.bam.turns import in_turns
 from heatproof.data.bam.twins import gap
 from heatproof.data.files import absolute, as_view
 from heatproof.data.files import root as root_folder
-from heatproof.data.masks import cut_region, read_mask
+from heatproof.data.masks import cut_region, read_mask, uncut
 from heatproof.data.other_region import OTHER_REGION, lender
-from heatproof.data.pictures import apply_view, cut, read_picture
+from heatproof.data.pictures import apply_view, read_picture
 from heatproof.errors import BadInput
 from heatproof.registry import dataset
 from heatproof.types import Batch, View
@@ -325,14 +325,6 @@ class BAM:
     @cached_property
     def _masks_digest(self) -> bytes:
         return b"" if self._mask_file is None else hashlib.sha256(self._mask_file.read_bytes()).digest()
-
-
-def uncut(region: Image.Image, view: View | None) -> Tensor:
-    """The part of a region that the view shows, in its own frame: to whole pixels, and not resized."""
-    if view is not None:
-        left, top, right, bottom = (round(side) for side in cut(region.width, region.height, view))
-        region = region.crop((left, top, right, bottom))
-    return torch.from_numpy(np.array(region) > 0)
 
 
 def _content(path: Path) -> bytes:
