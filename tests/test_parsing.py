@@ -151,7 +151,7 @@ class Album:
     def __len__(self): return self.count
     def ids(self): return tuple(map(str, range(self.count)))
     def digest(self, indices): return str(self.count)
-    def batch(self, indices): raise NotImplementedError
+    def batch(self, indices): return None
 """
     )
     for words in ("mine.py:Album", "mine.py:Album()", "'mine.py:Album'"):
