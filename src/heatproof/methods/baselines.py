@@ -148,8 +148,8 @@ def background(baseline: Baseline, model: Model, images: Images) -> tuple[Images
         source = cast(Dataset, registry.find("dataset", source))
     if not hasattr(source, "fitted"):  # mosaics are laid for a model's classes, which nobody asks about here
         source = seen_by(model, source)
-    if getattr(source, "view", ...) is None and not hasattr(source, "fitted"):  # nor does the model say how to cut them
-        source = replace(source, view=View(max(images.shape[2:])))  # type: ignore[type-var]
+        if getattr(source, "view", ...) is None:  # the model does not say how to cut them
+            source = replace(source, view=View(max(images.shape[2:])))  # type: ignore[type-var]
     chosen = source.batch(crowd(len(source)))
     pictures = chosen.images.to(images)
     if pictures.shape[2:] != images.shape[2:]:

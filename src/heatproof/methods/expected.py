@@ -20,7 +20,7 @@ class Dice:
     """The random part of a draw: where on the path, and the noise on the picture; keyed by image and draw."""
 
     def __init__(self, batch: Batch, draws: int, stratified: bool, noise: float) -> None:
-        self.seeds, self.shape = batch.seeds("expected"), batch.images.shape[1:]
+        self.seeds = batch.seeds("expected")
         self.draws, self.stratified, self.noise = draws, stratified, noise
 
     def __call__(self, stretch: Stretch, room: Images) -> Tensor:
