@@ -14,9 +14,9 @@ A machine's speed changes from second to second, so passes run before and after 
 it does, and the ratio is taken within such a round; of the rounds the one with the middle ratio is printed (`×limit`).
 `×best` is stricter than a machine of changing speed can be: the quickest run over the passes times the quickest pass of
 all. Seconds are of the wall and of the processor: on a busy machine only the latter tells something. Least disturbed is
-`×self`: the method's processor time over what it spent inside its own passes, in the same run. Methods that would take
-longer than `--patience` seconds run with fewer steps, marked `*`; all but XRAI, Blur IG and Guided IG, whose work
-around the passes does not grow with them.
+`×self`: the method's processor time over what it spent inside its own passes, in a run of its own whose clocks take
+time too. Methods that would take longer than `--patience` seconds run with fewer steps, marked `*`; all but XRAI,
+Blur IG and Guided IG, whose work around the passes does not grow with them.
 """
 
 from __future__ import annotations
@@ -100,11 +100,10 @@ def timed(work: Callable[[], Any], moment: float = 0.0) -> Seconds:
 
 
 class Round(NamedTuple):
-    """A method's time, the limit measured around it, and its processor time over that inside its passes."""
+    """A method's time, and the limit measured around it."""
 
     time: Seconds
     limit: Seconds
-    itself: float
 
     @property
     def ratio(self) -> float:
@@ -230,21 +229,22 @@ def line(name: str, stage: Stage, options: argparse.Namespace) -> str:
     before = stage.passes(cost, rows, itself)
     least = before.least
     for _ in range(options.repeats):
-        spent: list[float] = []
-        run = timed(partial(_explain, stage, method, spent), MOMENT)
+        run = timed(partial(_explain, stage, method), MOMENT)
         after = stage.passes(cost, rows, itself, min(max(run.wall, MOMENT), LONGEST))
         limit = Seconds(*((one + other) / 2 for one, other in zip(before, after, strict=True)))
         least = min(least, before.least, after.least)
-        rounds.append(Round(run / count, limit, float(np.mean(spent))))
+        rounds.append(Round(run / count, limit))
         before = after
         if time.perf_counter() - begin > options.patience:
             break
-    ours, limit, around = middle(rounds)
+    around: list[float] = []
+    timed(partial(_watched, stage, method, around), MOMENT)
+    ours, limit = middle(rounds)
     text = (
         f"{label:22} {cost.forward:7.1f} {cost.backward:7.1f} {limit.wall:9.4f} {ours.wall:9.4f} {_ratios(ours, limit)}"
     )
     quickest = min(found.time.least for found in rounds)
-    text += f" {quickest / least:6.2f} {around:6.2f}" if limit.wall else f" {'-':>6} {'-':>6}"
+    text += f" {quickest / least:6.2f} {np.mean(around):6.2f}" if limit.wall else f" {'-':>6} {'-':>6}"
     reference = REFERENCES.get(name)
     if reference is None or (mark and not reference.shortens):
         return text
@@ -258,12 +258,16 @@ def line(name: str, stage: Stage, options: argparse.Namespace) -> str:
     return f"{text}   {reference.library:16} {theirs.wall:9.4f} {_ratios(theirs, limit)} {gain}"
 
 
-def _explain(stage: Stage, method: Any, around: list[float]) -> None:
-    """One run on a fresh batch (segments are kept per batch); adds its processor time over that inside passes."""
+def _explain(stage: Stage, method: Any) -> None:
+    """One run on a fresh batch: segments are kept per batch."""
     batch = stage.batch
-    fresh = Batch(batch.images, batch.targets, batch.ids)
+    attribute(stage.model, Batch(batch.images, batch.targets, batch.ids), method)
+
+
+def _watched(stage: Stage, method: Any, around: list[float]) -> None:
+    """The same with a clock at every pass: adds the processor time over that inside passes."""
     with inside(stage.model) as spent:
-        seconds = timed(lambda: attribute(stage.model, fresh, method))
+        seconds = timed(partial(_explain, stage, method))
     around.append(seconds.cpu / sum(spent) if spent else float("nan"))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -30,8 +32,8 @@ def attribute(model: Model, batch: Batch, method: AnyMethod) -> Attribution:
         hint = ": sum or pool the channels" if maps.ndim == 4 else ""
         raise BadShape(f"maps of {recipe.label(method)} must have shape {wanted}, got {tuple(maps.shape)}{hint}")
     maps = maps.detach().to(batch.images.device, torch.float32)
-    finite = torch.ones(()) if bool(maps.sum().isfinite()) else maps.flatten(1).isfinite().all(1)  # a quick look first
-    if not bool(finite.all()):
+    # A quick look first; large numbers may also sum up to infinity.
+    if not math.isfinite(float(maps.sum())) and not bool((finite := maps.flatten(1).isfinite().all(1)).all()):
         first = batch.ids[int((~finite).nonzero()[0])]
         raise BadShape(
             f"maps of {recipe.label(method)} must be finite, got NaN or infinity on {int((~finite).sum())} of "

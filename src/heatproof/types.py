@@ -32,7 +32,7 @@ def read(logits: Logits, targets: Tensor, readout: Readout) -> Tensor:
         logits = logits.log_softmax(-1)
     elif readout != "logit":
         raise BadInput(f"readout must be one of {', '.join(get_args(Readout))}, got {readout!r}")
-    return logits.gather(-1, targets[..., None]).squeeze(-1)
+    return logits.gather(-1, targets.unsqueeze(-1)).squeeze(-1)
 
 
 class View(NamedTuple):

@@ -57,6 +57,10 @@ class Written(nn.Module):
                 return torch.clamp_min(x, 0)
             case "threshold":
                 return F.threshold(x, 0, 0)
+            case "maximum":
+                return torch.maximum(x, torch.zeros_like(x))
+            case "maximum_of_zero_first":
+                return torch.max(torch.tensor(0.0), x)
         raise AssertionError(self.way)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -88,7 +92,7 @@ def test_every_way_of_writing_a_rectifier_is_the_same() -> None:
             *("function", "in_place_function", "in_place_ignoring_the_answer", "torch"),
             *("tensor_method", "in_place_tensor_method"),
             *("relu6", "relu6_module", "clamp_to_six"),  # no activation here exceeds six
-            *("clamp", "in_place_clamp", "clamp_min", "threshold"),
+            *("clamp", "in_place_clamp", "clamp_min", "threshold", "maximum", "maximum_of_zero_first"),
         ):
             assert torch.allclose(method(written(way), pictures), wanted, rtol=1e-5, atol=1e-9), way
 
@@ -126,6 +130,47 @@ def test_a_picture_kept_in_its_range_is_not_rectified() -> None:
         maps.append(GuidedBackprop()(Model("clamping", Clamping(clamps)), pictures))
     assert bool((maps[0] < 0).any())
     assert torch.equal(*maps)
+
+
+class Maximum(nn.Module):
+    """The larger of what passes and something else, before rectifiers."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__()
+        self.what, self.inner = what, Written("function")
+
+    def forward(self, x: Tensor) -> Tensor:
+        match self.what:
+            case "a number":
+                other = torch.full_like(x, -5.0)  # never reached: the larger one is always what passes
+            case "what passes too":
+                other = x - 1
+        return self.inner(torch.maximum(x, other))
+
+
+@pytest.mark.parametrize("what", ["a number", "what passes too"])
+def test_the_larger_of_two_is_no_rectifier(what: str) -> None:
+    torch.manual_seed(3)
+    model = Model("maximum", Maximum(what))
+    plain = Model("plain", model.network.inner)  # type: ignore[arg-type]
+    assert torch.equal(DeconvNet()(model, batch(2)), DeconvNet()(plain, batch(2)))
+
+
+class IntoAView(nn.Module):
+    """Rectifies another view of what it computed, or new numbers."""
+
+    def __init__(self, inplace: bool) -> None:
+        super().__init__()
+        self.conv, self.act, self.head = nn.Conv2d(3, 4, 3), nn.ReLU(inplace), nn.Linear(4, 10)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.act(self.conv(x).mean((2, 3), keepdim=True).flatten(1)))
+
+
+def test_a_rectifier_that_cannot_be_seen_is_not_passed_over() -> None:
+    with pytest.raises(NotApplicable, match="another view of a tensor: set inplace=False there, or take saliency"):
+        GuidedBackprop()(Model("view", IntoAView(True)), batch(2))
+    assert GuidedBackprop()(Model("new", IntoAView(False)), batch(2)).isfinite().all()
 
 
 @pytest.mark.parametrize("name", ["guided_backprop", "deconvnet", "guided_grad_cam"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import logging
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from heatproof.models import engine
 from heatproof.models.engine import choice as memory
 from heatproof.models.engine import deciding, device, low_precision, measure
 from heatproof.models.engine import plan as plan_module
+from heatproof.models.engine.steady import steadied
 from heatproof.types import Model
 from tests.models.test_engine import model, pictures
 
@@ -177,19 +179,63 @@ def test_devices_are_picked_by_name() -> None:
             device.pick(wish)
 
 
-@given(size=st.sampled_from([1, 3, 4, 12, 16, 64]), least=st.sampled_from([0, 1, 2, 4, 16]), rows=st.integers(0, 200))
-def test_few_rows_are_hardly_filled_up(size: int, least: int, rows: int) -> None:
-    portions = memory.Choice("eager", "contiguous", size, least).portions(rows)
-    allowed = {size}
-    while size % 2 == 0 and 0 < least <= min(allowed) // 2:
-        allowed.add(min(allowed) // 2)
-        if min(allowed) % 2:
-            break
+@given(
+    size=st.sampled_from([1, 3, 4, 9, 12, 16, 64]),
+    least=st.sampled_from([0, 1, 2, 3, 4, 16]),
+    rows=st.integers(0, 200),
+    itself=st.booleans(),
+)
+def test_few_rows_are_hardly_filled_up(size: int, least: int, rows: int, itself: bool) -> None:
+    fields = {"least_itself" if itself else "least": least}
+    portions = memory.Choice("eager", "contiguous", size, **fields).portions(rows, itself)
+    allowed = {size, *(other for other in memory.fewer(size) if 0 < least <= other)}
     assert set(portions) <= allowed
     assert sum(portions) - rows < max(portions, default=1)  # only the last is filled up
     assert sum(portions[:-1]) < max(rows, 1)
-    if min(allowed) == 1:
+    if 0 < least <= rows % size <= memory.FEW:
+        assert portions[-1] == rows % size
+    if least == 1:
         assert sum(portions) <= rows + size // 4
+
+
+def test_smaller_sizes_are_halves_and_then_every_number() -> None:
+    assert memory.fewer(64) == [32, 16, 8, 7, 6, 5, 4, 3, 2, 1]
+    assert memory.fewer(12) == [6, 5, 4, 3, 2, 1]
+    assert memory.fewer(9) == [8, 7, 6, 5, 4, 3, 2, 1]
+    assert memory.fewer(1) == []
+
+
+@pytest.mark.parametrize(("breaks", "least"), [((), 1), ((1, 2), 3), ((5,), 6), ((16,), 32)])
+def test_the_least_number_of_rows_has_no_breaking_one_above_it(breaks: tuple[int, ...], least: int) -> None:
+    def run(rows: torch.Tensor) -> torch.Tensor:
+        return rows + (len(rows) in breaks)
+
+    assert deciding._least(run, torch.rand(32, 3), 32) == least
+
+
+@pytest.mark.parametrize("count", range(1, 7))
+def test_a_steady_layer_never_multiplies_fewer_than_four_rows(count: int) -> None:
+    torch.manual_seed(0)
+    plain = nn.Linear(64, 10)
+    layer = steadied(copy.deepcopy(plain))
+    rows, above = torch.randn(max(4, count), 64), torch.randn(max(4, count), 10)
+    rows[count:], above[count:] = 0, 0
+
+    def passed(network: nn.Module, number: int) -> tuple[torch.Tensor, torch.Tensor]:
+        leaf = rows[:number].clone().requires_grad_()
+        answer = network(leaf)
+        return answer.detach()[:count], torch.autograd.grad(answer, leaf, above[:number])[0][:count]
+
+    for found, wanted in zip(passed(layer, count), passed(plain, len(rows)), strict=True):
+        assert torch.equal(found, wanted)
+    tokens = torch.randn(1, 3, 64)
+    assert torch.equal(layer(tokens), plain(tokens))
+
+
+def test_a_steady_layer_may_be_written_into() -> None:
+    network = steadied(nn.Sequential(nn.Linear(5, 3), nn.ReLU(inplace=True)))
+    said = network(torch.randn(2, 5, requires_grad=True))
+    assert said.grad_fn.name() == "ReluBackward0"
 
 
 class Normed(nn.Module):

@@ -34,7 +34,9 @@ class Walk:
         self.position, self._total = torch.zeros_like(lengths), _numbers(lengths.sum(1))
         self._tables = [torch.empty_like(lengths) for _ in range(4)]
         self._pathless, self._highest = lengths.eq(0).to(lengths), 0.0
-        self._top, self._none = lengths.new_empty(()), lengths.new_full((len(lengths), 1), -1)
+        self._top = lengths.new_empty(())
+        self._zeros, self._ones, self._uncounted = (np.full(len(lengths), each) for each in (0.0, 1.0, 0))
+        self._none = -self._ones
         self._portion, self._rounds = int(fraction * (lengths.shape[1] - 1)) + 1, int(1 / fraction) + 2
         real = np.finfo(np.dtype(str(lengths.dtype).removeprefix("torch.")))
         self._largest = float(real.max)
@@ -57,25 +59,27 @@ class Walk:
         flattest = by_rank(steepness)
         # In the end the features up to `least` are at the top, and those up to `most` a share of the way there.
         least = most = self._none
-        reached, share, count = np.zeros_like(gap), np.ones_like(gap), np.zeros(len(gap), np.int64)
+        reached, share, count = self._zeros, self._ones, self._uncounted
         for _ in range(self._rounds):  # ties only make the portions larger, so this many are enough
             walking = gap > self._slack
             if not walking.any():
                 break
             bound, number = flattest((count + self._portion).clip(max=steepness.shape[1]))
-            on = torch.from_numpy(walking[:, None]).to(steepness.device)
-            least, most = torch.where(on, most, least), torch.where(on, bound, most)
+            least, most = np.where(walking, most, least), np.where(walking, bound, most)
             count = np.where(walking, number, count)
-            torch.le(steepness, most, out=chosen)
+            torch.le(steepness, self._column(most), out=chosen)
             reach = _numbers(torch.mul(room, chosen, out=others).sum(1))
             more = (reach - reached).clip(min=SOME)
             share = np.where(walking, (gap / more).clip(0, 1), share)
             gap, reached = np.where(walking, gap - share * more, gap), reach
         if most is self._none:
             return position
-        torch.le(steepness, least, out=others)
-        others.lerp_(chosen, position.new_tensor(share)[:, None])
+        torch.le(steepness, self._column(least), out=others)
+        others.lerp_(chosen, self._column(share))
         return position.lerp_(top, others)
+
+    def _column(self, numbers: npt.NDArray[np.float64]) -> Tensor:
+        return torch.from_numpy(numbers).to(self.position).unsqueeze(1)
 
 
 def _numbers(values: Tensor) -> npt.NDArray[np.float64]:

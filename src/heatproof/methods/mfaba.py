@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -53,37 +53,50 @@ class MFABA:
         return Cost(passes, passes)  # at most
 
     def channels(self, model: Model, batch: Batch, /) -> Tensor:
-        images = batch.images
-        total = torch.zeros_like(images)
-        rows = torch.arange(len(batch), device=images.device)  # of images still on their way
-        here, before = images, torch.zeros_like(images)
-        step = torch.zeros_like(images)  # that led to `here`, with the gradient at its start in `before`
+        images, found = batch.images, torch.empty_like(batch.images)
         questions = doubly_softmaxed if self.variant == "lmb" else reading(self.readout)
         way = engine.settled(model, images, "gradient")
-        low, high = (images - self.epsilon).clamp_(min=0), (images + self.epsilon).clamp_(max=1)
+        # Of the images still on their way: which they are, where, what was gathered, and how far they may go.
+        rows, aims = torch.arange(len(batch), device=images.device), batch.targets[:, None]
+        here, total, bounds = images, torch.zeros_like(images), self._bounds(images)
+        step, before = None, None  # that led to `here`, with the gradient at its start
         for turn in range(self.steps + (self.rule == "trapezoid")):
-            (slope,), logits = slopes(model, here, batch.targets[rows, None], questions, way)
-            if self.variant == "lmb":
+            (slope,), logits = slopes(model, here, aims, questions, way)
+            if self.variant == "lmb" and before is not None:
                 slope = slope + before
-            if self.rule == "trapezoid":
-                total.index_add_(0, rows, -step * (before + slope) / 2)
-            walking = logits.argmax(1) == batch.targets[rows]
+            if self.rule == "trapezoid" and step is not None and before is not None:
+                total.addcmul_(step, before + slope, value=-0.5)
+            walking = logits.argmax(1, keepdim=True).eq(aims)
             if turn and not bool(walking.all()):  # everyone takes the first step
-                rows, here, slope, low, high = (part[walking] for part in (rows, here, slope, low, high))
-                if not len(rows):
+                found[rows] = total
+                on = walking[:, 0].nonzero()[:, 0]
+                if not len(on):
                     break
-            there = self._next(here, slope, low, high)
+                rows, aims, here, total, slope = (part[on] for part in (rows, aims, here, total, slope))
+                bounds = bounds[:, on] if isinstance(bounds, Tensor) else bounds
+            there = self._next(here, slope, *bounds)
             step, before = there - here, slope
             if self.rule == "left":
-                total.index_add_(0, rows, step * slope, alpha=-1)
+                total.addcmul_(step, slope, value=-1)
             here = there
-        return total
+        else:
+            found[rows] = total
+        return found
 
     def __call__(self, model: Model, batch: Batch, /) -> Maps:
         return pool(self.channels(model, batch), self.pooling)
 
-    def _next(self, here: Images, slope: Tensor, low: Images, high: Images) -> Images:
+    def _bounds(self, images: Images) -> Tensor | tuple[float, float]:
+        """The lowest and highest numbers on the way; one for each pixel only where the steps reach as far as that."""
+        if self.walk == "sharp" or self.steps * self.step_size < self.epsilon:
+            return 0.0, 1.0
+        return torch.stack([images - self.epsilon, images + self.epsilon]).clamp_(0, 1)
+
+    def _next(self, here: Images, slope: Tensor, low: Any, high: Any) -> Images:
+        there: Images
         if self.walk == "sharp":
             length = slope.flatten(1).double().norm(dim=1).clamp(min=1e-12).to(slope).view(-1, 1, 1, 1)
-            return torch.clamp(here - 100 * self.step_size * slope / length, 0, 1)
-        return here.sub(slope.sign(), alpha=self.step_size).clamp_(low, high)
+            there = here - 100 * self.step_size * slope / length
+        else:
+            there = here.sub(slope.sign(), alpha=self.step_size)
+        return there.clamp_(low, high)

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from heatproof.errors import NotApplicable
 from heatproof.models import engine
+from heatproof.models.engine.passes import joined
 from heatproof.models.engine.running import answered
 from heatproof.models.engine.vetting import check_finite
 from heatproof.types import Images, Logits, Model, Readout, read
@@ -31,21 +32,21 @@ def slopes(
     `aims` (B, k) are the class indices the questions are about. Micro-batches are the engine's: walks follow the
     sign of a gradient, which must not turn with the number of batch mates.
     """
-    way = way or engine.settled(model, images, "gradient")
+    way, device = way or engine.settled(model, images, "gradient"), model.device
     found: list[list[Tensor]] = []
     logits: list[Tensor] = []
     for count, (inputs, about) in engine.micro_batches(way, images, aims):
         with torch.inference_mode(False), torch.enable_grad():
-            inputs = inputs.to(model.device).requires_grad_()
+            inputs = inputs.to(device).requires_grad_()
             answer = answered(model, inputs, way.run)
-            asked = questions(answer, about.to(model.device))
+            asked = questions(answer, about.to(device))
             last = len(asked) - 1
             parts = [torch.autograd.grad(q.sum(), inputs, retain_graph=i < last)[0] for i, q in enumerate(asked)]
         found.append([slope[:count].to(images.device).contiguous() for slope in parts])
-        logits.append(answer[:count].detach().to(images.device))
-    said = torch.cat(logits)
+        logits.append(answer.detach()[:count].to(images.device))
+    said = joined(logits)
     check_finite(model, said, images)
-    return (found[0] if len(found) == 1 else [torch.cat(column) for column in zip(*found, strict=True)]), said
+    return [joined(list(column)) for column in zip(*found, strict=True)], said
 
 
 def reading(readout: Readout) -> Questions:

@@ -2,100 +2,100 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
+from torch.autograd.graph import Node
 
 from heatproof.errors import NotApplicable
-from heatproof.methods.intercept import Intercept, Spelling, spellings
 from heatproof.methods.pooling import Pooling, keeps_sign, pool
 from heatproof.models import engine
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Maps, Model, Readout
 
 Rule = Literal["guided", "deconvnet"]
+Slopes = tuple[Tensor | None, ...]  # at a node's inputs or outputs
 
 
-def _of_clamp(min: Any = None, max: Any = None) -> float | None:
+def _of_clamp(node: Any) -> bool:
     """One to [0, 1] may well be meant for pictures, and is no rectifier."""
-    if isinstance(min, Tensor) or isinstance(max, Tensor) or min != 0 or max not in (None, 6):
-        return None
-    return torch.inf if max is None else float(max)
+    return node._saved_min == 0 and node._saved_max in (None, 6)
 
 
-def _of_threshold(threshold: float, value: float, inplace: bool = False) -> float | None:
-    return torch.inf if threshold == value == 0 else None
+def _of_maximum(node: Any) -> bool:
+    """Of what passes and zeros."""
+    known = [saved for (source, _), saved in zip(node.next_functions, _compared(node), strict=True) if source is None]
+    return len(known) == 1 and not bool(known[0].any())
 
 
-def _of_hardtanh(min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> float | None:
-    return max_val if min_val == 0 else None
+def _compared(node: Any) -> tuple[Tensor, Tensor]:
+    return node._saved_self, node._saved_other
 
 
-# By the name of an operation: up to where it lets numbers pass as told, if it is a rectifier.
-TOPS: dict[str, Callable[..., float | None]] = {
-    "relu": lambda *_, **__: torch.inf,
-    "relu6": lambda *_, **__: 6.0,
-    "hardtanh": _of_hardtanh,  # what the module nn.ReLU6 calls
-    "clamp": _of_clamp,
-    "clip": _of_clamp,
-    "clamp_min": _of_clamp,
-    "threshold": _of_threshold,
+# By the name of an operation's way back, which is the same for modules, functions, tensor methods and in place: is
+# what it cuts off below zero?
+RECTIFIES: dict[str, Callable[[Any], bool]] = {
+    "ReluBackward0": lambda _: True,
+    "HardtanhBackward0": lambda node: node._saved_min_val == 0,  # what ReLU6 is made of
+    "ClampBackward1": _of_clamp,
+    "ClampMinBackward0": lambda node: node._saved_min == 0,
+    "ThresholdBackward0": lambda node: node._saved_threshold == 0,
+    "MaximumBackward0": _of_maximum,
 }
 
 
-class Clamped(torch.autograd.Function):
-    """min(max(x, 0), top), letting every positive gradient back, whether x passed or not."""
+def rectifiers(end: Node | None) -> Iterator[Node]:
+    """All of them on the ways back from there."""
+    met, waiting = {end}, [end]
+    while waiting:
+        node = waiting.pop()
+        if node is None:
+            continue
+        name = node.name()
+        if name.endswith("CopySlices"):
+            raise NotApplicable(
+                "guided_backprop, deconvnet and guided_grad_cam change how ReLUs are passed, and one may hide where a "
+                "network writes into a part or another view of a tensor: set inplace=False there, or take saliency"
+            )
+        if name in RECTIFIES and RECTIFIES[name](node):
+            yield node
+        for before, _ in node.next_functions:
+            if before not in met:
+                met.add(before)
+                waiting.append(before)
 
-    @staticmethod
-    def forward(ctx: Any, values: Tensor, top: float, inplace: bool) -> Tensor:
-        if inplace:
-            ctx.mark_dirty(values)
-            return values.clamp_(0, top)
-        return values.clamp(0, top)
 
-    @staticmethod
-    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor, None, None]:
-        return slopes[0].clamp(min=0), None, None
+# A rectifier's own slopes are new numbers that nobody else has seen yet: they are written over.
+def _guided(below: Slopes, above: Slopes) -> None:
+    """Of what the rectifier lets back, only what is positive."""
+    for slope in below:
+        if slope is not None:
+            slope.clamp_(min=0)
 
 
-def rectified(values: Tensor, rule: Rule, top: float, inplace: bool) -> Tensor:
-    """A rectifier whose way back follows the rule."""
-    if rule == "deconvnet":
-        return Clamped.apply(values, top, inplace)  # type: ignore[no-any-return,no-untyped-call]
-    # Guided: the rectifier's own way back, of what is positive.
-    passed = F.relu(values, inplace) if top == torch.inf else F.hardtanh(values, 0.0, top, inplace)
-    if passed.requires_grad:
-        passed.register_hook(lambda slope: slope.clamp(min=0))  # type: ignore[no-untyped-call]
-    return passed
+def _deconvnet(below: Slopes, above: Slopes) -> None:
+    """All that is positive, whether the rectifier was open or not."""
+    for slope in below:
+        if slope is not None:
+            torch.clamp(above[0], min=0, out=slope)  # type: ignore[arg-type]
 
 
 def rectified_gradient(model: Model, batch: Batch, rule: Rule, readout: Readout) -> Tensor:
-    """Input gradients with every ReLU and ReLU6 replaced, module, function or in place, also where it is spelt as
-    cutting off what is below zero: (B, C, H, W).
+    """Input gradients with another way back through every ReLU and ReLU6, module, function or in place, also where it
+    is spelt as cutting off what is below zero: (B, C, H, W).
     """
-    met: list[bool] = []
-
-    def replaced(way: Spelling, top_of: Callable[..., Any]) -> Callable[..., Tensor]:
-        def rectifier(values: Tensor, *told: Any, **named: Any) -> Tensor:
-            top = top_of(*told, **named)
-            if top is None:
-                return way.spelt(values, *told, **named)  # type: ignore[no-any-return]
-            met.append(True)
-            inplace = way.inplace or named.get("inplace", False) or (bool(told) and told[-1] is True)
-            return rectified(values, rule, top, inplace)
-
-        return rectifier
-
-    replacements = {way.spelt: replaced(way, top_of) for name, top_of in TOPS.items() for way in spellings(name)}
+    met: list[Node] = []
     way = engine.settled(model, batch.images, "gradient")
 
     def run(normalised: Tensor) -> Any:
-        with Intercept(replacements):  # and not around the engine, whose operations would all be asked about
-            return way.run(normalised)
+        answer = way.run(normalised)
+        met[:] = rectifiers(getattr(getattr(answer, "logits", answer), "grad_fn", None))
+        for node in met:
+            node.register_hook(_guided if rule == "guided" else _deconvnet)
+        return answer
 
     slopes, _ = engine.gradient(model, batch.images, batch.targets, readout, replace(way, run=run))
     if not met:

@@ -23,37 +23,50 @@ Layout: TypeAlias = Literal["channels_last", "contiguous"]
 Way: TypeAlias = Literal["untouched", "eager", "folded", "onnx", "compile"]
 
 
+FEW = 8  # rows: of so many or fewer, every number is looked at; of more, only halves
+
+
 @dataclass(frozen=True)
 class Choice:
-    """A back-end, a memory layout and a micro-batch size; `least` is the smallest half of a half … of that size
-    at which rows were seen to get the same bits (0: none but the size itself), so that few rows need no filling up.
+    """A back-end, a memory layout and a micro-batch size; `least` rows are the fewest at which, and at all numbers
+    of `fewer` above it, a row was seen to get the same bits (0: at none but the size itself), so that few rows need no
+    filling up. `least_itself` is the same of the network itself, which runs instead where somebody listens to it.
     """
 
     backend: Way
     layout: Layout
     size: int
     least: int = 0
+    least_itself: int = 0
 
     def __post_init__(self) -> None:
         known = self.backend in get_args(Way) and self.layout in get_args(Layout)
-        counts = isinstance(self.size, int) and isinstance(self.least, int)
-        if not known or not counts or self.size < 1 or self.least < 0:
+        counts = (self.size, self.least, self.least_itself)
+        if not known or not all(isinstance(count, int) and count >= 0 for count in counts) or not self.size:
             raise BadInput(f"not a way to run a network: {asdict(self)}")
 
-    def portions(self, rows: int) -> list[int]:
+    def portions(self, rows: int, itself: bool = False) -> list[int]:
         """The sizes of the micro-batches that take this many rows; only the last may have to be filled up."""
         found = [self.size] * (rows // self.size)
-        rest, size = rows % self.size, self.size
-        while rest > 0:
-            half = size // 2
-            smaller = size % 2 == 0 and 0 < self.least <= half
-            if not smaller or rest > 0.75 * size:  # filling up costs less than more and smaller passes
-                return [*found, size]
-            if rest >= half:
-                found.append(half)
-                rest -= half
-            size = half
+        rest, least = rows % self.size, self.least_itself if itself else self.least
+        allowed = [size for size in fewer(self.size) if 0 < least <= size]
+        while rest:
+            enough = min((size for size in allowed if size >= rest), default=self.size)
+            below = max((size for size in allowed if size < rest), default=0)
+            if not below or rest > 0.75 * enough:  # filling up costs less than more and smaller passes
+                return [*found, enough]
+            found.append(below)
+            rest -= below
         return found
+
+
+def fewer(size: int) -> list[int]:
+    """Smaller sizes, largest first: halves of halves, and where they are few, every number."""
+    found = []
+    while size > FEW and size % 2 == 0:
+        size //= 2
+        found.append(size)
+    return [*found, *range(min(size, FEW + 1) - 1, 0, -1)]
 
 
 _made: dict[str, Choice] = {}  # in this process, by question

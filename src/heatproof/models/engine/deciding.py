@@ -12,9 +12,9 @@ from torch import Tensor, nn
 
 from heatproof.errors import Missing
 from heatproof.models.engine import measure, onnx, vetting
-from heatproof.models.engine.choice import Choice, Layout, Way
+from heatproof.models.engine.choice import Choice, Layout, Way, fewer
 from heatproof.models.engine.making import brief, copied
-from heatproof.models.engine.running import Runner, eager, evaluating, input_gradient, unheard
+from heatproof.models.engine.running import Runner, eager, evaluating, input_gradient, unheard, untouched
 from heatproof.models.engine.setting import Settings
 from heatproof.types import Images, Logits, Model
 
@@ -66,8 +66,7 @@ def _for_gradients(model: Model, probe: Images, measured: bool) -> Choice:
     climbed = measure.climb(lambda size: passes(probe[:size]), measure.sizes(device), device, GRADIENT_BUDGET)
     size = _standing_alone(passes, probe, measure.best_size(climbed))
     size = _standing_alone(own, probe, size) if passes is not own else size  # it runs too, where hooks listen
-    least = max(_least(way, probe, size) for way in {passes, own})
-    return Choice(*chosen, size, least)
+    return Choice(*chosen, size, *(_least(way, probe, size) for way in (passes, own)))
 
 
 def _back(model: Model, run: Runner | None = None) -> Callable[[Images], Tensor]:
@@ -101,24 +100,24 @@ def _for_forwards(model: Model, probe: Images, settings: Settings, measured: boo
         asked = settings.backend if settings.backend in ("onnx", "compile") else copy[0]
         return Choice(asked, "contiguous", DEFAULT_SIZE)
     rows = vetting.presented(model, probe)
-    cost, choice = _among_layouts(copy[0], copy[1], rows, settings)
+    cost, choice = _among_layouts(model, copy, rows, settings)
     if settings.backend == "compile":
         return replace(choice, backend="compile")
     possible = rows.device.type == "cpu" and rows.dtype == torch.float32 and settings.precision == "full"
     promising = settings.backend == "auto" and cost > WORTH_EXPORTING and onnx.installed()
     if possible and (promising or settings.backend == "onnx"):
         limit = GAIN * cost if settings.backend == "auto" else float("inf")
-        return _by_onnx(model, copy[1], rows, limit) or choice
+        return _by_onnx(model, rows, limit) or choice
     return choice
 
 
 def _among_layouts(
-    backend: Literal["folded", "eager"], network: nn.Module, rows: Tensor, settings: Settings
+    model: Model, copy: tuple[Literal["folded", "eager"], nn.Module], rows: Tensor, settings: Settings
 ) -> tuple[float, Choice]:
     """Seconds per row at its best, and the layout and size that give it."""
     found: list[tuple[float, Choice]] = []
     for layout in LAYOUTS:
-        run = eager(network, layout, settings.precision)
+        run = eager(copy[1], layout, settings.precision)
         try:
             seconds = _climb(run, rows, measure.sizes(rows.device))
         except Exception:  # a network that views its activations as if they were contiguous
@@ -126,18 +125,19 @@ def _among_layouts(
                 raise
             continue
         size = measure.best_size(seconds)
-        found.append((seconds[size], _settled(backend, layout, run, rows, size)))
+        found.append((seconds[size], _settled(model, (copy[0], layout), run, rows, size)))
     return min(found, key=lambda pair: pair[0])
 
 
-def _by_onnx(model: Model, network: nn.Module, rows: Tensor, limit: float) -> Choice | None:
+def _by_onnx(model: Model, rows: Tensor, limit: float) -> Choice | None:
     """ONNX Runtime, if it can run this network in less than `limit` seconds per row."""
     try:
-        run = onnx.runner(network, rows[:2])
+        copy = copied(model.network)
+        run = onnx.runner(copy[1] if copy else model.network, rows[:2])
         seconds = _climb(run, rows, ONNX_SIZES)
         size = measure.best_size(seconds)
         if seconds[size] < limit:
-            return _settled("onnx", "contiguous", run, rows, size)
+            return _settled(model, ("onnx", "contiguous"), run, rows, size)
     except Exception as error:  # exporters meet a stranger's network: anything may be raised
         log.warning("%s: not run by ONNX Runtime, eager is used instead (%s)", model.name, brief(error))
     return None
@@ -148,22 +148,21 @@ def _climb(run: Runner, rows: Tensor, sizes: Sequence[int]) -> dict[int, float]:
         return measure.climb(lambda size: run(rows[:size]), sizes, rows.device)
 
 
-def _settled(backend: Way, layout: Layout, run: Runner, rows: Tensor, size: int) -> Choice:
+def _settled(model: Model, way: tuple[Way, Layout], run: Runner, rows: Tensor, size: int) -> Choice:
     size = _standing_alone(run, rows, size)
-    return Choice(backend, layout, size, _least(run, rows, size))
+    return Choice(*way, size, *(_least(way, rows, size) for way in (run, untouched(model.network))))
 
 
 def _least(run: Callable[[Tensor], Tensor], rows: Tensor, size: int) -> int:
-    """The smallest half of a half … of the size at which every row still gets the same bits."""
+    """The smallest number of rows at which, as at all larger ones up to the size, every row gets the same bits."""
     least = size
     with torch.inference_mode():
         whole = _tensor(run(rows[:size]))
-        while least % 2 == 0:
-            half = least // 2
-            ends = (slice(half), slice(size - half, size))
+        for number in fewer(size):
+            ends = (slice(number), slice(size - number, size))
             if not all(torch.equal(_tensor(run(rows[end])), whole[end]) for end in ends):
                 break
-            least = half
+            least = number
     return least
 
 

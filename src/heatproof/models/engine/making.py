@@ -33,8 +33,12 @@ def copied(network: nn.Module) -> tuple[Literal["folded", "eager"], nn.Module] |
         return None
 
 
-def checked_runner(model: Model, shape: Sequence[int], choice: Choice, precision: Precision) -> tuple[Way, Runner]:
-    """The chosen back-end, or the next simpler one whose logits are the network's own, with a note."""
+def checked_runner(
+    model: Model, shape: Sequence[int], choice: Choice, precision: Precision
+) -> tuple[Way, Runner | None]:
+    """The chosen back-end, or the next simpler one whose logits are the network's own, with a note; None where only
+    the network itself is left.
+    """
     probe = vetting.pictures(shape, choice.size)
     try:
         with torch.inference_mode():
@@ -54,7 +58,7 @@ def checked_runner(model: Model, shape: Sequence[int], choice: Choice, precision
         except Exception as error:  # exporters and compilers meet a stranger's network: anything may be raised
             reason = brief(error)
         log.warning("%s: %s is not used: %s", model.name, backend, reason)
-    return "untouched", untouched(model.network)
+    return "untouched", None
 
 
 def same_gradients(model: Model, shape: Sequence[int], run: Runner) -> bool:

@@ -70,8 +70,7 @@ def gradient(
     while True:
         try:
             with torch.inference_mode(False):  # whatever the caller is in; copies may take part in autograd
-                own = images.clone() if images.is_inference() else images
-                return _gradient(model, own, targets.clone(), readout, way)
+                return _gradient(model, _ordinary(images), _ordinary(targets), readout, way)
         except Exception as error:
             if not out_of_memory(error) or way.choice.size == 1:
                 raise
@@ -85,16 +84,19 @@ def micro_batches(way: Plan, *tensors: Tensor) -> Iterator[tuple[int, list[Tenso
     """
     length = len(tensors[0])
     with torch.inference_mode(False):
-        whole = [tensor.clone() if tensor.is_inference() else tensor.detach() for tensor in tensors]
+        whole = [_ordinary(tensor).detach() for tensor in tensors]
     for first, size in _portions(way, length):
+        if size == length:
+            yield length, whole
+            continue
         with torch.inference_mode(False):
-            parts = [_filled(tensor[first : first + size], size).detach() for tensor in whole]
+            parts = [_taken(tensor, first, size).detach() for tensor in whole]
         yield min(size, length - first), parts
 
 
 def _portions(way: Plan, rows: int) -> Iterator[tuple[int, int]]:
     first = 0
-    for size in way.choice.portions(rows):
+    for size in way.portions(rows):
         yield first, size
         first += size
 
@@ -102,7 +104,7 @@ def _portions(way: Plan, rows: int) -> Iterator[tuple[int, int]]:
 def _forward(model: Model, images: Images, way: Plan) -> Logits:
     with torch.inference_mode():
         parts = [
-            vetting.answers(model, way.run, _filled(images[first : first + size], size))[: len(images) - first]
+            vetting.answers(model, way.run, _taken(images, first, size))[: len(images) - first]
             for first, size in _portions(way, len(images))
         ]
         logits = torch.cat(parts)
@@ -113,26 +115,38 @@ def _forward(model: Model, images: Images, way: Plan) -> Logits:
 def _gradient(model: Model, images: Images, targets: Tensor, readout: Readout, way: Plan) -> tuple[Tensor, Tensor]:
     gradients, values = [], []
     for first, size in _portions(way, len(images)):
-        aim = _filled(targets[first : first + size], size).to(model.device)
+        aim = _taken(targets, first, size).to(model.device)
 
         def value(logits: Logits, aim: Tensor = aim) -> Tensor:
             _check_targets(model, aim, logits)
             return read(logits, aim, readout)
 
         count = len(images) - first
-        slope, said = input_gradient(model, _filled(images[first : first + size], size), value, way.run)
+        slope, said = input_gradient(model, _taken(images, first, size), value, way.run)
         gradients.append(slope[:count].to(images.device))
         values.append(said[:count].to(images.device))
-    all_values = torch.cat(values)
+    slopes, all_values = joined(gradients), joined(values)
     vetting.check_finite(model, all_values, images)
-    return torch.cat(gradients) if len(gradients) > 1 else gradients[0], all_values
+    return slopes, all_values
 
 
-def _filled(rows: Tensor, size: int) -> Tensor:
-    """Exactly `size` rows: the last one is repeated."""
-    if len(rows) == size:
-        return rows
-    return torch.cat([rows, rows[-1:].expand(size - len(rows), *rows.shape[1:])])
+def joined(parts: list[Tensor]) -> Tensor:
+    """Rows of several micro-batches, copied only if there are several."""
+    return torch.cat(parts) if len(parts) > 1 else parts[0]
+
+
+def _taken(tensor: Tensor, first: int, size: int) -> Tensor:
+    """Exactly `size` rows, from that one on: the last one is repeated."""
+    if size == len(tensor):
+        return tensor
+    rows = tensor[first : first + size]
+    missing = size - len(rows)
+    return torch.cat([rows, rows[-1:].expand(missing, *rows.shape[1:])]) if missing else rows
+
+
+def _ordinary(tensor: Tensor) -> Tensor:
+    """Numbers that may take part in autograd."""
+    return tensor.clone() if tensor.is_inference() else tensor
 
 
 def _check_targets(model: Model, targets: Tensor, logits: Logits) -> None:

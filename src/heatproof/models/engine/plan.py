@@ -26,17 +26,22 @@ from heatproof.types import Model
 Kind: TypeAlias = Literal["forward", "gradient"]
 log = logging.getLogger("heatproof")
 
-EDITION = 2  # of what a choice is made among: earlier answers in the cache are to other questions
+EDITION = 3  # of what a choice is made among: earlier answers in the cache are to other questions
 STATES = 2  # states of a model's weights that are kept ready: methods change them for a moment and back
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A settled question: the choice, and the thing that runs forward passes."""
+    """A settled question: the choice, and the thing that runs passes, which may be the network itself."""
 
     question: str
     choice: Choice
     run: Runner
+    itself: bool = False
+
+    def portions(self, rows: int) -> list[int]:
+        """The sizes of the micro-batches that take this many rows."""
+        return self.choice.portions(rows, self.itself)
 
 
 @dataclass(eq=False)
@@ -45,7 +50,7 @@ class Prepared:
 
     architecture: str
     vetted: set[tuple[int, ...]] = field(default_factory=set)
-    runners: dict[int, dict[tuple[object, ...], Runner]] = field(default_factory=dict)
+    runners: dict[int, dict[tuple[object, ...], Runner | None]] = field(default_factory=dict)
     glance: Glance | None = None  # the network as it was when these were made
     plans: dict[tuple[object, ...], Plan] = field(default_factory=dict)
 
@@ -100,24 +105,26 @@ def _plan(model: Model, ready: Prepared, shape: tuple[int, ...], kind: Kind) -> 
         choice, measured = decide(model, shape, kind, settings)
         choice = remember(question, choice, keep=measured)
         log.info("%s: %s", question, choice)
-    run = _runner(model, ready, shape, settings, Plan(question, choice, untouched(model.network)), kind)
-    return Plan(question, choice, run)
+    run = _runner(model, ready, shape, settings, question, choice, kind)
+    return Plan(question, choice, run or untouched(model.network), itself=run is None)
 
 
 def halved(model: Model, plan: Plan) -> Plan:
     """The same with half the rows, after memory ran out; for this process only."""
     size = max(1, plan.choice.size // 2)
-    choice = replace(plan.choice, size=size, least=plan.choice.least if plan.choice.least <= size else 0)
+    least, itself = (least if least <= size else 0 for least in (plan.choice.least, plan.choice.least_itself))
+    choice = replace(plan.choice, size=size, least=least, least_itself=itself)
     log.warning("%s: out of memory, micro-batches of %d from now on", model.name, choice.size)
     return replace(plan, choice=remember(plan.question, choice, keep=False))
 
 
-def _runner(model: Model, ready: Prepared, shape: Sequence[int], settings: Settings, own: Plan, kind: Kind) -> Runner:
-    """The thing that runs, made once per state of the weights; the network itself where hooks must hear it."""
-    choice = own.choice
+def _runner(
+    model: Model, ready: Prepared, shape: Sequence[int], settings: Settings, question: str, choice: Choice, kind: Kind
+) -> Runner | None:
+    """The thing that runs, made once per state of the weights; None where hooks must hear the network itself."""
     seen = pulse(model.network) if kind == "forward" or choice.backend != "untouched" else None
     if seen is None or seen.hooked or (kind == "gradient" and operations_replaced()):
-        return own.run
+        return None
     runners = ready.runners.setdefault(seen.state, {})
     while len(ready.runners) > STATES:
         del ready.runners[next(iter(ready.runners))]
@@ -126,11 +133,11 @@ def _runner(model: Model, ready: Prepared, shape: Sequence[int], settings: Setti
     if key not in runners:
         with torch.inference_mode(False):  # whatever the caller is in; copies may take part in autograd
             backend, run = checked_runner(model, shape, choice, precision)
-            if kind == "gradient" and not same_gradients(model, shape, run):
-                backend, run = "untouched", own.run
+            if kind == "gradient" and run is not None and not same_gradients(model, shape, run):
+                backend, run = "untouched", None
         runners[key] = run
         if backend != choice.backend:  # for the record: these weights are run otherwise than the question says
-            told = f"{own.question} | weights {weights(model.network)}"
+            told = f"{question} | weights {weights(model.network)}"
             remember(told, replace(choice, backend=backend), keep=False)
     return runners[key]
 

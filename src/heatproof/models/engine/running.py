@@ -13,13 +13,18 @@ from torch import Tensor, nn
 from heatproof.models.engine.choice import Layout
 from heatproof.models.engine.identity import HOOKS
 from heatproof.models.engine.setting import Precision
+from heatproof.models.engine.steady import steadied
 from heatproof.types import Images, Logits, Model, check_logits
 
 Runner: TypeAlias = Callable[[Tensor], Any]  # the answer is checked by whoever asked
 
 
 def eager(network: nn.Module, layout: Layout, precision: Precision = "full") -> Runner:
-    """The network as it is, in one memory layout."""
+    """A copy of the network, in one memory layout; its linear layers are made steady."""
+    return _in_layout(steadied(network), layout, precision)
+
+
+def _in_layout(network: nn.Module, layout: Layout, precision: Precision) -> Runner:
     memory = torch.channels_last if layout == "channels_last" else torch.contiguous_format
     network = network.to(memory_format=memory)  # type: ignore[call-overload]
 
@@ -33,7 +38,7 @@ def eager(network: nn.Module, layout: Layout, precision: Precision = "full") -> 
 
 def compiled(network: nn.Module, layout: Layout, precision: Precision = "full") -> Runner:
     """The network compiled by torch: slow to start, for those who know that it pays."""
-    return eager(torch.compile(network), layout, precision)  # type: ignore[arg-type]
+    return _in_layout(torch.compile(network), layout, precision)  # type: ignore[arg-type]
 
 
 def untouched(network: nn.Module) -> Runner:
