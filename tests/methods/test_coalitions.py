@@ -220,7 +220,7 @@ def test_a_map_does_not_depend_on_batch_mates(method: Shapley) -> None:
 
 def test_log_odds_is_the_papers_value_function() -> None:
     model, shown = small_cnn(), batch(2)
-    found = PredDiff(BLACK).estimates(model, shown)
+    found = PredDiff(BLACK, "log_odds").estimates(model, shown)
     game = game_of(model, shown, BLACK)
     p = game.value(last_gains(9).coalitions.expand(2, -1, -1))
     worth = ((10_000 * p + 1) / (10_000 + 1_000)).log2()

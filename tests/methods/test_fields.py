@@ -131,3 +131,14 @@ def test_no_field_with_a_number_is_forgotten() -> None:
         numbers = {name for name in registry.entry("method", method).fields() if registry.fits(1, hints[name])}
         forgotten = {name for name in numbers if hints[name] is not bool and (method, name) not in judged}
         assert not forgotten, f"{method} takes any number for {sorted(forgotten)}"
+
+
+def test_all_methods_read_the_logit_unless_told() -> None:
+    fields = {
+        name: {field.name: field.default for field in dataclasses.fields(registry.find("method", name))}  # type: ignore[arg-type]
+        for name in registry.names("method")
+        if name != "precomputed"  # needs a file
+    }
+    told = {name: known["readout"] for name, known in fields.items() if "readout" in known}
+    assert {"saliency", "grad_cam", "occlusion", "rise", "lime", "shapley", "agi"} <= set(told)
+    assert set(told.values()) == {"logit"}

@@ -40,7 +40,7 @@ def test_on_the_same_samples_the_weights_are_limes(monkeypatch: pytest.MonkeyPat
         drawn = np.random.RandomState(11).randint(0, 2, 60 * 16).reshape(60, 16)  # as the package draws them
         drawn[0] = 1
         monkeypatch.setattr(LIME, "_sample", lambda *_, drawn=drawn: torch.from_numpy(drawn).bool())
-        found = LIME(samples=60, segmenter=Grid(4))(model, one)[0]
+        found = LIME(samples=60, segmenter=Grid(4), readout="probability")(model, one)[0]
         for segment, weight in theirs.local_exp[target]:
             mine = found[segments[row] == segment]
             assert mine.min() == mine.max()

@@ -23,9 +23,10 @@ CONTESTANTS = [
 ]
 
 
-# One segment alone says little, and a deconvnet hardly knows its class: these two need more pictures, and the
-# latter the plain network it was made for, before their sign shows.
-STAGES = {"arch_attribute": (32, "embedded:object"), "deconvnet": (32, "embedded:object_plain")}
+PLANTED = (32, "embedded:object_plain")
+# What one segment says when it is shown alone is about as often against the object as for it: its masses cannot be told
+# apart on all 64 pictures of two networks (two standard errors). How much of its mass lies on the object can.
+UNDECIDED = {"arch_attribute"}
 planted = functools.cache(stage)
 
 
@@ -36,12 +37,18 @@ def share_inside(maps: Maps, regions: torch.Tensor) -> torch.Tensor:
     return inside / regions.double().mean((1, 2))
 
 
+def mass_inside(maps: Maps, regions: torch.Tensor) -> torch.Tensor:
+    return (maps.clamp(min=0).double() * regions).sum((1, 2))
+
+
 @pytest.mark.parametrize("name", CONTESTANTS)
 def test_positive_mass_lies_on_the_planted_object(name: str) -> None:
-    model, batch = planted(*STAGES.get(name, (6, "embedded:object")))
+    model, batch = planted(*PLANTED)
     assert batch.regions is not None
     method = registry.find("method", name, **cheaper.METHODS.get(name, {}))
-    upright = share_inside(attribute(model, batch, method).maps, batch.regions).mean()
-    turned = share_inside(attribute(model, batch, Inverted(method)).maps, batch.regions).mean()
+    both = [attribute(model, batch, each).maps for each in (method, Inverted(method))]
+    upright, turned = (share_inside(maps, batch.regions).mean() for maps in both)
     assert upright > turned, f"{upright:.2f} times its share of the picture, inverted {turned:.2f}"
     assert upright > 1, f"the object has {upright:.2f} times its share of the picture's positive mass"
+    mass, of_turned = (mass_inside(maps, batch.regions).mean() for maps in both)
+    assert mass > of_turned or name in UNDECIDED, f"{mass:.3g} on the object, inverted {of_turned:.3g}"

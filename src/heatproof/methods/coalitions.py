@@ -22,7 +22,7 @@ from heatproof.occlusion.segments import segments_of
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Maps, Model, Readout
 
-# log_odds is the paper's value function, log2 of the probability smoothed by pseudo-counts.
+# log_odds is the value function of the pixel-flipping paper, log2 of the probability smoothed by pseudo-counts.
 Scale: TypeAlias = Readout | Literal["log_odds"]
 _COUNTS = 10_000.0
 _MOST_ENUMERATED = 16
@@ -162,7 +162,7 @@ class Coalitional(ABC):
     """What these methods share: how evidence is taken away, and on which scale the answer is read."""
 
     occlusion: Occlusion = field(default_factory=Occlusion)
-    readout: Scale = "log_odds"
+    readout: Scale = "logit"
     signed: ClassVar[bool] = True
 
     @abstractmethod

@@ -45,7 +45,7 @@ class LIME:
     Paper: Ribeiro et al. 2016, "“Why Should I Trust You?”: Explaining the Predictions of Any Classifier"
 
     `top=5` gives the map that papers often judge instead: 1 on the five superpixels with the largest positive
-    weights. `temperature` divides the logits before the softmax.
+    weights. `temperature` divides the logits before they are read.
     """
 
     samples: int = 1000  # the first is the picture itself
@@ -55,7 +55,7 @@ class LIME:
     temperature: float = 1.0
     segmenter: Segmenter = field(default_factory=Quickshift)
     imputer: Imputer = field(default_factory=Constant)
-    readout: Readout = "probability"
+    readout: Readout = "logit"
 
     def __post_init__(self) -> None:
         check_count("samples", self.samples, least=2)

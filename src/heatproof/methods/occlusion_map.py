@@ -38,7 +38,7 @@ class SlidingOcclusion:
     positions: int = 13  # per side
     window: float = 0.15  # share of the side
     imputer: Imputer = field(default_factory=Mean)
-    readout: Readout = "probability"
+    readout: Readout = "logit"
 
     @property
     def signed(self) -> bool:

@@ -12,7 +12,7 @@ from heatproof.audit.model_scope import NROMS, ROMS, RandomOrders
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput
 from heatproof.methods.cam import GradCam
-from heatproof.methods.coalitions import ArchAttribute, PredDiff, Shapley
+from heatproof.methods.coalitions import ArchAttribute, PredDiff, Scale, Shapley
 from heatproof.methods.controls import Random
 from heatproof.methods.gradients import InputXGradient, Saliency
 from heatproof.methods.integrated import IntegratedGradients
@@ -56,13 +56,13 @@ def pixel_wise(preset: Preset = "paper") -> list[AnyMethod]:
 
 
 def occlusion_based(preset: Preset = "paper") -> list[AnyMethod]:
-    """The paper's three, on 25 superpixels of their own, hidden parts in the mean colour.
+    """The paper's three, on 25 superpixels of their own, hidden parts in the mean colour, on its scale.
 
     The paper draws 1000 coalitions for each superpixel, 50 000 passes per picture. Here every superpixel has 200
     contributions, from 200 orders that share their coalitions, 4802 passes; `quick` has 20, which take 482.
     """
-    own = Occlusion(Mean(), Slic(25), draws=1)
-    return [Shapley(own, permutations=200 if preset == "paper" else 20), PredDiff(own), ArchAttribute(own)]
+    own: tuple[Occlusion, Scale] = Occlusion(Mean(), Slic(25), draws=1), "log_odds"
+    return [Shapley(*own, permutations=200 if preset == "paper" else 20), PredDiff(*own), ArchAttribute(*own)]
 
 
 @protocol

@@ -49,7 +49,7 @@ def contestants(preset: Preset, temperature: float, cam_layer: str = "") -> list
     full = preset == "paper"
     return [
         XRAI(steps=100 if full else 20),
-        LIME(samples=1000 if full else 250, kernel_width=1.0, alpha=10.0, top=5, temperature=temperature),
+        LIME(1000 if full else 250, 1.0, alpha=10.0, top=5, temperature=temperature, readout="probability"),
         GradCam(layer=cam_layer),
         IntegratedGradients(steps=25, baseline="mean", pooling="abs_sum"),
         BlurIG(steps=100 if full else 25, pooling="abs_sum"),
