@@ -75,3 +75,13 @@ def test_smooth_steps_stay_within_epsilon() -> None:
     model, batch, weights = steady()
     found = MFABA(steps=3, step_size=1e-3, epsilon=1e-3).channels(model, batch)
     assert torch.allclose(found, 1e-3 * weights.abs(), rtol=2e-3, atol=1e-7)
+
+
+def test_those_who_walk_on_keep_their_own_bounds_when_others_leave() -> None:
+    model, batch, weights = steady()
+    targets = batch.targets.clone()
+    targets[0] = (targets[0] + 1) % networks.CLASSES  # leaves after the first step
+    weights[0] = model.network.fc.weight.detach().view(10, 3, 32, 32)[targets[0]]
+    found = MFABA(steps=3, step_size=1e-3, epsilon=2e-3).channels(model, batch.aimed(targets))
+    lengths = torch.tensor([1e-3, 2e-3, 2e-3]).view(-1, 1, 1, 1)
+    assert torch.allclose(found, lengths * weights.abs(), rtol=2e-3, atol=1e-7)

@@ -57,19 +57,19 @@ class MFABA:
         questions = doubly_softmaxed if self.variant == "lmb" else reading(self.readout)
         way = engine.settled(model, images, "gradient")
         # Of the images still on their way: which they are, where, what was gathered, and how far they may go.
-        rows, aims = torch.arange(len(batch), device=images.device), batch.targets[:, None]
+        rows, aims = torch.arange(len(batch), device=images.device), batch.targets
         here, total, bounds = images, torch.zeros_like(images), self._bounds(images)
         step, before = None, None  # that led to `here`, with the gradient at its start
         for turn in range(self.steps + (self.rule == "trapezoid")):
-            (slope,), logits = slopes(model, here, aims, questions, way)
+            (slope,), logits = slopes(model, here, aims[:, None], questions, way)
             if self.variant == "lmb" and before is not None:
                 slope = slope + before
             if self.rule == "trapezoid" and step is not None and before is not None:
                 total.addcmul_(step, before + slope, value=-0.5)
-            walking = logits.argmax(1, keepdim=True).eq(aims)
+            walking = logits.argmax(1) == aims
             if turn and not bool(walking.all()):  # everyone takes the first step
-                found[rows] = total
-                on = walking[:, 0].nonzero()[:, 0]
+                found[rows] = total  # what has ended stays so
+                on = walking.nonzero()[:, 0]
                 if not len(on):
                     break
                 rows, aims, here, total, slope = (part[on] for part in (rows, aims, here, total, slope))
