@@ -62,15 +62,15 @@ class Walk:
         reached, share, count = self._zeros, self._ones, self._uncounted
         for _ in range(self._rounds):  # ties only make the portions larger, so this many are enough
             walking = gap > self._slack
-            if not walking.any():
+            if not np.count_nonzero(walking):
                 break
-            bound, number = flattest((count + self._portion).clip(max=steepness.shape[1]))
+            bound, number = flattest(np.minimum(count + self._portion, steepness.shape[1]))
             least, most = np.where(walking, most, least), np.where(walking, bound, most)
             count = np.where(walking, number, count)
             torch.le(steepness, self._column(most), out=chosen)
             reach = _numbers(torch.mul(room, chosen, out=others).sum(1))
-            more = (reach - reached).clip(min=SOME)
-            share = np.where(walking, (gap / more).clip(0, 1), share)
+            more = np.maximum(reach - reached, SOME)
+            share = np.where(walking, np.minimum(gap / more, 1), share)  # who walks has a gap
             gap, reached = np.where(walking, gap - share * more, gap), reach
         if most is self._none:
             return position
@@ -83,7 +83,7 @@ class Walk:
 
 
 def _numbers(values: Tensor) -> npt.NDArray[np.float64]:
-    return values.cpu().double().numpy()
+    return values.cpu().numpy().astype(np.float64)
 
 
 @method
