@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from heatproof import recipe
-from heatproof.errors import BadInput, BadModel, BadShape, NotApplicable
+from heatproof.errors import BadInput, BadModel, BadShape, HeatproofError, NotApplicable
 from heatproof.models.engine.running import evaluating
-from heatproof.models.engine.vetting import check_targets
+from heatproof.models.engine.vetting import check_targets, no_slopes
 from heatproof.types import AnyMethod, Attribution, Batch, Images, Logits, Model
 
 
@@ -25,6 +25,8 @@ def attribute(model: Model, batch: Batch, method: AnyMethod) -> Attribution:
         raise
     except Exception as error:
         _check_targets(model, batch, error)
+        if not isinstance(error, HeatproofError):
+            _check_slopes(model, batch, error)
         raise
     if not isinstance(maps, Tensor):
         raise BadShape(f"method {recipe.label(method)} must return a tensor of maps, got {type(maps).__name__}")
@@ -50,6 +52,19 @@ def _check_targets(model: Model, batch: Batch, error: Exception) -> None:
         raise told from error
     except Exception:  # it takes no pictures at all, which the error tells
         return
+
+
+def _check_slopes(model: Model, batch: Batch, error: Exception) -> None:
+    """Put the error down to a network that has no slopes, if it has none: asked only of what has failed."""
+    try:
+        with torch.inference_mode(False), torch.enable_grad(), evaluating(model.network):
+            inputs = batch.images[:1].clone().to(model.device).requires_grad_()
+            said = model(inputs).sum()
+            cut = not said.requires_grad or torch.autograd.grad(said, inputs, allow_unused=True)[0] is None
+    except Exception:  # it takes no pictures at all, which the error tells
+        return
+    if cut:
+        raise no_slopes(model) from error
 
 
 def _breaks_on(model: Model, batch: Batch) -> str:

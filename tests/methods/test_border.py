@@ -5,7 +5,7 @@ from __future__ import annotations
 import cheaper
 import pytest
 import torch
-from networks import batch, small_cnn
+from networks import MEAN, STD, batch, small_cnn
 from torch import Tensor, nn
 
 from heatproof import registry
@@ -125,7 +125,7 @@ def test_targets_are_asked_about_only_once_a_method_has_failed_and_blamed_only_i
     assert not seen
     with pytest.raises(RuntimeError, match="of its own"):
         attribute(model, batch(3), fails)
-    assert seen == [1]
+    assert seen == [1, 1]  # about targets, and about slopes
     with pytest.raises(BadInput, match="targets") as caught:
         attribute(model, wrong, fails)
     assert isinstance(caught.value.__cause__, RuntimeError)
@@ -137,3 +137,34 @@ def test_a_network_that_takes_no_pictures_leaves_the_error_alone() -> None:
 
     with pytest.raises(RuntimeError, match="of its own"):
         attribute(Model("narrow", nn.Linear(7, 10)), batch(2), fails)
+
+
+class Cut(nn.Module):
+    """Answers, but nobody can find out by slopes what it looks at."""
+
+    def __init__(self, how: str) -> None:
+        super().__init__()
+        self.how, self.inner = how, small_cnn().network
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.inner(images.detach()) if self.how == "input" else self.inner(images).detach()
+
+
+@pytest.mark.parametrize("how", ["input", "answer"])
+@pytest.mark.parametrize(
+    "name", ["saliency", "mfaba", "agi", "boundary_ig", "deep_lift", "grad_cam", "lrp", "guided_ig"]
+)
+def test_a_network_that_cuts_the_gradient_is_told_so(name: str, how: str) -> None:
+    how = "answer" if name == "grad_cam" else how  # to whom the layers below his do not matter
+    model = Model("cut", Cut(how), MEAN, STD, cam_layer="inner.features")
+    with (
+        engine.settings(measure=False),
+        pytest.raises(BadModel, match=r"'cut' must be differentiable .* remove detach"),
+    ):
+        attribute(model, batch(2), registry.find("method", name, **cheaper.METHODS.get(name, {})))
+
+
+def test_a_network_that_cuts_the_gradient_may_still_be_asked_what_it_says() -> None:
+    model = Model("cut", Cut("answer"), MEAN, STD)
+    method = registry.find("method", "rise", masks=4)
+    assert attribute(model, batch(2), method).maps.any()

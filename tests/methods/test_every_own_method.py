@@ -125,11 +125,25 @@ def test_the_declared_sign_holds_and_the_model_is_left_alone(name: str, method: 
     next(model.network.parameters()).requires_grad_(False)
     last = list(model.network.parameters())[-1]
     last.grad = torch.ones_like(last)
+    for module in list(model.network.modules())[1::2]:  # one by one, as somebody may have left them
+        module.training = True
     before = state(model.network)
     maps = attribute(model, pictures, method).maps
     assert same(before, state(model.network))
     assert method.signed or float(maps.min()) >= 0
     assert torch.equal(maps, attribute(model, pictures, method).maps)
+
+
+@pytest.mark.parametrize(("name", "method"), CASES, ids=str)
+def test_a_network_in_double_precision_is_explained_too(name: str, method: Any) -> None:
+    _, single = explained(name, method)
+    model = NETWORKS[name][0]()
+    model.network.double()
+    maps = attribute(model, PICTURES, method).maps
+    assert maps.dtype == torch.float32
+    for found, wanted in zip(maps, single, strict=True):
+        flat = torch.stack([found.flatten(), wanted.flatten()])
+        assert torch.equal(found, wanted) or float(torch.corrcoef(flat)[0, 1]) > 0.9
 
 
 class Interrupted(Exception):

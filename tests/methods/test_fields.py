@@ -9,6 +9,7 @@ import pytest
 
 from heatproof import registry
 from heatproof.errors import BadInput
+from heatproof.methods.rise import RISE
 
 COUNTS = {
     "agi": ("classes", "steps"),
@@ -131,6 +132,12 @@ def test_no_field_with_a_number_is_forgotten() -> None:
         numbers = {name for name in registry.entry("method", method).fields() if registry.fits(1, hints[name])}
         forgotten = {name for name in numbers if hints[name] is not bool and (method, name) not in judged}
         assert not forgotten, f"{method} takes any number for {sorted(forgotten)}"
+
+
+@pytest.mark.parametrize("count", [2.5, "10", None])
+def test_half_a_step_is_refused(count: object) -> None:
+    with pytest.raises(BadInput, match="masks must be a whole number, got "):
+        RISE(count)  # type: ignore[arg-type]
 
 
 def test_all_methods_read_the_logit_unless_told() -> None:

@@ -11,6 +11,7 @@ import torch
 
 from heatproof.methods.lime import LIME, proximity, ridge
 from heatproof.models import engine
+from heatproof.occlusion.imputers.constant import Constant
 from heatproof.occlusion.segmenters.grid import Grid
 
 
@@ -40,7 +41,7 @@ def test_on_the_same_samples_the_weights_are_limes(monkeypatch: pytest.MonkeyPat
         drawn = np.random.RandomState(11).randint(0, 2, 60 * 16).reshape(60, 16)  # as the package draws them
         drawn[0] = 1
         monkeypatch.setattr(LIME, "_sample", lambda *_, drawn=drawn: torch.from_numpy(drawn).bool())
-        found = LIME(samples=60, segmenter=Grid(4), readout="probability")(model, one)[0]
+        found = LIME(samples=60, segmenter=Grid(4), imputer=Constant(), readout="probability")(model, one)[0]
         for segment, weight in theirs.local_exp[target]:
             mine = found[segments[row] == segment]
             assert mine.min() == mine.max()
@@ -81,7 +82,7 @@ def test_a_hot_softmax_flattens_the_weights() -> None:
 
 def test_logits_of_a_linear_model_are_its_weights_times_what_is_hidden() -> None:
     model, batch = networks.linear(), networks.batch(2)
-    maps = LIME(samples=400, segmenter=Grid(2), alpha=1e-9, readout="logit")(model, batch)
+    maps = LIME(samples=400, segmenter=Grid(2), alpha=1e-9, imputer=Constant())(model, batch)
     shares = (model.network.fc.weight.detach()[batch.targets].view_as(batch.images) * batch.images).sum(1)
     for map_, share, labels in zip(maps, shares, Grid(2)(batch.images), strict=True):
         wanted = torch.stack([share[labels == k].sum() for k in range(4)])

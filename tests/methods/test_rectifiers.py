@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -59,6 +61,14 @@ class Written(nn.Module):
                 return F.threshold(x, 0, 0)
             case "maximum":
                 return torch.maximum(x, torch.zeros_like(x))
+            case "clamp_to_a_tensor":
+                return x.clamp(min=torch.tensor(0.0))
+            case "clamp_min_to_a_tensor":
+                return x.clamp_min(torch.zeros_like(x))
+            case "leaky_by_nothing":
+                return F.leaky_relu(x, 0.0)
+            case "fmax":
+                return torch.fmax(x, torch.zeros_like(x))
             case "maximum_of_zero_first":
                 return torch.max(torch.tensor(0.0), x)
         raise AssertionError(self.way)
@@ -93,6 +103,7 @@ def test_every_way_of_writing_a_rectifier_is_the_same() -> None:
             *("tensor_method", "in_place_tensor_method"),
             *("relu6", "relu6_module", "clamp_to_six"),  # no activation here exceeds six
             *("clamp", "in_place_clamp", "clamp_min", "threshold", "maximum", "maximum_of_zero_first"),
+            *("clamp_to_a_tensor", "clamp_min_to_a_tensor", "leaky_by_nothing", "fmax"),
         ):
             assert torch.allclose(method(written(way), pictures), wanted, rtol=1e-5, atol=1e-9), way
 
@@ -157,20 +168,49 @@ def test_the_larger_of_two_is_no_rectifier(what: str) -> None:
 
 
 class IntoAView(nn.Module):
-    """Rectifies another view of what it computed, or new numbers."""
+    """Rectifies other views of what it computed, or new numbers; writes into parts of it, too."""
 
     def __init__(self, inplace: bool) -> None:
         super().__init__()
-        self.conv, self.act, self.head = nn.Conv2d(3, 4, 3), nn.ReLU(inplace), nn.Linear(4, 10)
+        self.conv, self.norm, self.head = nn.Conv2d(3, 4, 3), nn.InstanceNorm2d(4), nn.Linear(4, 10)
+        self.act, self.last = nn.ReLU(inplace), nn.ReLU6(inplace)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.head(self.act(self.conv(x).mean((2, 3), keepdim=True).flatten(1)))
+        inner = self.act(self.norm(self.conv(x))).clone()
+        inner[:, 0] = inner[:, 0] * 2
+        inner = torch.clamp_(inner, min=0) if self.act.inplace else inner.clamp(min=0)
+        inner = self.last(inner[:, :, 2:9, 3:8].flatten(1).view(-1, 4, 35).mean(2))
+        return self.head(F.relu(inner.view(-1, 4) - 0.2, self.act.inplace))
 
 
-def test_a_rectifier_that_cannot_be_seen_is_not_passed_over() -> None:
-    with pytest.raises(NotApplicable, match="another view of a tensor: set inplace=False there, or take saliency"):
-        GuidedBackprop()(Model("view", IntoAView(True)), batch(2))
-    assert GuidedBackprop()(Model("new", IntoAView(False)), batch(2)).isfinite().all()
+@pytest.mark.parametrize("method", [GuidedBackprop(), DeconvNet()], ids=str)
+def test_rectifiers_that_write_into_views_are_seen(method: GuidedBackprop | DeconvNet) -> None:
+    pictures, maps = batch(2), []
+    for inplace in (True, False):
+        torch.manual_seed(5)
+        maps.append(method(Model("view", IntoAView(inplace)), pictures))
+    assert torch.allclose(*maps, rtol=1e-5, atol=1e-7 * float(maps[0].abs().max()))
+    assert maps[0].any()
+
+
+class WithLogits(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = small_cnn().network
+
+    def forward(self, x: Tensor) -> SimpleNamespace:
+        return SimpleNamespace(logits=self.inner(x))
+
+
+def test_an_answer_that_holds_its_logits_is_the_same() -> None:
+    plain, held = small_cnn(), Model("held", WithLogits(), MEAN, STD)
+    assert torch.equal(GuidedBackprop()(held, batch(2)), GuidedBackprop()(plain, batch(2)))
+
+
+def test_every_micro_batch_is_passed_by_the_rule() -> None:
+    model, pictures = small_cnn(), batch(20)  # of eight
+    alone = torch.cat([GuidedBackprop()(model, pictures.select([row])) for row in range(20)])
+    assert torch.allclose(GuidedBackprop()(model, pictures), alone, rtol=1e-4, atol=1e-6 * float(alone.abs().max()))
 
 
 @pytest.mark.parametrize("name", ["guided_backprop", "deconvnet", "guided_grad_cam"])

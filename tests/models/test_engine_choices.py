@@ -184,25 +184,28 @@ def test_devices_are_picked_by_name() -> None:
     least=st.sampled_from([0, 1, 2, 3, 4, 16]),
     rows=st.integers(0, 200),
     itself=st.booleans(),
+    every=st.booleans(),
 )
-def test_few_rows_are_hardly_filled_up(size: int, least: int, rows: int, itself: bool) -> None:
+def test_few_rows_are_hardly_filled_up(size: int, least: int, rows: int, itself: bool, every: bool) -> None:
     fields = {"least_itself" if itself else "least": least}
-    portions = memory.Choice("eager", "contiguous", size, **fields).portions(rows, itself)
-    allowed = {size, *(other for other in memory.fewer(size) if 0 < least <= other)}
+    portions = memory.Choice("eager", "contiguous", size, every=every, **fields).portions(rows, itself)
+    allowed = {size, *(other for other in memory.fewer(size, every) if 0 < least <= other)}
     assert set(portions) <= allowed
     assert sum(portions) - rows < max(portions, default=1)  # only the last is filled up
     assert sum(portions[:-1]) < max(rows, 1)
-    if 0 < least <= rows % size <= memory.FEW:
-        assert portions[-1] == rows % size
-    if least == 1:
+    if every and 0 < least <= rows % size <= memory.FEW:
+        assert portions[-1] in (rows % size, 0 if rows % size else size)
+    if min(allowed) == 1:
         assert sum(portions) <= rows + size // 4
 
 
 def test_smaller_sizes_are_halves_and_then_every_number() -> None:
-    assert memory.fewer(64) == [32, 16, 8, 7, 6, 5, 4, 3, 2, 1]
-    assert memory.fewer(12) == [6, 5, 4, 3, 2, 1]
-    assert memory.fewer(9) == [8, 7, 6, 5, 4, 3, 2, 1]
-    assert memory.fewer(1) == []
+    assert memory.fewer(64, True) == [32, 16, 8, 7, 6, 5, 4, 3, 2, 1]
+    assert memory.fewer(12, True) == [6, 5, 4, 3, 2, 1]
+    assert memory.fewer(9, True) == [8, 7, 6, 5, 4, 3, 2, 1]
+    assert memory.fewer(1, True) == []
+    assert memory.fewer(12, False) == [6, 3]
+    assert memory.fewer(16, False) == [8, 4, 2, 1]
 
 
 @pytest.mark.parametrize(("breaks", "least"), [((), 1), ((1, 2), 3), ((5,), 6), ((16,), 32)])
@@ -210,7 +213,17 @@ def test_the_least_number_of_rows_has_no_breaking_one_above_it(breaks: tuple[int
     def run(rows: torch.Tensor) -> torch.Tensor:
         return rows + (len(rows) in breaks)
 
-    assert deciding._least(run, torch.rand(32, 3), 32) == least
+    assert deciding._least(run, torch.rand(32, 3), 32, every=True) == least
+
+
+@pytest.mark.parametrize("last", range(1, 32))
+def test_a_single_row_that_differs_is_noticed_wherever_it_comes_last(last: int) -> None:
+    rows = torch.arange(32.0)[:, None]
+
+    def run(some: torch.Tensor) -> torch.Tensor:
+        return some + (len(some) == 16) * (some == last) * (torch.arange(len(some))[:, None] == last % 16)
+
+    assert deciding._least(run, rows, 32) == 32
 
 
 @pytest.mark.parametrize("count", range(1, 7))

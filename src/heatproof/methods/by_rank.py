@@ -42,7 +42,7 @@ class Sorted:
     def __call__(self, count: Counts, /) -> Smallest:
         bound = self.values.gather(1, torch.from_numpy(count - 1).to(self.values.device)[:, None])
         number = torch.searchsorted(self.values, bound, right=True)
-        return Smallest(bound[:, 0].double().cpu().numpy(), number[:, 0].cpu().numpy())
+        return Smallest(bound[:, 0].cpu().double().numpy(), number[:, 0].cpu().numpy())
 
 
 class Counted:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Integral
 
 from heatproof.errors import BadInput
 
@@ -10,7 +11,9 @@ from heatproof.errors import BadInput
 
 
 def check_count(name: str, count: int, least: int = 1) -> None:
-    """Refuse zero steps or draws, or whatever is too few."""
+    """Refuse zero steps or draws, or whatever is too few; and half ones."""
+    if not isinstance(count, Integral):
+        raise BadInput(f"{name} must be a whole number, got {count!r}")
     if not count >= least:
         raise BadInput(f"{name} must be at least {least}, got {count}")
 

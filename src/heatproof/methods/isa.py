@@ -66,7 +66,7 @@ class ISA:
             if count <= 0 or (count < chunk and self.variant == "lmb"):
                 break
             score = self._score(model, batch, left.view_as(batch.images), generators)
-            score = score.masked_fill(~left, torch.inf)
+            score = score.to(images).masked_fill(~left, torch.inf)
             weakest, where = score.topk(count, largest=False)
             low, high = weakest[:, :1], weakest[:, -1:]
             share = (weakest - low) / (high - low).clamp(min=1e-12)

@@ -11,7 +11,7 @@ from heatproof.methods.checking import check_count, check_not_negative, check_po
 from heatproof.methods.paths import Stretch
 from heatproof.methods.views import values_of_views
 from heatproof.occlusion.game import bound, impute
-from heatproof.occlusion.imputers.constant import Constant
+from heatproof.occlusion.imputers.mean import Mean
 from heatproof.occlusion.segmenters.quickshift import Quickshift
 from heatproof.occlusion.segments import pixels_of, segments_of
 from heatproof.registry import method
@@ -45,7 +45,7 @@ class LIME:
     Paper: Ribeiro et al. 2016, "“Why Should I Trust You?”: Explaining the Predictions of Any Classifier"
 
     `top=5` gives the map that papers often judge instead: 1 on the five superpixels with the largest positive
-    weights. `temperature` divides the logits before they are read.
+    weights, and hides in black, `imputer=constant`. `temperature` divides the logits before they are read.
     """
 
     samples: int = 1000  # the first is the picture itself
@@ -54,7 +54,7 @@ class LIME:
     top: int | None = None
     temperature: float = 1.0
     segmenter: Segmenter = field(default_factory=Quickshift)
-    imputer: Imputer = field(default_factory=Constant)
+    imputer: Imputer = field(default_factory=Mean)
     readout: Readout = "logit"
 
     def __post_init__(self) -> None:

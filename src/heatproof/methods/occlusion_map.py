@@ -62,7 +62,7 @@ class SlidingOcclusion:
         nowhere = torch.zeros(1, *images.shape[2:], dtype=torch.bool, device=images.device)
         hidden = torch.cat([nowhere, (down[:, None, :, None] & across[None, :, None, :]).flatten(0, 1)])
         values = self._values(model, batch, ~hidden)
-        losses = (values[:, :1] - values[:, 1:]).view(-1, side, side)
+        losses = (values[:, :1] - values[:, 1:]).view(-1, side, side).to(images)
         covered = down.to(images).sum(0)[:, None] * across.to(images).sum(0)
         return down.to(images).T @ losses @ across.to(images) / covered
 

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.autograd.graph import Node
 
 from heatproof.errors import NotApplicable
+from heatproof.methods.intercept import Intercept, Spelling, spellings
 from heatproof.methods.pooling import Pooling, keeps_sign, pool
 from heatproof.models import engine
 from heatproof.registry import method
@@ -25,14 +26,18 @@ def _of_clamp(node: Any) -> bool:
     return node._saved_min == 0 and node._saved_max in (None, 6)
 
 
+def _of_tensors(node: Any) -> bool:
+    """To bounds that are given as tensors: zeros below, and nothing above."""
+    return node._saved_max is None and node._saved_min is not None and not bool(node._saved_min.any())
+
+
 def _of_maximum(node: Any) -> bool:
     """Of what passes and zeros."""
-    known = [saved for (source, _), saved in zip(node.next_functions, _compared(node), strict=True) if source is None]
-    return len(known) == 1 and not bool(known[0].any())
-
-
-def _compared(node: Any) -> tuple[Tensor, Tensor]:
-    return node._saved_self, node._saved_other
+    both = zip(node.next_functions, (node._saved_self, node._saved_other), strict=True)
+    known, passing = sorted(both, key=lambda pair: pair[0][0] is not None)
+    if known[0][0] is not None or passing[0][0] is None or bool(known[1].any()):
+        return False
+    return bool(torch.broadcast_shapes(known[1].shape, passing[1].shape) == passing[1].shape)
 
 
 # By the name of an operation's way back, which is the same for modules, functions, tensor methods and in place: is
@@ -40,32 +45,59 @@ def _compared(node: Any) -> tuple[Tensor, Tensor]:
 RECTIFIES: dict[str, Callable[[Any], bool]] = {
     "ReluBackward0": lambda _: True,
     "HardtanhBackward0": lambda node: node._saved_min_val == 0,  # what ReLU6 is made of
+    "LeakyReluBackward0": lambda node: node._saved_negative_slope == 0,
+    "ClampBackward0": _of_tensors,
     "ClampBackward1": _of_clamp,
     "ClampMinBackward0": lambda node: node._saved_min == 0,
+    "ClampMinBackward1": lambda node: not bool(node._saved_min.any()),
     "ThresholdBackward0": lambda node: node._saved_threshold == 0,
     "MaximumBackward0": _of_maximum,
+    "FmaxBackward0": _of_maximum,
 }
 
 
-def rectifiers(end: Node | None) -> Iterator[Node]:
-    """All of them on the ways back from there."""
+def ways_back(answer: Any) -> Iterator[Node]:
+    """All operations between the input and an answer."""
+    end = getattr(getattr(answer, "logits", answer), "grad_fn", None)
     met, waiting = {end}, [end]
     while waiting:
         node = waiting.pop()
         if node is None:
             continue
-        name = node.name()
-        if name.endswith("CopySlices"):
-            raise NotApplicable(
-                "guided_backprop, deconvnet and guided_grad_cam change how ReLUs are passed, and one may hide where a "
-                "network writes into a part or another view of a tensor: set inplace=False there, or take saliency"
-            )
-        if name in RECTIFIES and RECTIFIES[name](node):
-            yield node
+        yield node
         for before, _ in node.next_functions:
             if before not in met:
                 met.add(before)
                 waiting.append(before)
+
+
+def hides_others(node: Node) -> bool:
+    """Whether it writes into a part or another view of a tensor, and does not show how that came about."""
+    return node.name().endswith("CopySlices")
+
+
+def rectifies(node: Node) -> bool:
+    rule = RECTIFIES.get(node.name())
+    return rule is not None and rule(node)
+
+
+def in_sight() -> Intercept:
+    """While this lasts, activations in place are computed beside their input and then written over it."""
+
+    def beside(way: Spelling) -> Callable[..., Tensor]:
+        def activation(values: Tensor, *told: Any, **named: Any) -> Tensor:
+            inplace = way.inplace or named.pop("inplace", False)
+            if told and isinstance(told[-1], bool):
+                *told, last = told  # type: ignore[assignment]
+                inplace = inplace or last
+            if not inplace:
+                return way.plain(values, *told, **named)  # type: ignore[no-any-return]
+            return values.copy_(way.plain(values.clone(), *told, **named))  # what it remembers is not written over
+
+        return activation
+
+    names = ("relu", "relu6", "hardtanh", "clamp", "clip", "clamp_min", "threshold", "leaky_relu")
+    return Intercept({way.spelt: beside(way) for name in names for way in spellings(name)})
 
 
 # A rectifier's own slopes are new numbers that nobody else has seen yet: they are written over.
@@ -85,16 +117,22 @@ def _deconvnet(below: Slopes, above: Slopes) -> None:
 
 def rectified_gradient(model: Model, batch: Batch, rule: Rule, readout: Readout) -> Tensor:
     """Input gradients with another way back through every ReLU and ReLU6, module, function or in place, also where it
-    is spelt as cutting off what is below zero: (B, C, H, W).
+    is spelt as cutting off what is below zero by `clamp`, `threshold` or `maximum`: (B, C, H, W).
+
+    Those written with a mask (`torch.where(x > 0, x, 0)`, `x * (x > 0)`) or as an autograd function of one's own
+    cannot be told from other operations and are passed as they are.
     """
-    met: list[Node] = []
+    met: list[bool] = []
     way = engine.settled(model, batch.images, "gradient")
 
     def run(normalised: Tensor) -> Any:
         answer = way.run(normalised)
-        met[:] = rectifiers(getattr(getattr(answer, "logits", answer), "grad_fn", None))
-        for node in met:
+        if any(map(hides_others, ways_back(answer))):
+            with in_sight():
+                answer = way.run(normalised)
+        for node in filter(rectifies, ways_back(answer)):
             node.register_hook(_guided if rule == "guided" else _deconvnet)
+            met.append(True)
         return answer
 
     slopes, _ = engine.gradient(model, batch.images, batch.targets, readout, replace(way, run=run))

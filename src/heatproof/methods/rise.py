@@ -59,8 +59,8 @@ class RISE:
 
     The paper takes 4000 to 8000 masks, and divides by how many of them should show a pixel. Here it is by how many do:
     in the long run the same, but what all answers have in common then adds no noise, which else is most of the map.
-    What is hidden fades to the `baseline` picture. Of probabilities the map is that mean, as in the paper; of readouts
-    that have no natural zero it is how far the mean lies above that of all masks, so that zero is neutral.
+    What is hidden fades to the `baseline` picture. The map is how far that mean lies above the mean of all: pixels rank
+    as in the paper, and zero is neutral.
     """
 
     masks: int = 1000
@@ -78,7 +78,7 @@ class RISE:
 
     @property
     def signed(self) -> bool:
-        return self.readout != "probability"
+        return True
 
     def cost(self) -> Cost:
         return Cost(self.masks, 0)
@@ -91,7 +91,8 @@ class RISE:
         together = min(engine.at_once(images, passes.choice.size), self.masks)
         room = images.new_empty(together, *images.shape[1:])  # the same memory for every block
         total, times = torch.zeros_like(images[:, 0]), torch.zeros_like(images[:, 0])  # of answers, and of being shown
-        usual = images.new_zeros(len(batch), 1, 1)  # answer, where a pixel was never shown
+        usual = images.new_zeros(len(batch), 1, 1)
+        first = images.new_zeros(())
         for number, generator in enumerate(batch.generators("rise")):
             masks = Masks.draw(self.masks, self.cells, self.share, size, generator)
             for rows in torch.arange(self.masks).split(together):
@@ -99,9 +100,9 @@ class RISE:
                 shown = room[: len(rows)]
                 torch.addcmul(background[number], way[number], visible[:, None], out=shown)
                 target = batch.targets[number].expand(len(rows))
-                values = read(engine.forward(model, shown, passes), target, self.readout)
-                total[number] += torch.tensordot(values.to(visible.dtype), visible, 1)
+                values = read(engine.forward(model, shown, passes), target, self.readout).to(visible.dtype)
+                first = values[0] if rows[0] == 0 else first  # taken off: what all have in common is only rounded
+                total[number] += torch.tensordot(values - first, visible, 1)
                 times[number] += visible.sum(0)
-                usual[number] += values.sum() / self.masks
-        means = torch.where(times > 0, total / times, usual)
-        return means - usual if self.signed else means
+                usual[number] += (values - first).sum() / self.masks
+        return torch.where(times > 0, total / times - usual, 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
 import torch
@@ -60,7 +61,7 @@ def tap(model: Model, batch: Batch, layer: str, readout: Readout) -> Tap:
 
 def taps(model: Model, batch: Batch, layers: Sequence[str], readout: Readout) -> list[Tap]:
     """The same for several layers in one pass there and back: nothing below the first of them is recorded."""
-    way = engine.settled(model, batch.images, "gradient")  # before anybody listens
+    way = replace(engine.settled(model, batch.images, "gradient"), itself=True)  # before anybody listens
     parts: list[list[Tap]] = []
     with frozen(model.network), differentiable(model), caught_at(model, layers) as caught:
         for count, (images, targets) in engine.micro_batches(way, batch.images, batch.targets):
@@ -137,7 +138,7 @@ class _Enough(Exception):
 
 def activations(model: Model, images: Images, layer: str) -> Tensor:
     """What a layer says about each picture, in its own shape: no gradients, and nothing computed above the layer."""
-    way = engine.settled(model, images, "gradient")
+    way = replace(engine.settled(model, images, "gradient"), itself=True)
     parts: list[Tensor] = []
     latest: list[Tensor] = []
 

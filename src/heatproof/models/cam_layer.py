@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from heatproof.errors import BadModel
+from heatproof.models.engine.running import evaluating
 
 RECTIFIERS = (nn.ReLU, nn.ReLU6, nn.GELU, nn.SiLU, nn.Hardswish, nn.LeakyReLU, nn.ELU, nn.Mish)
 POOLINGS = (nn.AdaptiveAvgPool2d, nn.AvgPool2d, nn.AdaptiveMaxPool2d, nn.MaxPool2d)
@@ -89,18 +90,15 @@ def answer_once(network: nn.Module, size: Size, channels: int = 3, gradients: bo
     like = next(network.parameters(), torch.empty(0))
     height, width = _sides(size)
     grey = torch.zeros(1, channels, height, width, device=like.device, dtype=like.dtype)
-    training = network.training
     try:
-        with torch.set_grad_enabled(gradients):
-            return network.eval()(grey)
+        with torch.set_grad_enabled(gradients), evaluating(network):
+            return network(grey)
     except Exception as error:
         raise BadModel(
             f"the network must take images of shape (batch, {channels}, {height}, {width}), got "
             f"{type(error).__name__}: "
             f"{error}; check its input size and number of channels"
         ) from error
-    finally:
-        network.train(training)
 
 
 def takes_one_size(network: nn.Module, size: int, channels: int = 3) -> bool:

@@ -49,7 +49,7 @@ def contestants(preset: Preset = "paper", grid: int = 2) -> list[AnyMethod]:
     """
     blocks = Occlusion(imputer=MID_GREY, segmenter=Grid(2 * grid))
     return [
-        LIME(samples=1000 if preset == "paper" else 300, top=5, readout="probability"),
+        LIME(samples=1000 if preset == "paper" else 300, top=5, imputer=Constant(), readout="probability"),
         LRP(composite="epsilon_plus_box", start="logit", biases=False),
         IntegratedGradients(steps=30, baseline="mid_grey"),
         GradCam(),

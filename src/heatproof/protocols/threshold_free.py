@@ -31,6 +31,7 @@ from heatproof.metrics.threshold_free import (
     RelevanceMass,
 )
 from heatproof.models.calibration import calibrate
+from heatproof.occlusion.imputers.constant import Constant
 from heatproof.registry import protocol
 from heatproof.study import Study
 from heatproof.types import AnyMethod, Dataset, Metric, Model
@@ -49,7 +50,7 @@ def contestants(preset: Preset, temperature: float, cam_layer: str = "") -> list
     full = preset == "paper"
     return [
         XRAI(steps=100 if full else 20),
-        LIME(1000 if full else 250, 1.0, alpha=10.0, top=5, temperature=temperature, readout="probability"),
+        LIME(1000 if full else 250, 1.0, 10.0, 5, temperature, imputer=Constant(), readout="probability"),
         GradCam(layer=cam_layer),
         IntegratedGradients(steps=25, baseline="mean", pooling="abs_sum"),
         BlurIG(steps=100 if full else 25, pooling="abs_sum"),

@@ -31,6 +31,7 @@ class Choice:
     """A back-end, a memory layout and a micro-batch size; `least` rows are the fewest at which, and at all numbers
     of `fewer` above it, a row was seen to get the same bits (0: at none but the size itself), so that few rows need no
     filling up. `least_itself` is the same of the network itself, which runs instead where somebody listens to it.
+    `every` small number was looked at, not only halves.
     """
 
     backend: Way
@@ -38,6 +39,7 @@ class Choice:
     size: int
     least: int = 0
     least_itself: int = 0
+    every: bool = False
 
     def __post_init__(self) -> None:
         known = self.backend in get_args(Way) and self.layout in get_args(Layout)
@@ -49,7 +51,7 @@ class Choice:
         """The sizes of the micro-batches that take this many rows; only the last may have to be filled up."""
         found = [self.size] * (rows // self.size)
         rest, least = rows % self.size, self.least_itself if itself else self.least
-        allowed = [size for size in fewer(self.size) if 0 < least <= size]
+        allowed = [size for size in fewer(self.size, self.every) if 0 < least <= size]
         while rest:
             enough = min((size for size in allowed if size >= rest), default=self.size)
             below = max((size for size in allowed if size < rest), default=0)
@@ -60,13 +62,13 @@ class Choice:
         return found
 
 
-def fewer(size: int) -> list[int]:
-    """Smaller sizes, largest first: halves of halves, and where they are few, every number."""
+def fewer(size: int, every: bool) -> list[int]:
+    """Smaller sizes, largest first: halves of halves, and `every` number where they are few."""
     found = []
-    while size > FEW and size % 2 == 0:
+    while size % 2 == 0 and (size > FEW or not every):
         size //= 2
         found.append(size)
-    return [*found, *range(min(size, FEW + 1) - 1, 0, -1)]
+    return [*found, *range(min(size, FEW + 1) - 1, 0, -1)] if every else found
 
 
 _made: dict[str, Choice] = {}  # in this process, by question

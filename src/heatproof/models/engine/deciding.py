@@ -66,7 +66,9 @@ def _for_gradients(model: Model, probe: Images, measured: bool) -> Choice:
     climbed = measure.climb(lambda size: passes(probe[:size]), measure.sizes(device), device, GRADIENT_BUDGET)
     size = _standing_alone(passes, probe, measure.best_size(climbed))
     size = _standing_alone(own, probe, size) if passes is not own else size  # it runs too, where hooks listen
-    return Choice(*chosen, size, *(_least(way, probe, size) for way in (passes, own)))
+    itself = _least(own, probe, size, every=True)
+    least = itself if passes is own else _least(passes, probe, size, every=True)
+    return Choice(*chosen, size, least, itself, every=True)
 
 
 def _back(model: Model, run: Runner | None = None) -> Callable[[Images], Tensor]:
@@ -102,7 +104,7 @@ def _for_forwards(model: Model, probe: Images, settings: Settings, measured: boo
     rows = vetting.presented(model, probe)
     cost, choice = _among_layouts(model, copy, rows, settings)
     if settings.backend == "compile":
-        return replace(choice, backend="compile")
+        return replace(choice, backend="compile", least=0)  # which nobody looked at
     possible = rows.device.type == "cpu" and rows.dtype == torch.float32 and settings.precision == "full"
     promising = settings.backend == "auto" and cost > WORTH_EXPORTING and onnx.installed()
     if possible and (promising or settings.backend == "onnx"):
@@ -150,17 +152,21 @@ def _climb(run: Runner, rows: Tensor, sizes: Sequence[int]) -> dict[int, float]:
 
 def _settled(model: Model, way: tuple[Way, Layout], run: Runner, rows: Tensor, size: int) -> Choice:
     size = _standing_alone(run, rows, size)
-    return Choice(*way, size, *(_least(way, rows, size) for way in (run, untouched(model.network))))
+    return Choice(*way, size, _least(run, rows, size), _least(untouched(model.network), rows, size))
 
 
-def _least(run: Callable[[Tensor], Tensor], rows: Tensor, size: int) -> int:
-    """The smallest number of rows at which, as at all larger ones up to the size, every row gets the same bits."""
+def _least(run: Callable[[Tensor], Tensor], rows: Tensor, size: int, every: bool = False) -> int:
+    """The smallest number of rows at which, as at all larger ones up to the size, every row gets the same bits.
+
+    `every` number only where a row's answer is many numbers: of few some agree by chance.
+    """
     least = size
     with torch.inference_mode():
         whole = _tensor(run(rows[:size]))
-        for number in fewer(size):
-            ends = (slice(number), slice(size - number, size))
-            if not all(torch.equal(_tensor(run(rows[end])), whole[end]) for end in ends):
+        for number in fewer(size, every):
+            # Each row in one of them, or in two: what differs is often the last row only.
+            parts = [slice(first, first + number) for first in (*range(0, size - number, number), size - number)]
+            if not all(torch.equal(_tensor(run(rows[part])), whole[part]) for part in parts):
                 break
             least = number
     return least

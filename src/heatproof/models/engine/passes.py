@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from heatproof.errors import BadModel, BadShape
+from heatproof.errors import BadShape
 from heatproof.models.engine import vetting
 from heatproof.models.engine.device import out_of_memory
 from heatproof.models.engine.plan import Kind, Plan, halved, plan
@@ -151,10 +151,7 @@ def _ordinary(tensor: Tensor) -> Tensor:
 
 def _check_targets(model: Model, targets: Tensor, logits: Logits) -> None:
     if not logits.requires_grad:
-        raise BadModel(
-            f"model {model.name!r} must be differentiable in its input, got logits without a gradient: "
-            "remove detach() and no_grad from its forward"
-        )
+        raise vetting.no_slopes(model)
     vetting.check_targets(model, targets, logits.shape[1])
 
 

@@ -26,7 +26,7 @@ from heatproof.types import Model
 Kind: TypeAlias = Literal["forward", "gradient"]
 log = logging.getLogger("heatproof")
 
-EDITION = 3  # of what a choice is made among: earlier answers in the cache are to other questions
+EDITION = 4  # of what a choice is made among: earlier answers in the cache are to other questions
 STATES = 2  # states of a model's weights that are kept ready: methods change them for a moment and back
 
 

@@ -16,12 +16,12 @@ ROWS = 4
 class Steady(nn.Linear):
     """A linear layer that never multiplies fewer rows."""
 
-    def forward(self, rows: Tensor) -> Tensor:
-        missing = ROWS - len(rows)
-        if rows.ndim != 2 or missing <= 0:
-            return super().forward(rows)
-        answer = super().forward(F.pad(rows, (0, 0, 0, missing)))
-        return answer[: len(rows)].clone()  # not a view, into which others might write
+    def forward(self, input: Tensor) -> Tensor:  # the name that others may call it by
+        missing = ROWS - len(input)
+        if input.ndim != 2 or missing <= 0:
+            return super().forward(input)
+        answer = super().forward(F.pad(input, (0, 0, 0, missing)))
+        return answer[: len(input)].clone()  # not a view, into which others might write
 
 
 def steadied(network: nn.Module) -> nn.Module:

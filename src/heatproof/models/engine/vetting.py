@@ -80,6 +80,13 @@ def check_targets(model: Model, targets: Tensor, classes: int) -> None:
         raise BadInput(f"targets must be classes 0 … {classes - 1} of model {model.name!r}, got {low} … {high}")
 
 
+def no_slopes(model: Model) -> BadModel:
+    return BadModel(
+        f"model {model.name!r} must be differentiable in its input, got logits without a gradient: "
+        "remove detach() and no_grad from its forward"
+    )
+
+
 def check_finite(model: Model, logits: Logits, images: Images) -> None:
     """Raise `BadModel` on NaN or +infinity, or `BadInput`'s kin where the images were to blame."""
     if not logits.numel() or float(logits.max()) < float("inf"):  # a maximum with NaN among it is NaN
