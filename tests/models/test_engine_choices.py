@@ -251,6 +251,28 @@ def test_a_steady_layer_may_be_written_into() -> None:
     assert said.grad_fn.name() == "ReluBackward0"
 
 
+def test_the_network_itself_has_portions_of_its_own() -> None:
+    choice = memory.Choice("folded", "contiguous", 8, least=2, least_itself=4, every=True)
+    run = lambda rows: rows  # noqa: E731
+    assert engine.Plan("", choice, run).portions(3) == [3]
+    assert engine.Plan("", choice, run, itself=True).portions(3) == [4]
+
+
+@pytest.mark.usefixtures("_folded_gradients")
+def test_whoever_runs_says_whether_it_is_the_network_itself() -> None:
+    subject, images = Model("normed", Normed()), pictures(2)
+    assert not engine.settled(subject, images, "gradient").itself
+    assert engine.settled(subject, images, "gradient").choice.every
+    assert not engine.settled(subject, images, "forward").itself
+    assert not engine.settled(subject, images, "forward").choice.every
+    listening = subject.network.fc.register_forward_hook(lambda *_: None)  # type: ignore[union-attr]
+    try:
+        assert engine.settled(subject, images, "gradient").itself
+        assert engine.settled(subject, images, "forward").itself
+    finally:
+        listening.remove()
+
+
 class Normed(nn.Module):
     """A convolution and a batch norm to fold, and a functional rectifier."""
 

@@ -52,6 +52,7 @@ def test_the_paper_s_eight_methods() -> None:
 def test_the_settings_are_the_paper_s() -> None:
     lime, lrp, path, _, _, smooth, shap, _ = contestants("paper", grid=3)
     assert (lime.samples, lime.top, contestants("default")[0].samples) == (1000, 5, 300)  # type: ignore[union-attr]
+    assert (lime.imputer, lime.readout) == (Constant(), "probability")  # type: ignore[union-attr]
     assert (lrp.composite, lrp.start, lrp.biases) == ("epsilon_plus_box", "logit", False)  # type: ignore[union-attr]
     assert (path.steps, path.baseline) == (30, "mid_grey")  # type: ignore[union-attr]
     assert (smooth.draws, smooth.noise, smooth.mode) == (10, 0.2, "mean")  # type: ignore[union-attr]

@@ -17,6 +17,7 @@ from heatproof.errors import BadInput
 from heatproof.methods.controls import Oracle, Random
 from heatproof.methods.gradients import Saliency
 from heatproof.methods.lime import LIME
+from heatproof.occlusion.imputers.constant import Constant
 from heatproof.protocols.threshold_free import SCALE, ThresholdFree, _asked_by, contestants
 from heatproof.report.reading import Reading
 from heatproof.report.sections.size_strata import region_shares
@@ -78,6 +79,8 @@ def test_a_given_temperature_reaches_lime_and_the_notes():
     (study,) = ThresholdFree(temperature=2.28).studies([small_model()], [TwoFactor(count=2, size=32)])
     (lime,) = [one for one in study.methods if isinstance(one, LIME)]
     assert lime.temperature == 2.28
+    assert (lime.kernel_width, lime.alpha, lime.top, lime.readout) == (1.0, 10.0, 5, "probability")
+    assert lime.imputer == Constant()
     assert study.notes["temperature"] == "given"
     assert study.protocol == "threshold_free"
 
