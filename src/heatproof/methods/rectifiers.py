@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -56,19 +56,17 @@ RECTIFIES: dict[str, Callable[[Any], bool]] = {
 }
 
 
-def ways_back(answer: Any) -> Iterator[Node]:
+def ways_back(answer: Any) -> list[Node]:
     """All operations between the input and an answer."""
     end = getattr(getattr(answer, "logits", answer), "grad_fn", None)
-    met, waiting = {end}, [end]
+    met: dict[Node, None] = {} if end is None else {end: None}
+    waiting = list(met)
     while waiting:
-        node = waiting.pop()
-        if node is None:
-            continue
-        yield node
-        for before, _ in node.next_functions:
-            if before not in met:
-                met.add(before)
+        for before, _ in waiting.pop().next_functions:
+            if before is not None and before not in met:
+                met[before] = None
                 waiting.append(before)
+    return list(met)
 
 
 def hides_others(node: Node) -> bool:
@@ -127,10 +125,12 @@ def rectified_gradient(model: Model, batch: Batch, rule: Rule, readout: Readout)
 
     def run(normalised: Tensor) -> Any:
         answer = way.run(normalised)
-        if any(map(hides_others, ways_back(answer))):
+        nodes = ways_back(answer)
+        if any(map(hides_others, nodes)):
             with in_sight():
                 answer = way.run(normalised)
-        for node in filter(rectifies, ways_back(answer)):
+            nodes = ways_back(answer)
+        for node in filter(rectifies, nodes):
             node.register_hook(_guided if rule == "guided" else _deconvnet)
             met.append(True)
         return answer
