@@ -16,7 +16,7 @@ from heatproof.border import attribute
 from heatproof.errors import BadInput, NotApplicable, UnknownName
 from heatproof.methods.cam import GradCam, GradCamPP, GuidedGradCam, LayerCam, ScoreCam, cam_layer
 from heatproof.methods.taps import activations, layer_of, tap
-from heatproof.models import load
+from heatproof.models import engine, load
 from heatproof.models.torchvision_repair import import_torchvision
 from heatproof.types import Batch, Model
 
@@ -225,3 +225,18 @@ def test_pictures_of_any_shape_are_looked_at_in_their_own(shape: tuple[int, int]
     pictures = Batch(torch.rand(2, 3, *shape), torch.arange(2), ("a", "b"))
     assert cam_layer(model, pictures) == layer
     assert float(attribute(model, pictures, GradCam(relu=False)).maps.std()) > 0
+
+
+def test_those_who_tap_a_layer_run_the_network_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And so in its portions, not in those of a copy."""
+    model, pictures, original = small_cnn(), batch(2), engine.micro_batches
+    seen: list[bool] = []
+
+    def watched(way: engine.Plan, *tensors: torch.Tensor) -> Any:
+        seen.append(way.itself)
+        return original(way, *tensors)
+
+    monkeypatch.setattr(engine, "micro_batches", watched)
+    GradCam()(model, pictures)
+    activations(model, pictures.images, "features")
+    assert seen == [True, True]
