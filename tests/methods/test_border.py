@@ -168,3 +168,13 @@ def test_a_network_that_cuts_the_gradient_may_still_be_asked_what_it_says() -> N
     model = Model("cut", Cut("answer"), MEAN, STD)
     method = registry.find("method", "rise", masks=4)
     assert attribute(model, batch(2), method).maps.any()
+
+
+@pytest.mark.parametrize("name", [name for name in registry.names("method") if name not in (*BEYOND, "tcav")])
+def test_a_network_in_double_precision_is_explained(name: str) -> None:
+    model = small_cnn()
+    model.network.double()
+    method = registry.find("method", name, **cheaper.METHODS.get(name, {}))
+    with engine.settings(measure=False):
+        maps = attribute(model, batch(2), method).maps
+    assert maps.dtype == torch.float32
