@@ -59,8 +59,8 @@ class RISE:
 
     The paper takes 4000 to 8000 masks, and divides by how many of them should show a pixel. Here it is by how many do:
     in the long run the same, but what all answers have in common then adds no noise, which else is most of the map.
-    What is hidden fades to the `baseline` picture. The map is how far that mean lies above the mean of all: pixels rank
-    as in the paper, and zero is neutral.
+    What is hidden fades to the `baseline` picture. The map is how far a pixel's mean lies above that of all masks,
+    which moves no pixel past another and makes zero neutral.
     """
 
     masks: int = 1000
@@ -101,7 +101,7 @@ class RISE:
                 torch.addcmul(background[number], way[number], visible[:, None], out=shown)
                 target = batch.targets[number].expand(len(rows))
                 values = read(engine.forward(model, shown, passes), target, self.readout).to(visible.dtype)
-                first = values[0] if rows[0] == 0 else first  # taken off: what all have in common is only rounded
+                first = values[0] if rows[0] == 0 else first  # taken off, lest it be rounded with the rest
                 total[number] += torch.tensordot(values - first, visible, 1)
                 times[number] += visible.sum(0)
                 usual[number] += (values - first).sum() / self.masks
