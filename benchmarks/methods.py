@@ -4,11 +4,11 @@
     python benchmarks/methods.py --models efficientnet-lite0 --methods xrai,blur_ig,guided_ig --full
 
 A method's limit is its passes times the time measured for such a pass in the same run; what is above the limit is the
-code around the passes. A pass is the best one for as many rows as the method can ask for at once: a walk whose
-every step needs the one before has no more rows than images. Methods that must hear or change the network's own layers
-are held against passes of that network, all others against the best there is (batch norms folded, memory layout).
-Walks that may end early are held against the rows they really asked for. References run the same settings on the
-same images, and stand against the same limit.
+code around the passes. A pass is the best one for as many rows as the method can ask for at once: a walk whose every
+step needs the one before has no more rows than images, and fewer once some of them have arrived. Methods that must hear
+or change the network's own layers are held against passes of that network, all others against the best there is (batch
+norms folded, memory layout). Walks that may end early are held against the rows they really asked for. References run
+the same settings on the same images, and stand against the same limit.
 
 A machine's speed changes from second to second, so passes run before and after the method, each time about as long as
 it does, and the ratio is taken within such a round; of the rounds the one with the middle ratio is printed (`×limit`).
@@ -24,7 +24,7 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -77,6 +77,9 @@ MOMENT = 0.3  # seconds: what is shorter is repeated
 LONGEST = 4.0  # seconds of passes are enough, however long a method takes
 
 
+Shares = Mapping[int, float]  # rows at a time -> their share of all rows
+
+
 class Seconds(NamedTuple):
     """Of the wall, of the processor, and the least by the wall."""
 
@@ -122,10 +125,10 @@ class Stage:
     batch: Batch
 
     def work(self, kind: str, rows: int, itself: bool) -> tuple[Callable[[], Any], int]:
-        """One pass of a micro-batch at its best size for so many rows, and how many rows that is."""
+        """One pass of a micro-batch at its best size for so many rows at a time, and how many rows that is."""
         model, batch = self.model, self.batch
         way = engine.settled(model, batch.images, "forward" if kind == "forward" else "gradient")
-        size = min(way.choice.size, 1 << (max(1, rows).bit_length() - 1))
+        size = min(way.choice.size, rows)
         which = torch.arange(size) % len(batch)
         images, aims = batch.images[which], batch.targets[which]
         run = untouched(model.network) if itself else way.run
@@ -136,8 +139,12 @@ class Stage:
         pair = torch.stack([aims, aims], 1)
         return (lambda: slopes(model, images, pair, reading("logit"), way)), size
 
-    def passes(self, cost: Cost, rows: int, itself: bool, moment: float = MOMENT) -> Seconds:
+    def passes(self, cost: Cost, shares: Shares, itself: bool, moment: float = MOMENT) -> Seconds:
         """The limit of so many passes, measured for a moment now."""
+        limits = [(self._passes(cost, rows, itself, moment * share), share) for rows, share in shares.items()]
+        return Seconds(*(sum(limit[clock] * share for limit, share in limits) for clock in range(len(Seconds._fields))))
+
+    def _passes(self, cost: Cost, rows: int, itself: bool, moment: float) -> Seconds:
         found: dict[str, Seconds] = {}
         kinds = {"forward": cost.forward > cost.backward, "gradient": cost.backward > 0}
         kinds["two"] = cost.backward > cost.forward
@@ -159,14 +166,13 @@ def _answer(model: Model, images: Tensor, run: Callable[[Tensor], Any]) -> Any:
         return run(model.normalised(images))
 
 
-def counted_passes(stage: Stage, method: Any) -> tuple[Cost, int]:
+def counted_passes(stage: Stage, method: Any) -> tuple[Cost, dict[int, float]]:
     """The passes a method really asks for per image, and how many rows at a time: a run of its own, not timed."""
     batch = stage.batch
     fresh = Batch(batch.images, batch.targets, batch.ids)  # answers are kept per batch
-    with counting(stage.model.network) as counts:
+    with counting() as asked:
         attribute(stage.model, fresh, method)
-    scale = counts["asked"] / counts["forward"] / len(batch)
-    return Cost(counts["forward"] * scale, counts["backward"] * scale), round(counts["asked"] / counts["portions"])
+    return asked.cost(len(batch)), asked.shares()
 
 
 def pictures(count: int, side: int) -> Tensor:
@@ -202,7 +208,7 @@ def chosen(name: str, stage: Stage, options: argparse.Namespace) -> tuple[Any, s
     if options.full or name in NOT_ONLY_PASSES or name not in FEW:
         return method, ""
     cost, count = cost_of(method), len(stage.batch)
-    once = stage.passes(Cost(1, 1), count, False).wall
+    once = stage.passes(Cost(1, 1), {count: 1.0}, False).wall
     if (cost.forward + cost.backward) / 2 * once * count < options.patience:
         return method, ""
     return registry.find("method", name, **FEW[name]), "*"
@@ -216,21 +222,20 @@ def line(name: str, stage: Stage, options: argparse.Namespace) -> str:
     try:
         quick = registry.find("method", name, **FEW.get(name, {}))
         attribute(model, batch.select([0]), quick)  # warm: plans are made, libraries imported
-        cost, rows = cost_of(method), 0
+        cost, shares = cost_of(method), {count: 1.0}
         if name in COUNTED:
-            cost, rows = counted_passes(stage, method)
+            cost, shares = counted_passes(stage, method)
     except NotApplicable as error:
         return f"{label:22} not applicable: {str(error)[:110]}"
-    if name not in STEP_BY_STEP:
-        rows = int(count * max(1, cost.forward))
-    rows = rows or count
+    if name not in STEP_BY_STEP:  # all at once, if it wants
+        shares = {int(count * max(1, cost.forward)): 1.0}
     itself = name in NETWORK_ITSELF
     rounds: list[Round] = []
-    before = stage.passes(cost, rows, itself)
+    before = stage.passes(cost, shares, itself)
     least = before.least
     for _ in range(options.repeats):
         run = timed(partial(_explain, stage, method), MOMENT)
-        after = stage.passes(cost, rows, itself, min(max(run.wall, MOMENT), LONGEST))
+        after = stage.passes(cost, shares, itself, min(max(run.wall, MOMENT), LONGEST))
         limit = Seconds(*((one + other) / 2 for one, other in zip(before, after, strict=True)))
         least = min(least, before.least, after.least)
         rounds.append(Round(run / count, limit))
@@ -286,7 +291,7 @@ def report(spec: str, options: argparse.Namespace) -> None:
     wanted = options.methods.split(",") if options.methods else registry.names("method")
     with engine.threads_for([stage.model]):
         engine.forget()  # the best size is another one where memory is kept
-        gradient, forward = (stage.passes(Cost(1, back), 10**6, False, 1.0) for back in (1, 0))
+        gradient, forward = (stage.passes(Cost(1, back), {10**6: 1.0}, False, 1.0) for back in (1, 0))
         print(
             f"\n{spec}, {options.batch} images of {stage.batch.images.shape[-1]}², {torch.get_num_threads()} threads. "
             f"Per image: forward {forward.wall * 1e3:.2f} ms (processor {forward.cpu * 1e3:.2f}), "

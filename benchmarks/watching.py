@@ -3,46 +3,60 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch import Tensor, nn
 
 from heatproof.models import engine
 from heatproof.models.engine import passes as engine_passes
-from heatproof.types import Model
+from heatproof.types import Cost, Model
+
+
+@dataclass
+class Asked:
+    """The rows of every micro-batch a method asked for, without those that fill it up; and slopes per forward."""
+
+    portions: list[int]
+    filled: int = 0
+    slopes: int = 0
+
+    def cost(self, images: int) -> Cost:
+        """Passes per image."""
+        rows = sum(self.portions)
+        return Cost(rows / images, self.slopes / self.filled * rows / images)
+
+    def shares(self) -> dict[int, float]:
+        """Rows at a time -> the share of all rows that came so many at a time."""
+        times, rows = Counter(self.portions), sum(self.portions)
+        return {size: size * number / rows for size, number in sorted(times.items())}
 
 
 @contextmanager
-def counting(network: nn.Module) -> Iterator[dict[str, int]]:
-    """Rows through the network, each way, and of them those that were asked for (the rest fills up)."""
-    counts = {"forward": 0, "backward": 0, "asked": 0, "portions": 0}
-    portions = engine_passes._portions
-
-    def back(slope: Tensor) -> None:
-        counts["backward"] += len(slope)
-
-    def hear(module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
-        counts["forward"] += len(output)
-        if output.requires_grad:
-            output.register_hook(back)  # type: ignore[no-untyped-call]
+def counting() -> Iterator[Asked]:
+    """What passes through the engine, without a hook: a network that is listened to is run in other portions."""
+    asked = Asked([])
+    portions, grad = engine_passes._portions, torch.autograd.grad
 
     def watched(way: engine.Plan, rows: int) -> Iterator[tuple[int, int]]:
         for first, size in portions(way, rows):
-            counts["asked"] += min(size, rows - first)
-            counts["portions"] += 1
+            asked.portions.append(min(size, rows - first))
+            asked.filled += size
             yield first, size
 
-    hook = network.register_forward_hook(hear)
-    engine_passes._portions = watched
+    def back(outputs: Any, inputs: Any, *arguments: Any, **named: Any) -> Any:
+        found = grad(outputs, inputs, *arguments, **named)
+        asked.slopes += len(found[0])
+        return found
+
+    engine_passes._portions, torch.autograd.grad = watched, back
     try:
-        yield counts
+        yield asked
     finally:
-        engine_passes._portions = portions
-        hook.remove()
+        engine_passes._portions, torch.autograd.grad = portions, grad
 
 
 @contextmanager

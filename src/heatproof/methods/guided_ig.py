@@ -119,14 +119,14 @@ class GuidedIG:
         origin = start(self.baseline, model, batch)
         way = batch.images - origin
         walk = Walk(way.abs().flatten(1), self.fraction, self.max_dist)
-        here, total = origin.clone(), torch.zeros_like(origin)
+        here, there, total = origin.clone(), torch.empty_like(origin), torch.zeros_like(origin)
         passes = engine.settled(model, origin, "gradient")
         for step in range(self.steps):
             slope = self._slope(model, here, batch.targets, passes)
             position = walk.advance(slope.flatten(1), (step + 1) / self.steps)
-            there = torch.addcmul(origin, position.view_as(way), way)
+            torch.addcmul(origin, position.view_as(way), way, out=there)
             total.addcmul_(torch.sub(there, here, out=here), slope)
-            here = there
+            here, there = there, here
         return total
 
     def _slope(self, model: Model, images: Images, targets: Tensor, passes: engine.Plan) -> Tensor:
