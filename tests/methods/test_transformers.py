@@ -7,15 +7,13 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from hypothesis import given
-from hypothesis import strategies as st
 from networks import MEAN, STD, Attention, SmallViT, batch, small_cnn, small_vit
 from torch import Tensor, nn
 
 from heatproof.errors import NotApplicable
 from heatproof.methods.cam import GradCam
 from heatproof.methods.enlarging import upsample
-from heatproof.methods.transformers import AttentionRollout, attends, grid, rollout, token_layer
+from heatproof.methods.transformers import AttentionRollout, attends, rollout, token_layer
 from heatproof.types import Model
 
 
@@ -114,14 +112,6 @@ def test_attention_on_one_patch_shows_there() -> None:
     row, column = divmod(int(maps.argmax()), 32)
     assert 8 <= row < 16
     assert 16 <= column < 24
-
-
-@given(st.integers(1, 20), st.integers(1, 3), st.integers(0, 4), st.sampled_from([8, 16]))
-def test_the_grid_is_found_whatever_comes_first(side: int, ratio: int, first: int, patch: int) -> None:
-    images = torch.zeros(1, 3, side * patch, ratio * side * patch)
-    found = grid(first + ratio * side * side, images)
-    if ratio * ((side + 1) ** 2) > first + ratio * side * side:  # more leading tokens than another row would need
-        assert found == (first, side, ratio * side)
 
 
 def test_networks_without_attention_are_told_apart() -> None:

@@ -17,9 +17,11 @@ from heatproof.methods.paths import Stretch
 from heatproof.methods.pooling import Pooling, keeps_sign, pool
 from heatproof.methods.rectifiers import GuidedBackprop
 from heatproof.methods.taps import Tap, tap
-from heatproof.methods.transformers import token_layer, token_pictures
+from heatproof.methods.transformers import token_layer
 from heatproof.methods.views import values_of_views
 from heatproof.models.cam_layer import find_cam_layer
+from heatproof.models.last_cut import last_cut
+from heatproof.models.layouts import as_pictures
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Images, Maps, Model, Readout, read
 
@@ -27,17 +29,20 @@ _layers: weakref.WeakKeyDictionary[nn.Module, dict[tuple[int, ...], str]] = weak
 
 
 def cam_layer(model: Model, batch: Batch) -> str:
-    """The model's declared layer; else the last convolutional one; else a transformer's last tokens."""
+    """The model's declared layer; else the last convolutional one; else the last through which all of a transformer's
+    or mixer's tokens pass.
+    """
     if model.cam_layer is not None:
         return model.cam_layer
     known = _layers.setdefault(model.network, {})
     shape = tuple(batch.images.shape[1:])
     if shape not in known:
-        found = find_cam_layer(model.network, (shape[1], shape[2]), shape[0]) or token_layer(model, batch.images)
+        found = find_cam_layer(model.network, (shape[1], shape[2]), shape[0])
+        found = found or last_cut(model, batch.images, token_layer(model, batch.images))
         if not found:
             raise NotApplicable(
-                f"an activation map needs a convolution or tokens, model {model.name!r} has neither: name "
-                "a layer with a spatial output as cam_layer if there is one"
+                f"an activation map needs a layer that still has the picture's places, and in model {model.name!r} no "
+                "one layer was found through which all of it passes: name one as cam_layer, or in the field layer"
             )
         known[shape] = found
     return known[shape]
@@ -46,14 +51,7 @@ def cam_layer(model: Model, batch: Batch) -> str:
 def pictured(model: Model, batch: Batch, layer: str, readout: Readout) -> Tap:
     """The layer's activations and gradients as (B, K, h, w) pictures, tokens laid out."""
     caught = tap(model, batch, layer or cam_layer(model, batch), readout)
-    if caught.activations.ndim == 3:
-        return Tap(*(token_pictures(part, batch.images) for part in caught))
-    if caught.activations.ndim != 4:
-        raise NotApplicable(
-            f"an activation map needs a layer of (batch, channels, height, width) or tokens, got "
-            f"{tuple(caught.activations.shape)}: name another as cam_layer"
-        )
-    return caught
+    return Tap(*(as_pictures(part, batch.images.shape[2:]) for part in caught))
 
 
 def weigh(activations: Tensor, weights: Tensor, relu: bool) -> Tensor:

@@ -24,8 +24,8 @@ from heatproof.methods.checking import check_count, check_positive
 from heatproof.methods.concept_vectors import REDRAWN, Against, Fitted, Floats, LayerScore, directions, layer_score
 from heatproof.methods.enlarging import upsample
 from heatproof.methods.taps import activations, tap, taps
-from heatproof.methods.transformers import token_pictures
 from heatproof.models import engine
+from heatproof.models.layouts import as_pictures
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Dataset, Images, Maps, Model, Readout, Scores
 
@@ -143,11 +143,9 @@ class TCAV:
                 "concept's: explain pictures of the concept's size"
             )
         share = slopes * torch.from_numpy(own.mean(0)).to(slopes).view(1, *slopes.shape[1:])
-        if share.ndim == 3:
-            share = token_pictures(share, batch.images)
-        if share.ndim != 4:
+        if share.ndim not in (3, 4):
             raise NotApplicable(f"layer {layer!r} has no places to draw a map of; `importance` still answers")
-        return upsample(share.sum(1), batch.images)
+        return upsample(as_pictures(share, batch.images.shape[2:]).sum(1), batch.images)
 
     def cost(self) -> Cost:
         return Cost(4, 4)

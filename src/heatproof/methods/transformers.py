@@ -10,7 +10,6 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import isqrt
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -23,6 +22,7 @@ from heatproof.methods.enlarging import upsample
 from heatproof.methods.intercept import Intercept
 from heatproof.models import engine
 from heatproof.models.engine.running import evaluating
+from heatproof.models.layouts import layout, patches
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Images, Maps, Model
 
@@ -33,10 +33,10 @@ def watching(seen: Seen) -> Intercept:
     """A context in which `seen` is told every self-attention."""
 
     def fused(query: Tensor, key: Tensor, value: Tensor, *rest: Any, **named: Any) -> Tensor:
-        # Image encoders use no masks; attention under one is another thing and is not shown.
-        if not rest and named.get("attn_mask") is None and not named.get("is_causal", False):
-            scale = named.get("scale") or query.shape[-1] ** -0.5
-            _tell(seen, (query @ key.transpose(-2, -1) * scale).softmax(-1))
+        told = dict(zip(("attn_mask", "dropout_p", "is_causal"), rest, strict=False)) | named
+        if not told.get("is_causal") and not told.get("enable_gqa"):  # which no image encoder is known to use
+            scores = query @ key.transpose(-2, -1) * (told.get("scale") or query.shape[-1] ** -0.5)
+            _tell(seen, _masked(scores, told.get("attn_mask")).softmax(-1))
         return F.scaled_dot_product_attention(query, key, value, *rest, **named)
 
     def written_out(plain: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -61,6 +61,13 @@ def watching(seen: Seen) -> Intercept:
         {F.scaled_dot_product_attention: fused, F.multi_head_attention_forward: multi_head}
         | {plain: written_out(plain) for plain in softmaxes}
     )
+
+
+def _masked(scores: Tensor, mask: Tensor | None) -> Tensor:
+    """Numbers are added, as positions relative to each other are; of truths only those count that are true."""
+    if mask is None:
+        return scores
+    return scores.masked_fill(~mask, float("-inf")) if mask.dtype == torch.bool else scores + mask
 
 
 def counting(places: set[int]) -> Intercept:
@@ -117,7 +124,7 @@ def token_layer(model: Model, images: Images) -> str | None:
     None for a network without attention over tokens.
     """
     known = _tokens.setdefault(model.network, {})
-    shape = tuple(images.shape[1:])
+    shape, shown = tuple(images.shape[1:]), images.shape[2:]
     if shape in known:
         return known[shape]
     norms: list[tuple[str, int]] = []
@@ -125,8 +132,8 @@ def token_layer(model: Model, images: Images) -> str | None:
 
     def note(name: str) -> Callable[..., None]:
         def hook(module: nn.Module, inputs: Any, output: Any) -> None:
-            if isinstance(output, Tensor) and output.ndim == 3:
-                norms.append((name, output.shape[1]))
+            if isinstance(output, Tensor) and (output.ndim == 3 or layout(output.shape, shown) == "channels_last"):
+                norms.append((name, output.shape[1:-1].numel()))
 
         return hook
 
@@ -152,26 +159,6 @@ def token_layer(model: Model, images: Images) -> str | None:
 def attends(model: Model, images: Images) -> bool:
     """Whether the network uses attention over tokens."""
     return token_layer(model, images) is not None
-
-
-def grid(tokens: int, images: Images) -> tuple[int, int, int]:
-    """How many tokens come before the patches, and the patches' rows and columns.
-
-    Patches are square, so rows : columns = height : width; what is left over (class token, distillation,
-    registers) comes first.
-    """
-    height, width = images.shape[2:]
-    for rows in range(isqrt(tokens * height // width) + 1, 0, -1):
-        columns = rows * width // height
-        if rows * width == columns * height and 0 < rows * columns <= tokens:
-            return tokens - rows * columns, rows, columns
-    raise NotApplicable(f"{tokens} tokens do not lay out as square patches of a {height}×{width} picture")
-
-
-def token_pictures(tokens: Tensor, images: Images) -> Tensor:
-    """(B, tokens, width) to (B, width, rows, columns), the leading tokens left out."""
-    first, rows, columns = grid(tokens.shape[1], images)
-    return tokens[:, first:].transpose(1, 2).reshape(len(tokens), -1, rows, columns)
 
 
 Heads = Literal["mean", "max", "min"]
@@ -229,7 +216,7 @@ class AttentionRollout:
 
         def seen(attention: Tensor) -> None:
             tokens = attention.shape[-1]
-            _, height, width = grid(tokens, images)
+            _, height, width = patches(tokens, images.shape[2:])
             whole = {size * tokens} if layers else {size * tokens, size * height * width}  # the patches come first
             if len(attention.flatten(0, -3)) % size or not whole <= places:
                 raise NotApplicable(
@@ -247,7 +234,7 @@ class AttentionRollout:
                 f"attention_rollout needs the same tokens in every layer, got {sorted(tokens)}: take "
                 "integrated_gradients"
             )
-        first, height, width = grid(tokens.pop(), images)
+        first, height, width = patches(tokens.pop(), images.shape[2:])
         flow = rollout(layers, self.residual)[: len(images)]
         looked = flow[:, 0, first:] if first else flow.mean(1)
         return upsample(looked.unflatten(1, (height, width)).to(images), images)

@@ -11,12 +11,13 @@ from torch import Tensor, nn
 
 from heatproof.errors import BadModel
 from heatproof.models.engine.running import evaluating
+from heatproof.models.layouts import Sides, layout
 
 RECTIFIERS = (nn.ReLU, nn.ReLU6, nn.GELU, nn.SiLU, nn.Hardswish, nn.LeakyReLU, nn.ELU, nn.Mish)
 POOLINGS = (nn.AdaptiveAvgPool2d, nn.AvgPool2d, nn.AdaptiveMaxPool2d, nn.MaxPool2d)
 LAST = ":last"  # after a layer's name: what it gives when it runs for the last time
 
-Size = int | tuple[int, int]  # of a square, or height and width
+Size = int | Sides  # of a square, or height and width
 
 
 def find_cam_layer(network: nn.Module, size: Size, channels: int = 3) -> str | None:
@@ -28,7 +29,8 @@ def find_cam_layer(network: nn.Module, size: Size, channels: int = 3) -> str | N
     the last time, or, if its other runs reach the answer past that, the name alone, which whoever reads the
     layer refuses. Where a rectifier follows, what it gives is wanted: the rectifier's own name, or `NAME:input`
     of the pooling after it, if the rectifier is a function or shared. A network whose only convolutions cut the
-    picture into patches (a ViT) has no such layer.
+    picture into patches (a ViT) has no such layer, nor has one that goes on with tokens or channels last after its
+    convolutions: `last_cut` may find one there.
     """
     modules = dict(network.named_modules())
     finished: list[tuple[str, Any, Any]] = []  # in order: name, what it was given, what it gave
@@ -49,6 +51,8 @@ def find_cam_layer(network: nn.Module, size: Size, channels: int = 3) -> str | N
     if not places:
         return None
     at, (last, _, answer) = places[-1], finished[places[-1]]
+    if any(_goes_on(modules[name], gave, shown) for name, _, gave in finished[at + 1 :]):
+        return None
     for place, (name, given, _) in enumerate(finished[at + 1 :], start=at + 1):
         if isinstance(modules[name], RECTIFIERS) and given is answer:
             at, last = place, name
@@ -126,23 +130,22 @@ class _observed:
             handle.remove()
 
 
-def _sides(size: Size) -> tuple[int, int]:
+def _sides(size: Size) -> Sides:
     return (size, size) if isinstance(size, int) else size
 
 
-def _is_picture(output: Any, shown: tuple[int, int]) -> bool:
-    """Whether the sides could be those of the picture shown: other sides are another layout (channels last)."""
-    if not isinstance(output, Tensor) or output.ndim != 4:
-        return False
-    (rows, columns), (height, width) = output.shape[2:], shown
-    if height > width:
-        rows, columns, height, width = columns, rows, width, height
-    # Strides shrink both sides, so their difference too; edges cut off make a wide picture wider for its height.
-    near = 0 <= columns - rows <= width - height and (columns + 1) * height >= (rows - 1) * width
-    return near and rows * columns > 1
+def _is_picture(output: Any, shown: Sides) -> bool:
+    """Whether it is one picture still; many of them are pieces of it."""
+    return isinstance(output, Tensor) and len(output) == 1 and layout(output.shape, shown) == "channels_first"
 
 
-def _is_rectified(given: Any, answer: Tensor, shown: tuple[int, int]) -> bool:
+def _goes_on(module: nn.Module, output: Any, shown: Sides) -> bool:
+    """Whether a block or a norm gives the places of the picture in another layout."""
+    one = isinstance(output, Tensor) and len(output) == 1 and mixes_channels(module)
+    return one and layout(output.shape, shown) in ("channels_last", "tokens")
+
+
+def _is_rectified(given: Any, answer: Tensor, shown: Sides) -> bool:
     """Whether this is the layer's answer with its negative part gone or shrunk, place by place."""
     if given is answer or not _is_picture(given, shown) or given.shape != answer.shape:
         return False
@@ -151,6 +154,12 @@ def _is_rectified(given: Any, answer: Tensor, shown: tuple[int, int]) -> bool:
 
 def _learns(module: nn.Module) -> bool:
     return any(True for _ in module.parameters())
+
+
+def mixes_channels(module: nn.Module) -> bool:
+    """A block with linear layers, or a norm: what ends a step of a transformer or mixer, not what is amid one."""
+    block = any(True for _ in module.children()) and any(isinstance(part, nn.Linear) for part in module.modules())
+    return _learns(module) and (block or type(module).__name__.lower().endswith("norm"))
 
 
 def _convolves(module: nn.Module) -> bool:
