@@ -251,3 +251,36 @@ def test_tokens_before_the_patches_do_no_harm(first: int) -> None:
     maps = AttentionRollout()(Model("registers", Registers(first)), batch(2))
     assert maps.shape == (2, 32, 32)
     assert float(maps.std()) > 0
+
+
+class Positioned(nn.Module):
+    """Attention under a mask of either kind, given in one way or another, as in BEiT; then the plain sum of both."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.norm, self.qkv, self.kind = nn.LayerNorm(16), nn.Linear(16, 48), kind
+        numbers = 3 * torch.randn(17, 17)
+        self.register_buffer("mask", numbers > -2 if "truths" in kind else numbers)
+
+    def attention(self, x: Tensor) -> Tensor:
+        q, k, _ = self.qkv(self.norm(x)).chunk(3, -1)
+        added = torch.where(self.mask, 0.0, -torch.inf) if "truths" in self.kind else self.mask
+        return (q @ k.mT / 4 + added).softmax(-1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = self.qkv(self.norm(x)).chunk(3, -1)
+        if "by place" in self.kind:
+            return x + F.scaled_dot_product_attention(q, k, v, self.mask, 0.0)
+        return x + F.scaled_dot_product_attention(q, k, v, attn_mask=self.mask, scale=0.25)
+
+
+@pytest.mark.parametrize("kind", ["numbers", "truths", "numbers, by place", "truths, by place"])
+def test_attention_under_a_mask_is_what_the_mask_leaves_of_it(kind: str) -> None:
+    torch.manual_seed(0)
+    network, pictures = Patches(Positioned(kind)).eval(), batch(2)
+    with torch.no_grad():
+        looked = rollout([network.over.attention(network.tokens(pictures.images))], 0.5)[:, 0, 1:].reshape(2, 4, 4)
+    model = Model("positioned", network)
+    assert attends(model, pictures.images)
+    assert token_layer(model, pictures.images) == "over.norm"
+    assert torch.allclose(AttentionRollout()(model, pictures), upsample(looked, pictures.images), rtol=1e-4)

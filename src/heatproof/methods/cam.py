@@ -75,7 +75,7 @@ def plus_plus_weights(caught: Tap) -> Tensor:
 @method
 @dataclass(frozen=True)
 class GradCam:
-    """The last convolutional maps weighted by their mean gradients, or a transformer's tokens likewise.
+    """The last convolutional maps weighted by their mean gradients; without convolutions, the last places that count.
 
     `layer` names any layer by its dotted name, or `NAME:input` for what that layer is given (the activations a
     pooling layer pools, where the rectifier before it is no layer of its own), or `NAME:last` for what a layer that
