@@ -65,7 +65,7 @@ def describe(studies: Sequence[Study], store: Store) -> dict[str, Any]:
         "versions": {
             "heatproof": __version__,
             "python": platform.python_version(),
-            **{name: importlib.metadata.version(name) for name in ("torch", "numpy", "scipy", "captum", "zennit")},
+            **{name: importlib.metadata.version(name) for name in ("torch", "numpy", "scipy", "zennit")},
         },
         "machine": {"system": platform.system(), "processor": platform.machine(), "threads": torch.get_num_threads()},
         "started": time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(spent["began"])),

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 
-import krippendorff
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
 from heatproof.errors import BadInput
 from heatproof.stats.bootstrap import FloatArray, expanded_tails, scored, weights
+from heatproof.stats.ordinal_alpha import ordinal_alpha, weighted_alpha
 from heatproof.stats.ranks import FEWEST, check_table, rank
 
 
@@ -83,9 +83,7 @@ def krippendorff_alpha(scores: ArrayLike) -> float:
     Methods are ranked within each mosaic (ties share the mean rank); mosaics are raters, methods are units.
     Mosaics that rank fewer than two methods say nothing about order and are left out.
     """
-    ranks = _ranked(scores)
-    domain = np.unique(ranks[~np.isnan(ranks)])
-    return float(krippendorff.alpha(ranks, value_domain=domain, level_of_measurement="ordinal"))
+    return ordinal_alpha(_ranked(scores))
 
 
 def closed_form_alpha(scores: ArrayLike) -> float:
@@ -120,32 +118,6 @@ def alpha_interval(scores: ArrayLike, *, level: float = 0.95, resamples: int = 1
         low, high = (float(q) for q in np.quantile(replicates, expanded_tails(n, level)))
     dropped = len(np.asarray(scores)) - n
     return Alpha(krippendorff_alpha(scores), low, high, n, dropped, m, level, resamples)
-
-
-def weighted_alpha(ranks: FloatArray, mosaic_weights: FloatArray) -> FloatArray:
-    """(r,): ordinal alpha for each row of (r, mosaics) weights; with all weights 1, Krippendorff's alpha.
-
-    Pairs of one judgment with itself (or its copies) are left out of observed and expected coincidences.
-    """
-    domain = np.unique(ranks[~np.isnan(ranks)])
-    hot = (ranks[:, :, None] == domain).astype(np.float64)  # (mosaics, methods, values)
-    n, m, v = hot.shape
-    flat = hot.reshape(n, m * v)
-    counts = (mosaic_weights @ flat).reshape(-1, m, v)
-    selves = (mosaic_weights**2 @ flat).reshape(-1, m, v)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        raters, own = counts.sum(-1), selves.sum(-1)
-        pairs = raters**2 - own  # ordered pairs of different judgments of one method
-        share = np.where(pairs > 0, raters / pairs, 0.0)
-        used = (pairs > 0)[:, :, None]  # a method judged once is not pairable
-        observed = np.swapaxes(counts * share[:, :, None], 1, 2) @ counts
-        observed -= _diagonal(np.einsum("ruc,ru->rc", selves, share))
-        margin, own_margin = (counts * used).sum(1), (selves * used).sum(1)
-        total = margin.sum(-1)
-        expected = margin[:, :, None] * margin[:, None, :] - _diagonal(own_margin)
-        expected /= ((total**2 - own_margin.sum(-1)) / total)[:, None, None]
-        distance = _ordinal_distance(margin)
-        return np.asarray(1 - (observed * distance).sum((1, 2)) / (expected * distance).sum((1, 2)), dtype=np.float64)
 
 
 def spearman_matrix(table: pd.DataFrame) -> InterMethod:
@@ -221,13 +193,3 @@ def _ranked(scores: ArrayLike) -> FloatArray:
     if len(np.unique(judged[~np.isnan(judged)])) < 2:
         raise BadInput("alpha is undefined: the mosaics share no methods, or tie all that they share.")
     return ranks
-
-
-def _ordinal_distance(margin: FloatArray) -> FloatArray:
-    """(r, v, v): squared number of judgments between two ranks, each end counted half."""
-    middle = margin.cumsum(-1) - margin / 2
-    return np.asarray((middle[:, :, None] - middle[:, None, :]) ** 2, dtype=np.float64)
-
-
-def _diagonal(values: FloatArray) -> FloatArray:
-    return np.asarray(values[:, :, None] * np.eye(values.shape[-1]), dtype=np.float64)
