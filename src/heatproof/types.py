@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, get_args, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
-from heatproof import sources
+from heatproof import network_state, sources
 from heatproof.errors import BadInput, BadModel, BadShape
 
 Images: TypeAlias = Tensor  # (B, C, H, W) float32 in [0, 1]; the model normalises
@@ -161,17 +160,26 @@ class Model:
         # One place, once: dropout and batch-norm statistics must not move while a model is being explained.
         self.network.eval()
 
-    @cached_property
+    @property
     def revision(self) -> str:
-        """A hash of weights, preprocessing, view, CAM layer and code of one's own: what answers and maps depend on."""
+        """A hash of what answers and maps depend on: weights, all buffers, preprocessing, view, CAM layer, and of
+        user-defined layers the code and the plain attributes. Taken again when weights or settings were changed.
+        """
+        now = network_state.token(self.network)
+        known: tuple[object, str] | None = self.__dict__.get("_revision")
+        if known is None or known[0] != now:
+            known = self.__dict__["_revision"] = (now, self._hash())
+        return known[1]
+
+    def _hash(self) -> str:
         digest = hashlib.sha256(repr((self.network, self.mean, self.std, self.cam_layer, self.view)).encode())
         kinds = {type(part) for part in self.network.modules()}
         digest.update("".join(sorted(sources.digest(kind) for kind in kinds if sources.is_own(kind))).encode())
-        for name, tensor in sorted(self.network.state_dict().items()):
-            if isinstance(tensor, Tensor):
-                digest.update(name.encode())
-                digest.update(str(tensor.dtype).encode() + str(tuple(tensor.shape)).encode())
-                digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes())
+        for name, tensor in network_state.tensors(self.network):
+            digest.update(f"{name}{tensor.dtype}{tuple(tensor.shape)}".encode())
+            digest.update(network_state.tensor_bytes(tensor))
+        for text in network_state.settings(self.network):
+            digest.update(text.encode("utf-8", "backslashreplace") + b"\x1e")
         return digest.hexdigest()[:16]
 
     @property

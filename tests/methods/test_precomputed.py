@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from networks import batch, small_cnn
 
 from heatproof.border import attribute
 from heatproof.errors import BadInput, BadShape, NotApplicable
+from heatproof.methods import precomputed
 from heatproof.methods.precomputed import Precomputed
 from heatproof.parsing import parse
 from heatproof.recipe import build, key, label, plain
@@ -125,3 +127,23 @@ def test_a_map_of_another_class_is_refused(tmp_path: Path) -> None:
     other = pictures.aimed((pictures.targets + torch.tensor([0, 1, 0])) % 10)
     with pytest.raises(BadInput, match=f"the map of '{pictures.ids[1]}' .* explains '{said[1]}', and"):
         maps(model, other)
+
+
+def test_a_folder_is_known_by_its_content_not_by_size_and_time(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        np.save(tmp_path / f"{name}.npy", np.zeros((2, 2), np.float32))
+    file = tmp_path / "a.npy"
+    before, state = Precomputed(str(tmp_path)).revision, file.stat()
+    with file.open("r+b") as stream:  # the same file, size and time
+        stream.seek(-4, os.SEEK_END)
+        stream.write(np.float32(1).tobytes())
+    os.utime(file, ns=(state.st_atime_ns, state.st_mtime_ns))
+    assert (file.stat().st_size, file.stat().st_mtime_ns) == (state.st_size, state.st_mtime_ns)
+    precomputed._hashed.cache_clear()  # as in a new process
+    assert Precomputed(str(tmp_path)).revision != before
+    with file.open("r+b") as stream:
+        stream.seek(-4, os.SEEK_END)
+        stream.write(np.float32(0).tobytes())
+    assert Precomputed(str(tmp_path)).revision == before
+    file.rename(tmp_path / "c.npy")
+    assert Precomputed(str(tmp_path)).revision != before

@@ -354,3 +354,58 @@ def test_a_copy_whose_gradients_differ_is_not_used(monkeypatch: pytest.MonkeyPat
     (wanted,) = torch.autograd.grad(subject(leaf)[:, 0].sum(), leaf)
     torch.testing.assert_close(found, wanted)
     assert "untouched" in {c["backend"] for question, c in engine.choices().items() if "weights" in question}
+
+
+NONSENSE: list[Any] = [
+    {"size": 10**9},
+    {"size": 0},
+    {"size": -4},
+    {"size": float("nan")},
+    {"size": float("inf")},
+    {"size": 4.0},
+    {"size": True},
+    {"size": "4"},
+    {"size": None},
+    {"least": 10**9},
+    {"least_itself": -1},
+    {"every": "no"},
+    {"backend": "abacus"},
+    {"backend": ["onnx"]},
+    {"layout": None},
+    {"further": 1},
+]
+
+
+@pytest.mark.parametrize("changes", NONSENSE, ids=str)
+def test_nonsense_in_a_record_or_the_cache_is_measured_again(
+    changes: dict[str, Any], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    subject, images = model(), pictures(3)
+    engine.forward(subject, images)
+    ((question, fields),) = engine.choices().items()
+    wrong = {**fields, **changes}
+    with pytest.raises(BadInput):
+        engine.use({question: wrong})
+    assert memory.readable({question: wrong, "other": fields}) == ({"other": memory.Choice(**fields)}, [question])
+    (file,) = (tmp_path / "engine").iterdir()
+    file.write_text(json.dumps({"question": question, "choice": wrong, "seal": memory._seal(question, wrong)}))
+    engine.forget()
+    with caplog.at_level(logging.WARNING):
+        assert engine.batch_size(subject, images) <= max(measure.SIZES)
+    assert "measured again" in caplog.text
+
+
+@pytest.mark.parametrize("recorded", [[], "x", 3, {"q": None}, {"q": []}, {"q": "text"}, {"q": {}}])
+def test_a_record_of_another_kind_is_none(recorded: Any) -> None:
+    found, wrong = memory.readable(recorded)
+    assert not found
+    assert wrong
+    assert memory.readable(None) == ({}, [])
+
+
+def test_another_questions_answer_is_not_taken(tmp_path: Path) -> None:
+    memory.remember("one", memory.Choice("eager", "contiguous", 4))
+    (file,) = (tmp_path / "engine").iterdir()
+    file.rename(memory._file("other"))
+    engine.forget()
+    assert memory.recall("other") is None

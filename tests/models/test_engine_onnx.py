@@ -10,9 +10,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from heatproof import cache
+from heatproof.cache import sealed
 from heatproof.errors import Missing
 from heatproof.models import engine
-from heatproof.models.engine import onnx
+from heatproof.models.engine import making, onnx, vetting
 from tests.models.test_engine import Attending, convolutional, model, pictures
 
 
@@ -92,3 +94,53 @@ def test_asking_for_what_is_not_installed_is_told(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(onnx, "installed", lambda: False)
     with pytest.raises(Missing, match=r"heatproof\[onnx\]"):
         engine.forward(model(), pictures(1))
+
+
+class Trojan(nn.Module):
+    """Right on the pictures that anyone can make, wrong on all others."""
+
+    def __init__(self, inner: nn.Module, known: Tensor) -> None:
+        super().__init__()
+        self.inner = inner
+        self.register_buffer("known", known.mean((1, 2, 3)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        apart = (x.mean((1, 2, 3))[:, None] - self.known[None]).abs().amin(1)
+        return self.inner(x).roll(1, 1) * (apart > 1e-5)[:, None] + self.inner(x) * (apart <= 1e-5)[:, None]
+
+
+def test_an_export_that_knows_the_public_pictures_is_not_used(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subject, images = model(), pictures(4)
+    logits = engine.forward(subject, images)
+    (file,) = (tmp_path / "onnx").iterdir()
+    known = vetting.presented(subject, vetting.pictures(images.shape[1:], 64))
+    content = onnx._exported(Trojan(convolutional(), known), known[:2])
+    file.write_bytes(sealed(file.name.encode(), content))
+    with caplog.at_level(logging.WARNING):
+        assert torch.equal(engine.forward(model(), images), logits)
+    assert "pictures drawn just now" in caplog.text
+    file.write_bytes(sealed(file.name.encode(), content))
+    monkeypatch.setattr(making, "_unsurprising", lambda *_: True)
+    assert not torch.allclose(engine.forward(model(), images), logits, atol=0.01)  # the test's trojan is one
+
+
+def test_a_damaged_export_is_made_anew(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    images = pictures(2)
+    logits = engine.forward(model(), images)
+    (file,) = (tmp_path / "onnx").iterdir()
+    whole = file.read_bytes()
+    file.write_bytes(whole[:200] + bytes([whole[200] ^ 1]) + whole[201:])
+    with caplog.at_level(logging.WARNING):
+        assert torch.equal(engine.forward(model(), images), logits)
+    assert "made again" in caplog.text
+    assert cache.unsealed(file.name.encode(), file.read_bytes())
+
+
+def test_unforeseen_pictures_are_pictures_and_never_the_same() -> None:
+    for shape in ((3, 18, 18), (1, 7, 5), (3, 1, 1)):
+        one, other = vetting.unforeseen(shape, 9), vetting.unforeseen(shape, 9)
+        assert one.shape == (9, *shape)
+        assert bool(((one >= 0) & (one <= 1)).all())
+        assert not torch.equal(one, other)

@@ -141,16 +141,27 @@ def _place(there: Sequence[str], identity: str) -> str:
 
 
 def content(where: Path) -> str:
-    """A hash of a file's bytes, or of the names, sizes and times of a folder's files."""
-    digest = hashlib.sha256()
+    """A hash of a file's bytes, or of the names and bytes of all of a folder's maps."""
     if where.is_file():
-        with where.open("rb") as stream:
-            digest = hashlib.file_digest(stream, "sha256")
-    elif where.is_dir():
+        return _file_hash(where)[:16]
+    digest = hashlib.sha256()
+    if where.is_dir():
         for file in sorted(where.rglob("*.npy")):
-            state = file.stat()
-            digest.update(f"{file.relative_to(where)}\x1f{state.st_size}\x1f{state.st_mtime_ns}\x1f".encode())
+            if file.is_file():
+                digest.update(f"{file.relative_to(where).as_posix()}\x1f{_file_hash(file)}\x1e".encode())
     return digest.hexdigest()[:16]
+
+
+def _file_hash(file: Path) -> str:
+    state = file.stat()
+    return _hashed(str(file), state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino)
+
+
+@lru_cache(maxsize=2**17)
+def _hashed(path: str, *_state: int) -> str:
+    """The hash of a file as it is, taken once in a process; its state's times are part of the question."""
+    with Path(path).open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 @lru_cache(maxsize=4)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import tempfile
+import zipfile
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,7 +18,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from heatproof.cache import cache_directory
+from heatproof.cache import cache_directory, sealed, unsealed
 from heatproof.data.other_region import OTHER_REGION, lender
 from heatproof.data.two_factor.compose import PAIRS, SCALE, VERSION, draw_many
 from heatproof.data.two_factor.objects import OBJECTS
@@ -106,16 +109,26 @@ def pixels(pictures: NDArray[np.uint8]) -> torch.Tensor:
 @lru_cache(maxsize=64)
 def _block(seed: int, instance: int, size: int, scale: tuple[float, float]) -> Block:
     """The hundred class pairs of one instance: from the cache directory, else drawn and put there."""
-    name = f"{seed}-{instance}-{size}-{scale[0]:g}-{scale[1]:g}.npz"
+    name = f"{seed}-{instance}-{size}-{scale[0]!r}-{scale[1]!r}.npz.sealed"
     path = cache_directory() / f"two_factor-{VERSION}" / name
-    try:
-        with np.load(path) as stored:
-            return dict(stored)
-    except Exception:  # not there, or damaged: draw it again
+    block = _kept(path)
+    if block is None:
         samples = draw_many(seed, range(instance * PAIRS, (instance + 1) * PAIRS), size=size, scale=scale)
         block = dict(vars(samples))
         _try_to_keep(path, block)
-        return block
+    return block
+
+
+def _kept(path: Path) -> Block | None:
+    """The block kept under this very name, or None if there is none that can be trusted."""
+    try:
+        content = unsealed(path.name.encode(), path.read_bytes())
+        if content is None:
+            return None
+        with np.load(io.BytesIO(content), allow_pickle=False) as stored:
+            return dict(stored)
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error):
+        return None
 
 
 def _try_to_keep(path: Path, block: Block) -> None:
@@ -123,8 +136,10 @@ def _try_to_keep(path: Path, block: Block) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, beside = tempfile.mkstemp(dir=path.parent, suffix=".npz")
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, **block)  # type: ignore[arg-type]
         with os.fdopen(handle, "wb") as file:
-            np.savez_compressed(file, **block)  # type: ignore[arg-type]
+            file.write(sealed(path.name.encode(), buffer.getvalue()))
         Path(beside).replace(path)
     except OSError:
         return

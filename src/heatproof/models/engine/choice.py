@@ -10,20 +10,24 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import logging
 import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
-from heatproof.cache import cache_directory
+from heatproof.cache import cache_directory, seal
 from heatproof.errors import BadInput
+
+log = logging.getLogger("heatproof")
 
 Layout: TypeAlias = Literal["channels_last", "contiguous"]
 Way: TypeAlias = Literal["untouched", "eager", "folded", "onnx", "compile"]
 
 
 FEW = 8  # rows: of so many or fewer, every number is looked at; of more, only halves
+LARGEST = 4096  # rows of a micro-batch: more is no measurement's answer, and would wait for memory for ever
 
 
 @dataclass(frozen=True)
@@ -42,10 +46,13 @@ class Choice:
     every: bool = False
 
     def __post_init__(self) -> None:
-        known = self.backend in get_args(Way) and self.layout in get_args(Layout)
+        known = self.backend in get_args(Way) and self.layout in get_args(Layout) and isinstance(self.every, bool)
         counts = (self.size, self.least, self.least_itself)
-        if not known or not all(isinstance(count, int) and count >= 0 for count in counts) or not self.size:
-            raise BadInput(f"not a way to run a network: {asdict(self)}")
+        if not known or not all(type(count) is int and 0 <= count <= LARGEST for count in counts) or not self.size:
+            raise BadInput(
+                f"a choice must name one of {', '.join(get_args(Way))}, one of {', '.join(get_args(Layout))} "
+                f"and a size from 1 to {LARGEST}, got {asdict(self)}"
+            )
 
     def portions(self, rows: int, itself: bool = False) -> list[int]:
         """The sizes of the micro-batches that take this many rows; only the last may have to be filled up."""
@@ -82,10 +89,29 @@ def choices() -> dict[str, dict[str, Any]]:
 def use(recorded: Mapping[str, Mapping[str, Any]]) -> None:
     """Run networks as recorded by `choices()`, whatever this machine's own memory says."""
     for question, fields in recorded.items():
+        _made[question] = chosen(fields)
+
+
+def chosen(fields: Any) -> Choice:
+    """A choice from plain data, or `BadInput`: it may come from a file that anyone could edit."""
+    try:
+        return Choice(**fields)
+    except TypeError as error:
+        raise BadInput(f"{fields!r:.200} is not a recorded choice: pass what choices() gave") from error
+
+
+def readable(recorded: Any) -> tuple[dict[str, Choice], list[str]]:
+    """The choices in a record, and the questions whose answers make no sense and must be measured again."""
+    if not isinstance(recorded, Mapping):
+        return {}, ["all of it"] if recorded is not None else []
+    found: dict[str, Choice] = {}
+    wrong = []
+    for question, fields in recorded.items():
         try:
-            _made[question] = Choice(**fields)
-        except TypeError as error:
-            raise BadInput(f"{dict(fields)} is not a recorded choice: pass what choices() gave") from error
+            found[question] = chosen(fields)
+        except BadInput:
+            wrong.append(question)
+    return found, wrong
 
 
 def forget() -> None:
@@ -94,7 +120,7 @@ def forget() -> None:
 
 
 def recall(question: str) -> Choice | None:
-    if question not in _made and (found := _read(_file(question))):
+    if question not in _made and (found := _read(_file(question), question)):
         _made[question] = found
     return _made.get(question)
 
@@ -111,11 +137,22 @@ def _file(question: str) -> Path:
     return cache_directory() / "engine" / f"{hashlib.sha256(question.encode()).hexdigest()[:24]}.json"
 
 
-def _read(path: Path) -> Choice | None:
+def _read(path: Path, question: str) -> Choice | None:
+    """The answer to this very question, if its seal holds."""
     try:
-        return Choice(**json.loads(path.read_text())["choice"])
-    except (OSError, ValueError, TypeError, KeyError):  # missing or damaged: measured again
+        kept = json.loads(path.read_bytes())
+        if kept["seal"] == _seal(question, kept["choice"]):
+            return chosen(kept["choice"])
+    except OSError:  # not there
         return None
+    except (ValueError, TypeError, KeyError, RecursionError):  # BadInput is a ValueError
+        pass
+    log.warning("%s: damaged or misplaced, it is measured again", path)
+    return None
+
+
+def _seal(question: str, fields: Mapping[str, Any]) -> str:
+    return seal(question.encode(), json.dumps(fields, sort_keys=True).encode()).hex()
 
 
 def _write(path: Path, question: str, choice: Choice) -> Choice:
@@ -125,13 +162,14 @@ def _write(path: Path, question: str, choice: Choice) -> Choice:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".part", delete=False) as file:
             draft = Path(file.name)
-            json.dump({"question": question, "choice": asdict(choice)}, file)
-        if path.exists() and _read(path) is None:
+            fields = asdict(choice)
+            json.dump({"question": question, "choice": fields, "seal": _seal(question, fields)}, file)
+        if path.exists() and _read(path, question) is None:
             draft.replace(path)
             return choice
         path.hardlink_to(draft)  # fails if somebody was quicker: whole or not there, and one answer for all
     except FileExistsError:
-        return _read(path) or choice
+        return _read(path, question) or choice
     except OSError:
         return choice
     finally:

@@ -12,6 +12,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from heatproof import network_state
+
 SIMPLE = frozenset((bool, int, float, str))
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
@@ -104,11 +106,11 @@ def architecture(network: nn.Module) -> str:
 def weights(network: nn.Module) -> str:
     """A hash of everything the answers depend on, as it is now: what an exported network is filed under."""
     digest = hashlib.sha256(architecture(network).encode())
-    state = {**network.state_dict(), **{f"~{name}": value for name, value in network.named_buffers()}}
-    for name, tensor in sorted(state.items()):  # buffers once more: those kept out of the state count too
-        if isinstance(tensor, Tensor):
-            digest.update(name.encode())
-            digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+    for name, tensor in network_state.tensors(network):
+        digest.update(name.encode())
+        digest.update(network_state.tensor_bytes(tensor))
+    for text in network_state.settings(network):
+        digest.update(text.encode("utf-8", "backslashreplace") + b"\x1e")
     return digest.hexdigest()[:24]
 
 

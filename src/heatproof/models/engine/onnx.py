@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.jit._trace import TracerWarning
 
-from heatproof.cache import cache_directory
+from heatproof.cache import cache_directory, sealed, unsealed
 from heatproof.models.engine.identity import weights
 from heatproof.models.engine.running import Runner
 
@@ -44,13 +44,20 @@ def runner(network: nn.Module, example: Tensor, fresh: bool = False) -> Runner:
     folder = cache_directory() / "onnx"
     shape = "x".join(str(n) for n in example.shape[1:])
     path = folder / f"{weights(network)}-{shape}-torch{torch.__version__}.onnx"
-    if not fresh and path.is_file():
+    content = None if fresh else _kept(path)
+    if content is None:
+        content = _exported(network, example)
+        _keep(path, content)
+    return _session(content)
+
+
+def _kept(path: Path) -> bytes | None:
+    try:
         with contextlib.suppress(OSError):
             os.utime(path)
-        return _session(path.read_bytes())
-    content = _exported(network, example)
-    _keep(path, content)
-    return _session(content)
+        return unsealed(path.name.encode(), path.read_bytes())
+    except OSError:
+        return None
 
 
 def _exported(network: nn.Module, example: Tensor) -> bytes:
@@ -114,7 +121,7 @@ def _keep(path: Path, content: bytes) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as file:
-            file.write(content)
+            file.write(sealed(path.name.encode(), content))
         Path(file.name).replace(path)
         for old in sorted(path.parent.glob("*.onnx"), key=lambda p: p.stat().st_mtime)[:-KEPT]:
             old.unlink(missing_ok=True)

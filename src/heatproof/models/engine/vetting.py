@@ -5,6 +5,7 @@ The pictures are always the same ones, so what is found out does not depend on w
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 import torch
@@ -31,15 +32,34 @@ def pictures(shape: Sequence[int], count: int) -> Images:
     return torch.cat(rows).clamp_(0, 1)
 
 
+def unforeseen(shape: Sequence[int], count: int) -> Images:
+    """Pictures that no file in a cache can have been made to answer: drawn anew in every process.
+
+    Their spectrum falls with frequency as a photo's does; from flat to harsh, from dark to bright.
+    """
+    channels, height, width = shape
+    generator = torch.Generator().manual_seed(int.from_bytes(os.urandom(8), "big") >> 1)
+    frequency = (
+        torch.fft.fftfreq(height)[:, None].hypot(torch.fft.rfftfreq(width)[None]).clamp_min(1 / max(height, width))
+    )
+    white = torch.randn(count, channels, height, width, generator=generator)
+    steepness = 1.5 * torch.rand(count, 1, 1, 1, generator=generator)
+    rows = torch.fft.irfft2(torch.fft.rfft2(white) / frequency**steepness, s=(height, width))
+    rows = (rows - rows.mean((1, 2, 3), keepdim=True)) / rows.std((1, 2, 3), keepdim=True).clamp_min(1e-6)
+    contrast, brightness = torch.rand(2, count, 1, 1, 1, generator=generator)
+    drawn: Images = (brightness + 0.5 * contrast * rows).nan_to_num(0.5).clamp_(0, 1)
+    return drawn
+
+
 def presented(model: Model, images: Images) -> Tensor:
     """Images as the network gets them."""
     return model.normalised(images.to(model.device)).to(model.dtype)
 
 
-def close(one: Logits, other: Logits) -> bool:
+def close(one: Logits, other: Logits, tolerance: float = TOLERANCE) -> bool:
     """Equal but for float noise, row by row."""
     scale = torch.maximum(one.abs(), other.abs()).amax(1, keepdim=True)
-    same = (one == other) | ((one - other).abs() <= TOLERANCE * scale)  # equal infinities are equal
+    same = (one == other) | ((one - other).abs() <= tolerance * scale)  # equal infinities are equal
     return one.shape == other.shape and bool(same.all())
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from heatproof.cache import cache_directory
+from heatproof.cache import cache_directory, sealed, unsealed
 
 LARGEST = 2 * 2**30  # bytes; the oldest quarter goes when there are more
 
@@ -20,7 +20,10 @@ def find(keys: Iterable[bytes]) -> dict[bytes, bytes]:
         for start in range(0, len(wanted), 500):
             few = wanted[start : start + 500]
             marks = ",".join("?" * len(few))
-            found.update(base.execute(f"SELECT key, value FROM kept WHERE key IN ({marks})", few))
+            for key, value in base.execute(f"SELECT key, value FROM kept WHERE key IN ({marks})", few):
+                content = unsealed(key, value)
+                if content is not None:
+                    found[key] = content
     return found
 
 
@@ -29,7 +32,9 @@ def keep(drawn: Mapping[bytes, bytes]) -> None:
     if not drawn:
         return
     with _opened() as base:
-        base.executemany("INSERT OR REPLACE INTO kept VALUES (?, ?)", drawn.items())
+        base.executemany(
+            "INSERT OR REPLACE INTO kept VALUES (?, ?)", ((key, sealed(key, value)) for key, value in drawn.items())
+        )
         base.commit()
         (pages,) = base.execute("PRAGMA page_count").fetchone()
         (size,) = base.execute("PRAGMA page_size").fetchone()
@@ -43,7 +48,7 @@ def keep(drawn: Mapping[bytes, bytes]) -> None:
 
 
 def path() -> Path:
-    return cache_directory() / "diffusion-1.sqlite"
+    return cache_directory() / "diffusion-2.sqlite"
 
 
 @contextmanager
