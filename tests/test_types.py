@@ -11,7 +11,7 @@ from torch import nn
 
 from heatproof.border import attribute
 from heatproof.errors import BadModel, BadShape, HeatproofError
-from heatproof.types import Batch, Model, Scored, View, keyed_seed, read
+from heatproof.types import Attribution, Batch, Model, Scored, View, keyed_seed, read
 
 
 def batch(count: int = 3, size: int = 32) -> Batch:
@@ -134,3 +134,16 @@ def test_every_error_is_ours() -> None:
     for kind in (BadModel, BadShape):
         assert issubclass(kind, HeatproofError)
     assert Scored(torch.zeros(1)).notes == ()
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
+def test_maps_that_are_not_finite_are_no_attribution(bad):
+    """They would still be ranked, and the score would look like any other."""
+    batch = Batch(torch.rand(2, 3, 4, 4), torch.tensor([0, 1]), ("first", "second"))
+    maps = torch.rand(2, 4, 4)
+    maps[1, 2, 2] = bad
+    with pytest.raises(BadShape, match="finite, got NaN or infinity on 1 of 2 images, first on 'second'"):
+        Attribution(None, batch, None, maps)
+    with pytest.raises(BadShape, match=r"shape \(2, 4, 4\)"):
+        Attribution(None, batch, None, torch.rand(2, 4))
+    Attribution(None, batch, None, torch.full((2, 4, 4), 3e38))  # finite, though its sum is not

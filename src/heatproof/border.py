@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor
 
@@ -11,7 +9,7 @@ from heatproof import recipe
 from heatproof.errors import BadInput, BadModel, BadShape, HeatproofError, NotApplicable
 from heatproof.models.engine.running import evaluating
 from heatproof.models.engine.vetting import check_targets, no_slopes
-from heatproof.types import AnyMethod, Attribution, Batch, Images, Logits, Model
+from heatproof.types import AnyMethod, Attribution, Batch, Images, Logits, Model, check_maps
 
 
 def attribute(model: Model, batch: Batch, method: AnyMethod) -> Attribution:
@@ -30,17 +28,8 @@ def attribute(model: Model, batch: Batch, method: AnyMethod) -> Attribution:
         raise
     if not isinstance(maps, Tensor):
         raise BadShape(f"method {recipe.label(method)} must return a tensor of maps, got {type(maps).__name__}")
-    if maps.shape != wanted:
-        hint = ": sum or pool the channels" if maps.ndim == 4 else ""
-        raise BadShape(f"maps of {recipe.label(method)} must have shape {wanted}, got {tuple(maps.shape)}{hint}")
     maps = maps.detach().to(batch.images.device, torch.float32)
-    # A quick look first; large numbers may also sum up to infinity.
-    if not math.isfinite(float(maps.sum())) and not bool((finite := maps.flatten(1).isfinite().all(1)).all()):
-        first = batch.ids[int((~finite).nonzero()[0])]
-        raise BadShape(
-            f"maps of {recipe.label(method)} must be finite, got NaN or infinity on {int((~finite).sum())} of "
-            f"{len(batch)} images, first on {first!r}"
-        )
+    check_maps(maps, batch, recipe.label(method))
     return Attribution(model, batch, method, maps)  # type: ignore[arg-type]
 
 

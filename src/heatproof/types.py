@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, get_args, runtime_checkable
@@ -140,6 +141,25 @@ def check_images(images: Tensor) -> None:
                 f"images must lie in [0, 1], got [{low:g}, {high:g}]: pass pictures as they are, "
                 "the model normalises (Model.mean, Model.std)"
             )
+
+
+def check_maps(maps: Any, batch: Batch, whose: str = "") -> None:
+    """Raise `BadShape` unless these are finite (B, H, W) maps of the batch: a NaN would still be ranked, anywhere."""
+    wanted = (len(batch), *batch.images.shape[2:])
+    what = f"maps of {whose}" if whose else "maps"
+    if not isinstance(maps, Tensor) or not maps.is_floating_point():
+        got = maps.dtype if isinstance(maps, Tensor) else type(maps).__name__
+        raise BadShape(f"{what} must be a tensor of floating-point numbers, got {got}")
+    if maps.shape != wanted:
+        hint = ": sum or pool the channels" if maps.ndim == 4 else ""
+        raise BadShape(f"{what} must have shape {wanted}, got {tuple(maps.shape)}{hint}")
+    # A quick look first; large numbers may also sum up to infinity.
+    if not math.isfinite(float(maps.sum())) and not bool((finite := maps.flatten(1).isfinite().all(1)).all()):
+        first = batch.ids[int((~finite).nonzero()[0])]
+        raise BadShape(
+            f"{what} must be finite, got NaN or infinity on {int((~finite).sum())} of {len(batch)} images, "
+            f"first on {first!r}"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -330,6 +350,9 @@ class Attribution:
     batch: Batch
     method: Method
     maps: Maps
+
+    def __post_init__(self) -> None:
+        check_maps(self.maps, self.batch)
 
 
 AnyMethod: TypeAlias = Method | Callable[[Model, Batch], Maps]

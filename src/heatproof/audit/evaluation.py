@@ -74,7 +74,7 @@ def random_maps(batch: Batch) -> Maps:
     """An order that knows nothing, seeded by image."""
     size = batch.images.shape[2:]
     maps = [torch.rand(size, generator=dice) for dice in batch.generators("audit random")]
-    return torch.stack(maps).to(batch.images.device)
+    return torch.stack(maps).to(batch.images.device) if maps else batch.images.new_zeros(0, *size)
 
 
 def named(evaluation: Any) -> str:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from heatproof.audit.evaluation import Evaluation, Removal
-from heatproof.errors import BadInput, Missing
+from heatproof.errors import BadInput, Missing, NotApplicable
 from heatproof.models import engine
 from heatproof.models.torchvision_repair import import_torchvision
 from heatproof.registry import metric
@@ -20,6 +20,7 @@ from heatproof.types import Attribution, Curve, Images, Scored
 Measure = Literal["psnr", "psnr_masked", "ssim", "ms_ssim", "fsim", "gmsd", "haarpsi", "vsi"]
 MEASURES: tuple[Measure, ...] = get_args(Measure)
 _SCALES = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333)  # the five weights of multi-scale SSIM
+_ROOM = 32  # pixels a side: the filters of every measure fit into so many
 _CHUNK = 8  # pictures at once: VSI enlarges them, and blocks larger than this cost page faults
 
 
@@ -62,9 +63,20 @@ def quality(measure: Measure, changed: Images, originals: Images, removed: Tenso
     }
     if measure not in calls:
         raise BadInput(f"measure must be one of {', '.join(MEASURES)}, got {measure!r}")
+    if not len(originals):
+        return torch.empty(0, dtype=torch.float64)
     pairs = list(zip(changed.clamp(0, 1).split(_CHUNK), originals.split(_CHUNK), strict=True))
-    parts = engine.side_by_side(lambda pair: calls[measure](*pair).reshape(-1), pairs)
-    return torch.cat(parts).double().cpu() if parts else torch.empty(0, dtype=torch.float64)
+    try:
+        parts = engine.side_by_side(lambda pair: calls[measure](*pair).reshape(-1), pairs)
+    except (ValueError, RuntimeError, AssertionError, IndexError) as error:
+        if side >= _ROOM:
+            raise
+        raise NotApplicable(f"{measure} is not defined on pictures of {_size(originals)}: {error}") from error
+    return torch.cat(parts).double().cpu()
+
+
+def _size(images: Images) -> str:
+    return "×".join(map(str, images.shape[2:]))
 
 
 def _piq() -> Any:

@@ -58,14 +58,15 @@ class Infidelity:
 
     def __call__(self, attribution: Attribution, /) -> Scored:
         model, batch = attribution.model, attribution.batch
-        said, changed = [], []
+        said = torch.zeros(len(batch), self.count, dtype=torch.float64, device=batch.images.device)
+        changed = torch.zeros_like(said)
         whole = read(engine.forward(model, batch.images), batch.targets, self.readout).double()
         for row in range(len(batch)):
             moved, weights = self.disturbed(attribution, row, self.count)
             targets = batch.targets[row].expand(self.count)
-            changed.append(whole[row] - read(engine.forward(model, moved), targets, self.readout).double())
-            said.append((weights.double() * attribution.maps[row].double()).flatten(1).sum(1))
-        return Scored(infidelity(torch.stack(said), torch.stack(changed)).cpu())
+            changed[row] = whole[row] - read(engine.forward(model, moved), targets, self.readout).double()
+            said[row] = (weights.double() * attribution.maps[row].double()).flatten(1).sum(1)
+        return Scored(infidelity(said, changed).cpu())
 
     def disturbed(self, attribution: Attribution, row: int, count: int) -> tuple[Tensor, Tensor]:
         """(M, C, H, W) disturbed pictures, and (M, H, W) what multiplies the map: hidden or not, or how much

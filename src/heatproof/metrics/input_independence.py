@@ -65,8 +65,8 @@ def nothing_there(batch: Batch, start: Start) -> list[str]:
 
 def _noise(batch: Batch) -> Images:
     shape = batch.images.shape[1:]
-    noise = torch.stack([torch.rand(shape, generator=dice) for dice in batch.generators("patch")])
-    return noise.to(batch.images)
+    noise = [torch.rand(shape, generator=dice) for dice in batch.generators("patch")]
+    return torch.stack(noise).to(batch.images) if noise else batch.images
 
 
 @dataclass(frozen=True)

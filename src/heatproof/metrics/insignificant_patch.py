@@ -64,7 +64,7 @@ class PatchSolver:
                 f"{(len(bare), *bare.shape[2:])}, got {tuple(start.shape)} and {tuple(region.shape)} {region.dtype}"
             )
         parts = zip(bare.split(ROWS), start.split(ROWS), region.split(ROWS), strict=True)
-        solved = [self._solve(model, *part) for part in parts]
+        solved = [self._solve(model, *part) for part in parts if len(part[0])]
         images = torch.cat(solved) if solved else bare
         return self.verify(model, bare, torch.where(region[:, None], (images * 255).round() / 255, bare))
 

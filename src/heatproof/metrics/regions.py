@@ -46,7 +46,7 @@ def remarks(maps: Maps, regions: Keep) -> tuple[str, ...]:
         (~finite_rows(maps)).tolist(),
         (low == high).tolist(),
         (inside == 0).tolist(),
-        (inside == regions[0].numel()).tolist(),
+        (inside == regions.flatten(1).shape[1]).tolist(),
         strict=True,
     )
     words = (NOT_FINITE, CONSTANT, EMPTY, FULL)

@@ -76,13 +76,13 @@ class SensitivityN:
 
     def removed(self, game: Game, place: int) -> Tensor:
         """(B, sets, segments) bool: random sets of one size, seeded by image."""
-        rows = []
-        for count, dice in zip(game.counts, game.batch.generators(f"sensitivity {place}"), strict=True):
+        chosen = torch.zeros(len(game.counts), self.sets, game.sizes.shape[1], dtype=torch.bool)
+        dices = game.batch.generators(f"sensitivity {place}")
+        for row, count, dice in zip(chosen, game.counts, dices, strict=True):
             size = min(count - 1, max(1, round(self.shares[place] * count))) if count > 1 else 1
             order = torch.rand(self.sets, count, generator=dice).argsort(1)
-            chosen = torch.zeros(self.sets, game.sizes.shape[1], dtype=torch.bool)
-            rows.append(chosen.scatter_(1, order[:, :size], True))
-        return torch.stack(rows)
+            row.scatter_(1, order[:, :size], True)
+        return chosen
 
     def samples(self, attribution: Attribution, /) -> Samples:
         """What the model is shown: one set of each size."""

@@ -16,6 +16,7 @@ FloatArray = NDArray[np.float64]
 Statistic = Callable[[FloatArray], FloatArray]  # reduces the last axis: (..., n) -> (...)
 Kind = Literal["percentile", "expanded", "bca"]
 
+LARGEST = 1e100  # of a score: cubes of larger ones do not fit a double, and means and variances turn into NaN
 _CELLS = 1 << 22  # weights held at once: 32 MB
 
 
@@ -52,11 +53,13 @@ def median(values: FloatArray) -> FloatArray:
 
 
 def scored(values: ArrayLike, what: str = "scores") -> FloatArray:
-    """The values as floats; NaN stands for missing, infinities are refused."""
+    """The values as floats; NaN stands for missing, what is infinite or nearly so is refused."""
     array = np.asarray(values, dtype=np.float64)
     if np.isinf(array).any():
         count = int(np.isinf(array).sum())
         raise BadInput(f"{what} must be finite or NaN (missing), got {count} infinite values.")
+    if (np.abs(array) > LARGEST).any():
+        raise BadInput(f"{what} must be at most {LARGEST:g} in size, got {np.nanmax(np.abs(array)):g}: scale them.")
     return array
 
 

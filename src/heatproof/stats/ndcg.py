@@ -32,6 +32,8 @@ def ndcg(ranking: Sequence[str], reference: Sequence[str]) -> float:
     if sorted(ranking) != sorted(reference) or len(set(reference)) != len(reference):
         raise BadInput(f"rankings must hold the same methods once each, got {list(ranking)} and {list(reference)}.")
     n = len(reference)
+    if not n:
+        raise BadInput("nDCG of two rankings needs at least one method, got none.")
     gain = {name: n - place for place, name in enumerate(ranking)}
     discount = 1 / np.log2(2 + np.arange(n))
     reached = float(np.array([gain[name] for name in reference]) @ discount)
@@ -39,12 +41,17 @@ def ndcg(ranking: Sequence[str], reference: Sequence[str]) -> float:
 
 
 def correlation(first: FloatArray, second: FloatArray, kind: Literal["pearson", "spearman"]) -> float:
-    """Correlation over setups; NaN for fewer than three, or if one side does not vary."""
-    if len(first) < 3 or np.isnan(first).any() or _constant(first) or _constant(second):
+    """Correlation over setups; NaN for fewer than three, or if one side has a hole or does not vary."""
+    if len(first) != len(second):
+        raise BadInput(f"two series must be of one length, got {len(first)} and {len(second)}.")
+    if len(first) < 3 or not (np.isfinite(first).all() and np.isfinite(second).all()):
+        return float("nan")
+    if _constant(first) or _constant(second):
         return float("nan")
     if kind == "spearman":
         first, second = _ranks(first), _ranks(second)
-    return float(np.corrcoef(first, second)[0, 1])
+    with np.errstate(all="ignore"):  # NaN, too, for numbers whose squares no double holds
+        return float(np.corrcoef(first, second)[0, 1])
 
 
 def best_ordering(labels: Sequence[str], values: FloatArray) -> BestOrdering:
@@ -63,7 +70,10 @@ def best_ordering(labels: Sequence[str], values: FloatArray) -> BestOrdering:
 
 def _ranks(values: FloatArray) -> FloatArray:
     # Equal nDCG can differ in the last bit, which would break ties by accident.
-    return np.asarray(stats.rankdata(np.round(values, 12)), dtype=np.float64)
+    rounded = np.array(values, dtype=np.float64)
+    small = np.abs(rounded) < 1e3  # of larger ones a double holds no twelfth decimal
+    rounded[small] = np.round(rounded[small], 12)
+    return np.asarray(stats.rankdata(rounded), dtype=np.float64)
 
 
 def _constant(values: FloatArray) -> bool:

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
+from heatproof.errors import BadInput
+
 MARGIN = 0.05  # accuracy a relation may be off by before it counts as violated
 
 
 @dataclass(frozen=True)
 class Correlation:
-    """Pearson's r with its Fisher interval; NaN where a series does not vary."""
+    """Pearson's r with its Fisher interval; NaN where a series does not vary, or by less than a double can square."""
 
     r: float
     low: float
@@ -24,11 +26,16 @@ class Correlation:
 
 def pearson(one: Sequence[float], other: Sequence[float], level: float = 0.95) -> Correlation:
     """r of two series and the interval of Fisher's z; three points and fewer have none."""
+    if len(one) != len(other):
+        raise BadInput(f"two series must be of one length, got {len(one)} and {len(other)}.")
     pairs = np.array([(a, b) for a, b in zip(one, other, strict=True) if math.isfinite(a) and math.isfinite(b)])
     nan, n = float("nan"), len(pairs)
     if n < 3 or float(np.ptp(pairs[:, 0])) == 0 or float(np.ptp(pairs[:, 1])) == 0:
         return Correlation(nan, nan, nan, n)
-    r = float(np.clip(np.corrcoef(pairs.T)[0, 1], -1, 1))
+    with np.errstate(all="ignore"):
+        r = float(np.clip(np.corrcoef(pairs.T)[0, 1], -1, 1))
+    if math.isnan(r):
+        return Correlation(nan, nan, nan, n)
     if n < 4 or abs(r) == 1:
         return Correlation(r, r if abs(r) == 1 else nan, r if abs(r) == 1 else nan, n)
     half = float(stats.norm.ppf((1 + level) / 2)) / math.sqrt(n - 3)

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from heatproof.errors import BadInput
-from heatproof.stats.bootstrap import FloatArray
+from heatproof.stats.bootstrap import FloatArray, scored
 
 RANDOM = "random"
 MEASURED = ("mif", "lif", "r_oms")
@@ -69,6 +69,7 @@ def _no_holes(rows: pd.DataFrame, setup_columns: list[str]) -> None:
         if len(holes):
             where = _some(f"{row['method']} in {_name(row, setup_columns)}" for row in holes.to_dict("records"))
             raise BadInput(f"{column} must be a number everywhere; it is missing for {where}: measure or remove them.")
+        scored(numbers, column)
 
 
 def _no_doubles(rows: pd.DataFrame, setup_columns: list[str]) -> None:

@@ -83,12 +83,16 @@ def by_stratum(
 
 
 def gain(stratified: pd.DataFrame, lowest: str = "small", highest: str = "large") -> pd.Series[float]:
-    """Per method, the mean on the highest stratum relative to the lowest, minus 1 (2.69 = 269 % better)."""
+    """Per method, the mean on the highest stratum relative to the lowest, minus 1 (2.69 = 269 % better).
+
+    NaN where the lowest has no mean, or one of 0 that nothing can be related to.
+    """
     means = stratified.pivot(index="method", columns="stratum", values="mean")
     absent = [s for s in (lowest, highest) if s not in means.columns]
     if absent:
         raise BadInput(f"no stratum is called {', '.join(absent)}; there are {', '.join(map(str, means.columns))}.")
-    return (means[highest] / means[lowest] - 1).rename("gain")
+    ratio = means[highest] / means[lowest].where(means[lowest] != 0)
+    return (ratio.replace([np.inf, -np.inf], np.nan) - 1).rename("gain")
 
 
 def _sizes(sizes: ArrayLike) -> FloatArray:

@@ -60,17 +60,29 @@ class ThresholdTests:
 
 
 def relative_difference(free: ArrayLike, at_threshold: ArrayLike) -> FloatArray:
-    """100 (free - IoU) / IoU in per cent; NaN where the IoU is 0 and there is nothing to relate to."""
-    score, iou = np.broadcast_arrays(scored(free), scored(at_threshold))
+    """100 (free - IoU) / IoU in per cent; NaN where the IoU is 0, or so near that the ratio fits no double."""
+    score, iou = _alike(free, at_threshold)
     out = np.full(iou.shape, np.nan)
-    np.divide(100 * (score - iou), iou, out=out, where=iou != 0)
-    return out
+    with np.errstate(over="ignore"):
+        np.divide(100 * (score - iou), iou, out=out, where=iou != 0)
+    return np.where(np.isinf(out), np.nan, out)
 
 
 def fold(low: ArrayLike, high: ArrayLike) -> FloatArray:
     """IoU(low) / IoU(high): 1 if the threshold does not matter; infinite if the latter is 0, NaN if both."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(scored(low) / scored(high), dtype=np.float64)
+    below, above = _alike(low, high)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        return np.asarray(below / above, dtype=np.float64)
+
+
+def _alike(first: ArrayLike, second: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """Both as floats of one shape."""
+    one, other = scored(first), scored(second)
+    try:
+        one, other = np.broadcast_arrays(one, other)
+    except ValueError:
+        raise BadInput(f"scores must be of one shape, got {one.shape} and {other.shape}.") from None
+    return one, other
 
 
 def threshold_bias(
@@ -134,6 +146,7 @@ def bias_of_means(
     `span` divides the threshold-free score before it is set against IoU heights: 1 for a mean height, and
     for the published comparison of an area with heights; 0.9 turns an area over [0.05, 0.95] into a height.
     """
+    _some_of_each(methods, thresholds)
     curves, scores = scored(iou), scored(free)
     if curves.shape != (len(methods), len(thresholds)) or scores.shape != (len(methods),):
         raise BadInput(
@@ -187,6 +200,7 @@ def threshold_tests(
     Holm's adjustment covers methods × thresholds, as published; an image that a method has no score for is left out
     for that method.
     """
+    _some_of_each(methods, thresholds)
     curves, scores = scored(iou), scored(free)
     if curves.ndim != 3 or curves.shape != (*scores.shape, len(thresholds)) or scores.shape[1] != len(methods):
         raise BadInput(
@@ -208,6 +222,13 @@ def threshold_tests(
     ]
     names = ["method", "threshold", "n", "n_zero", "p", "p_holm", "median_difference", "rank_biserial", "significant"]
     return ThresholdTests(pd.DataFrame(rows, columns=names), alpha)
+
+
+def _some_of_each(methods: Sequence[str], thresholds: Sequence[float]) -> None:
+    if not len(methods) or not len(thresholds):
+        raise BadInput(
+            f"thresholds are compared for at least one method and threshold, got {len(methods)} and {len(thresholds)}."
+        )
 
 
 def _leader(heights: FloatArray, methods: Sequence[str], usual: str) -> str:

@@ -8,7 +8,7 @@ from itertools import combinations
 
 import pandas as pd
 
-from heatproof.stats.ranks import complete
+from heatproof.stats.ranks import check_table, complete
 from heatproof.stats.significance import compare_pairs, smallest_p
 
 
@@ -40,8 +40,9 @@ def verdict(table: pd.DataFrame, higher_is_better: bool = True, alpha: float = 0
 
     `table` is (images x methods); methods are named in the order of their mean over the common images.
     """
+    table = check_table(table)
     part = complete(table)
-    scores = table.loc[:, [c for c in table.columns if str(c) not in part.unscored_methods]]
+    scores = table.drop(columns=list(part.unscored_methods))
     means = part.table.mean()
     order = [str(m) for m in means.sort_values(ascending=not higher_is_better, kind="stable").index]
     few = {name: int(table[name].notna().sum()) for name in part.sparse_methods}

@@ -21,8 +21,8 @@ def per_row(seeds: Sequence[int] | None, images: Images, name: str) -> Sequence[
 
 def drawn(seeds: Sequence[int], images: Images, draw: Callable[[Generator], Tensor]) -> Tensor:
     """One draw per row, made on the CPU once per distinct seed: an image's coalitions share theirs."""
-    distinct = {seed: place for place, seed in enumerate(dict.fromkeys(seeds))}
+    distinct = {seed: place for place, seed in enumerate(dict.fromkeys(seeds or [0]))}
     made = torch.stack([draw(Generator().manual_seed(seed)) for seed in distinct]).to(images.device, images.dtype)
     if len(distinct) == 1:
         return made.expand(len(seeds), *made.shape[1:])
-    return made[torch.tensor([distinct[seed] for seed in seeds], device=images.device)]
+    return made[torch.tensor([distinct[seed] for seed in seeds], dtype=torch.int64, device=images.device)]
