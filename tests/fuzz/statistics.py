@@ -80,7 +80,10 @@ def _setups(dice: Random) -> pd.DataFrame:
 def _rows(dice: Random) -> pd.DataFrame:
     """Long rows, as a run stores them."""
     n = length(dice) * 3
-    choose: Callable[[list[str]], list[str]] = lambda words: [dice.choice(words) for _ in range(n)]
+
+    def choose(words: list[str]) -> list[str]:
+        return [dice.choice(words) for _ in range(n)]
+
     return pd.DataFrame(
         {
             "dataset": choose(["d"]),
