@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.metadata
 import platform
 import time
@@ -70,7 +71,8 @@ def describe(studies: Sequence[Study], store: Store) -> dict[str, Any]:
         "machine": {"system": platform.system(), "processor": platform.machine(), "threads": torch.get_num_threads()},
         "started": time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(spent["began"])),
         "seconds": spent["seconds"],
-        "engine": engine.choices(),
+        "engine_kind": engine.kind(),
+        "engine": engine.choices() if engine.kind() == "auto" else {"every pass": dataclasses.asdict(engine.REFERENCE)},
         "damaged": list(store.damaged),
     }
 

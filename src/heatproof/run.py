@@ -25,8 +25,10 @@ from heatproof.executors import local
 from heatproof.executors.local import Workers
 from heatproof.gallery import keep_pictures
 from heatproof.models import engine
+from heatproof.models.engine import EngineKind
 from heatproof.provenance import describe, timed
 from heatproof.results import Results
+from heatproof.run_engine import begin_with, engine_of
 from heatproof.store import Store, StoreFull, Unit
 from heatproof.study import Study
 from heatproof.types import Attribution, Batch, Dataset, Model
@@ -43,12 +45,25 @@ def run(
     device: str = "auto",
     workers: Workers = 1,
     watch: Watch | None = None,
+    engine: EngineKind = "auto",
+    choices: Mapping[str, Any] | None = None,
 ) -> Results:
     """Judge; write `out`; give the results. The same call again goes on where the last one stopped.
 
     `workers` processes do a shard each, on one thread each, with the same numbers in the end (up to rounding, if it
     were more threads otherwise); `auto` takes as many as pay.
+
+    `engine="reference"` runs every network as it is, in micro-batches of 8 on one thread, and reads nothing from the
+    cache: slower, and the same numbers whatever was measured before. `choices` are those of an earlier run (its
+    `engine.json`), to begin with.
     """
+    with engine_of(engine, choices):
+        return _run(studies, out, device, workers, watch)
+
+
+def _run(
+    studies: Study | Sequence[Study], out: str | Path, device: str, workers: Workers, watch: Watch | None
+) -> Results:
     asked = [studies] if isinstance(studies, Study) else list(studies)
     if not asked:
         raise BadInput("run needs at least one study, got none")
@@ -178,6 +193,7 @@ def shards(study: Study, device: torch.device) -> Iterator[Shard]:
                     study.seed,
                     getattr(dataset, "target", study.target),
                     recipe.plain(getattr(dataset, "view", None)),
+                    *(["reference"] if engine.kind() == "reference" else []),
                 ]
                 units = {
                     (method, metric): recipe.key([*common, methods[method], metrics[metric]])
@@ -316,14 +332,19 @@ def _log(store: Store, shard: Shard, method: str, metric: str, unit: Unit) -> No
 
 def _resume_engine(store: Store) -> None:
     """A resumed run computes with the choices it began with: another micro-batch could move the last bit."""
-    chosen = store.get_json("engine.json")
-    if chosen:
-        engine.use(chosen)
+    if engine.kind() == "auto":
+        begin_with(store.get_json("engine.json"), f"{store.root}/engine.json")
 
 
 def _remember_engine(store: Store) -> None:
     """Write down the choices made so far, beside those of other workers."""
-    if engine.choices().items() <= (store.get_json("engine.json") or {}).items():
+    made = engine.choices()
+    if engine.kind() == "reference" or made.items() <= _written_choices(store).items():
         return
     with store.alone("engine"):
-        store.put_json("engine.json", {**(store.get_json("engine.json") or {}), **engine.choices()})
+        store.put_json("engine.json", {**_written_choices(store), **made})
+
+
+def _written_choices(store: Store) -> dict[str, Any]:
+    known = store.get_json("engine.json")
+    return known if isinstance(known, dict) else {}

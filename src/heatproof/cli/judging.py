@@ -26,6 +26,7 @@ from heatproof.cli.terminal import (
     readable_errors,
     usage,
 )
+from heatproof.stored_engine import StoredEngine
 
 
 def demo(
@@ -55,6 +56,9 @@ def run(
     target: Annotated[str | None, typer.Option(help="Class explained: predicted or label.")] = None,
     device: Device = "auto",
     workers: Workers = "auto",
+    engine: Annotated[
+        str | None, typer.Option(help="auto, or reference: slower, the same numbers whatever this machine measured.")
+    ] = None,
     trust_pickle: Annotated[bool, typer.Option(help="Load weights that are arbitrary pickles.")] = False,
     quiet: Quiet = False,
 ) -> None:
@@ -64,7 +68,7 @@ def run(
     """
     from heatproof import asking
 
-    before = None
+    before, passes = None, StoredEngine()
     if study is not None:
         moved = {"--model": model, "--images": images}
         given = {
@@ -84,7 +88,7 @@ def run(
 
         with readable_errors():
             studies = load(study, trust_pickle=trust_pickle, models=model or [], images=images or [])
-            before = _Before.beside(study)
+            before, passes = _Before.beside(study), StoredEngine.beside(study)
     else:
         with readable_errors():
             studies = asking.studies(
@@ -97,7 +101,7 @@ def run(
                 trust_pickle=trust_pickle,
                 changes={"limit": limit, "seed": seed, "target": target},
             )
-    run_and_report(studies, out, device, workers, quiet, before)
+    run_and_report(studies, out, device, workers, quiet, before, passes if engine is None else passes.of_kind(engine))
 
 
 def _joined(words: list[str] | None) -> str | None:
@@ -163,7 +167,13 @@ class _Before:
 
 
 def run_and_report(
-    studies: list[Any], out: Path, device: str, workers: str, quiet: bool, earlier: _Before | None = None
+    studies: list[Any],
+    out: Path,
+    device: str,
+    workers: str,
+    quiet: bool,
+    earlier: _Before | None = None,
+    passes: StoredEngine = StoredEngine(),  # noqa: B008  # it is frozen
 ) -> None:
     from heatproof.report import report as draw
     from heatproof.run import run as judge
@@ -172,7 +182,9 @@ def run_and_report(
     before = _shown_in(out)
     try:
         with readable_errors(), progress_bar(quiet) as watch:
-            results = judge(studies, out, device=device, workers=count, watch=watch)
+            results = judge(
+                studies, out, device=device, workers=count, watch=watch, engine=passes.kind, choices=passes.choices
+            )
             page = draw(results, out / "report.html")
     except KeyboardInterrupt:
         typer.echo(f"\nStopped. Everything finished is kept in {out}; the same command goes on from there.", err=True)

@@ -30,7 +30,7 @@ from heatproof.registry import method
 from heatproof.types import Batch, Cost, Dataset, Images, Maps, Model, Readout, Scores
 
 _vectors: OrderedDict[tuple[str, ...], Fitted] = OrderedDict()
-_tests: weakref.WeakKeyDictionary[nn.Module, dict[tuple[str, str], Tested]] = weakref.WeakKeyDictionary()
+_tests: weakref.WeakKeyDictionary[nn.Module, dict[tuple[str, ...], Tested]] = weakref.WeakKeyDictionary()
 _KEPT = 128  # families of vectors
 
 
@@ -153,7 +153,7 @@ class TCAV:
     def _kept(self, model: Model) -> tuple[LayerScore, ...]:
         """Decided once per model."""
         known = _tests.setdefault(model.network, {})
-        key = (model.revision, recipe.key(self))
+        key = (model.revision, engine.kind(), recipe.key(self))
         if key not in known:
             shown = read_for(model, self.concept, self.size)
             known[key] = self.test(model, shown.aimed(_answers(model, shown)))
@@ -169,7 +169,7 @@ class TCAV:
         redrawn = REDRAWN if self.against == "sets" else 1
         drawn = [self.runs, self.size, self.alpha, self.seed, redrawn]
         told = recipe.key([self.concept, self.without, self.revision, *drawn])
-        key = (model.revision, layer, told)
+        key = (model.revision, engine.kind(), layer, told)
         if key not in _vectors:
             sets = read_for(model, self.concept, self.size), read_for(model, self.without, len(self.without))
             concept, pool = (_said(model, one.images, layer) for one in sets)

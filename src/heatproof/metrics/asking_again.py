@@ -42,7 +42,7 @@ def staged(spec: str, scale: tuple[float, float] = SCALE) -> tuple[Model, Batch]
 
 def classes(model: Model, batch: Batch) -> Tensor:
     """The class the model says each picture shows; every metric of every method asks, so it is asked once."""
-    key = model.revision, str(batch.images.device), _content(batch.images)
+    key = model.revision, engine.kind(), str(batch.images.device), _content(batch.images)
     if key not in _answers:
         _answers[key] = engine.forward(model, batch.images).argmax(1).to(batch.images.device)
         while len(_answers) > KEPT_ANSWERS:
@@ -94,7 +94,7 @@ def _key(model: Model, batch: Batch, method: Any) -> tuple[str, ...] | None:
         return None
     parts = [part for part in (batch.images, batch.targets, batch.regions) if part is not None]
     asked_about = _content(*parts, told=repr((batch.ids, batch.seed)))
-    return model.name, model.revision, str(model.device), asked, asked_about
+    return model.name, model.revision, engine.kind(), str(model.device), asked, asked_about
 
 
 def _content(*parts: Tensor, told: str = "") -> str:

@@ -6,15 +6,17 @@ with copies. So a row's result does not depend, to the last bit, on which rows c
 same bits when resumed keeps `choices()` and hands them to `use()`.
 """
 
-from heatproof.models.engine.choice import Choice, choices, forget, use
+from heatproof.models.engine.choice import REFERENCE, Choice, choices, forget, readable, use
 from heatproof.models.engine.device import pick
 from heatproof.models.engine.passes import at_once, batch_size, forward, gradient, micro_batches, settled
-from heatproof.models.engine.plan import Kind, Plan
-from heatproof.models.engine.setting import Settings, configure, current, settings
+from heatproof.models.engine.plan import Kind, Plan, foreign
+from heatproof.models.engine.setting import EngineKind, Settings, configure, current, kind, settings
 from heatproof.models.engine.threads import cores, free_cores, idle_cores, side_by_side, threads_for
 
 __all__ = [
+    "REFERENCE",
     "Choice",
+    "EngineKind",
     "Kind",
     "Plan",
     "Settings",
@@ -24,13 +26,16 @@ __all__ = [
     "configure",
     "cores",
     "current",
+    "foreign",
     "forget",
     "forward",
     "free_cores",
     "gradient",
     "idle_cores",
+    "kind",
     "micro_batches",
     "pick",
+    "readable",
     "settings",
     "settled",
     "side_by_side",

@@ -69,6 +69,9 @@ class Choice:
         return found
 
 
+REFERENCE = Choice("untouched", "contiguous", 8)  # of the reference engine: never measured, the same everywhere
+
+
 def fewer(size: int, every: bool) -> list[int]:
     """Smaller sizes, largest first: halves of halves, and `every` number where they are few."""
     found = []
@@ -119,8 +122,9 @@ def forget() -> None:
     _made.clear()
 
 
-def recall(question: str) -> Choice | None:
-    if question not in _made and (found := _read(_file(question), question)):
+def recall(question: str, disk: bool = True) -> Choice | None:
+    """The answer of this process or, where the `disk` may be asked, of an earlier one."""
+    if disk and question not in _made and (found := _read(_file(question), question)):
         _made[question] = found
     return _made.get(question)
 

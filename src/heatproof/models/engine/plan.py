@@ -6,7 +6,7 @@ import functools
 import logging
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 from weakref import WeakKeyDictionary
@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 import torch
 
 from heatproof.models.engine import onnx, vetting
-from heatproof.models.engine.choice import Choice, recall, remember
+from heatproof.models.engine.choice import REFERENCE, Choice, recall, remember
 from heatproof.models.engine.deciding import decide
 from heatproof.models.engine.identity import Glance, architecture, pulse, weights
 from heatproof.models.engine.low_precision import possible
@@ -87,7 +87,7 @@ def plan(model: Model, shape: Sequence[int], kind: Kind) -> Plan:
             ready.glance = Glance(model.network)
         key = (shape, kind, torch.get_num_threads(), current())
         known = ready.plans.get(key)
-        if known is None or recall(known.question) is not known.choice:
+        if known is None or _recalled(known.question, current()) is not known.choice:
             known = _plan(model, ready, shape, kind)
             if ready.glance.holds():  # not with hooks, which are gone by the next time
                 ready.plans[key] = known
@@ -100,13 +100,18 @@ def _plan(model: Model, ready: Prepared, shape: tuple[int, ...], kind: Kind) -> 
         vetting.vet(model, shape)
         ready.vetted.add(shape)
     question = _question(ready.architecture, shape, model.dtype, device, torch.get_num_threads(), kind, settings)
-    choice = recall(question)
+    choice = _recalled(question, settings)
     if choice is None:
         choice, measured = decide(model, shape, kind, settings)
         choice = remember(question, choice, keep=measured)
         log.info("%s: %s", question, choice)
     run = _runner(model, ready, shape, settings, question, choice, kind)
     return Plan(question, choice, run or untouched(model.network), itself=run is None)
+
+
+def _recalled(question: str, settings: Settings) -> Choice | None:
+    """An earlier answer; the reference engine has one answer to everything, and asks no file."""
+    return recall(question, disk=False) or REFERENCE if settings.reference else recall(question)
 
 
 def halved(model: Model, plan: Plan) -> Plan:
@@ -153,18 +158,49 @@ def _question(
     settings: Settings,
 ) -> str:
     """What a choice depends on, readable in a run's record."""
-    place = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
-    if device.type == "cpu":
-        place = f"cpu {torch.backends.cpu.get_cpu_capability()} of {os.cpu_count()}"
     parts = [
         f"{kind} {EDITION}",
         architecture,
         "x".join(str(n) for n in shape),
         str(dtype).removeprefix("torch."),
-        place,
+        _place(device),
         f"{threads} threads",
         f"torch {torch.__version__}",
     ]
+    if settings.reference:
+        return " | ".join([*parts, "reference"])
     if kind == "forward":
         parts += [f"onnxruntime {onnx.version()}", settings.backend, settings.precision]
     return " | ".join(parts if settings.measure else [*parts, "unmeasured"])
+
+
+def foreign(questions: Iterable[str]) -> list[str]:
+    """What sets the machine that questions were answered on apart from this one, for each thing that differs.
+
+    A recorded choice answers its question word for word, so of another machine it is not used.
+    """
+    here = {"place": {_place(torch.device("cpu"))}, "torch": {f"torch {torch.__version__}"}}
+    here["place"] |= {_place(torch.device("cuda", number)) for number in range(torch.cuda.device_count())}
+    here["onnxruntime"] = {f"onnxruntime {onnx.version()}"}
+    there: dict[str, set[str]] = {name: set() for name in here}
+    for question in questions:
+        parts = question.split(" | ")
+        if len(parts) < 7:  # of another edition
+            continue
+        there["place"].add(parts[4])
+        there["torch"] |= {part for part in parts if part.startswith("torch ")}
+        there["onnxruntime"] |= {part for part in parts if part.startswith("onnxruntime ")}
+    return [
+        f"{', '.join(sorted(there[name] - here[name]))} there, {', '.join(sorted(here[name]))} here"
+        for name in here
+        if there[name] - here[name]
+    ]
+
+
+def _place(device: torch.device) -> str:
+    """The machine's part of a question."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    if device.type == "cpu":
+        return f"cpu {torch.backends.cpu.get_cpu_capability()} of {os.cpu_count()}"
+    return device.type

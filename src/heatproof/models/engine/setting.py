@@ -11,6 +11,7 @@ from heatproof.errors import BadInput
 
 Backend: TypeAlias = Literal["auto", "eager", "onnx", "compile"]
 Precision: TypeAlias = Literal["full", "bfloat16"]
+EngineKind: TypeAlias = Literal["auto", "reference"]
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,7 @@ class Settings:
     backend: Backend = "auto"  # auto: the fastest by measurement among eager and ONNX Runtime
     precision: Precision = "full"
     measure: bool = True  # False: micro-batches of 8, eager, no measurement
+    reference: bool = False  # True: the network itself in micro-batches of `REFERENCE.size`, whatever else is set
 
     def __post_init__(self) -> None:
         for name, kind in (("backend", Backend), ("precision", Precision)):
@@ -32,6 +34,11 @@ _current = Settings()  # of the process, not of a thread: worker threads must ru
 
 def current() -> Settings:
     return _current
+
+
+def kind() -> EngineKind:
+    """Which engine runs passes now; part of the name of whatever is kept of their results."""
+    return "reference" if _current.reference else "auto"
 
 
 def configure(settings: Settings) -> None:

@@ -16,6 +16,7 @@ from typing import TypeVar
 import torch
 
 from heatproof.models.engine.memory import kept_memory
+from heatproof.models.engine.setting import current
 from heatproof.types import Model
 
 Part = TypeVar("Part")
@@ -27,11 +28,11 @@ SMALL = 96  # pixels a side; networks for smaller pictures finish a layer before
 @contextmanager
 def threads_for(models: Iterable[Model]) -> Iterator[None]:
     """One thread while only small networks are asked, unless OMP_NUM_THREADS says otherwise, then as many as before;
-    and memory kept from pass to pass.
+    and memory kept from pass to pass. The reference engine has one thread always: several add up in another order.
     """
     small = all(model.view is not None and model.view.size <= SMALL for model in models)
     before = torch.get_num_threads()
-    if small and "OMP_NUM_THREADS" not in os.environ:
+    if (small and "OMP_NUM_THREADS" not in os.environ) or current().reference:
         torch.set_num_threads(1)
     try:
         with kept_memory():

@@ -23,7 +23,7 @@ def provenance(reading: Reading) -> str | None:
     listed = studies if isinstance(studies, list | tuple) else [studies]
     for at, study in enumerate(listed, start=1):
         body += fold(f"Recipe {at}" if len(listed) > 1 else "Recipe", _json(study))
-    known = {"studies", "versions", "started", "seconds", "engine", "protocols", "metrics", "methods"}
+    known = {"studies", "versions", "started", "seconds", "engine", "engine_kind", "protocols", "metrics", "methods"}
     rest = {key: value for key, value in info.items() if key not in known}
     if info.get("engine"):
         body += fold("Engine", _json(info["engine"]))
@@ -43,6 +43,8 @@ def _facts(info: Mapping[str, Any]) -> str:
     seeds = sorted({str(seed) for seed in _seeds(info.get("studies"))})
     if seeds:
         facts.append(("seed" if len(seeds) == 1 else "seeds", ", ".join(seeds[:12])))
+    if info.get("engine_kind"):
+        facts.append(("engine", str(info["engine_kind"])))
     versions = info.get("versions")
     if isinstance(versions, Mapping):
         facts += [(str(name), str(version)) for name, version in versions.items()]

@@ -1,0 +1,186 @@
+"""Replays compute as the stored run did; the reference engine computes the same whatever was measured before."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from heatproof import cache
+from heatproof.cli import app
+from heatproof.errors import BadInput
+from heatproof.models import engine
+from heatproof.models.engine import deciding
+from heatproof.run import run
+from heatproof.run_engine import begin_with, engine_of
+from heatproof.study import Study
+
+COLUMNS = ["dataset", "model", "method", "metric", "image", "value"]
+
+# A process that fills its own cache with choices of its own kind, then judges.
+PROCESS = """
+import sys
+from heatproof.models import engine
+from heatproof.models.engine import deciding
+from heatproof.run import run
+from heatproof.study import Study
+
+gain, out, threads = float(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+deciding.GAIN = gain  # any copy is quick enough, or none
+import torch
+torch.set_num_threads(threads)
+study = Study(["embedded:object"], ["two_factor(count=3)"], ["saliency", "guided_ig(steps=8)"], ["sensitivity_n"])
+for kind in ("auto", "reference"):
+    run(study, f"{out}/{kind}", engine=kind)
+"""
+
+
+@pytest.fixture(autouse=True)
+def _fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    monkeypatch.setenv("HEATPROOF_CACHE", str(tmp_path / "cache"))
+    engine.forget()
+    yield
+    engine.forget()
+
+
+def study(*methods: str) -> Study:
+    return Study(["embedded:object"], ["two_factor(count=3)"], list(methods or ["saliency"]), ["sensitivity_n"])
+
+
+def table(out: Path) -> pd.DataFrame:
+    return pd.read_parquet(out / "scores.parquet")[COLUMNS]
+
+
+def test_other_choices_in_the_cache_do_not_move_the_reference(tmp_path: Path) -> None:
+    for name, gain, threads in (("one", "inf", "1"), ("other", "-1", "2")):
+        env = {**os.environ, "HEATPROOF_CACHE": str(tmp_path / f"cache-{name}")}
+        command = [sys.executable, "-c", PROCESS, gain, str(tmp_path / name), threads]
+        subprocess.run(command, env=env, check=True, capture_output=True)
+    one, other = tmp_path / "one", tmp_path / "other"
+    ways = [json.loads((out / "auto" / "engine.json").read_text()) for out in (one, other)]
+    gradients = [{c["backend"] for q, c in way.items() if q.startswith("gradient")} for way in ways]
+    assert gradients[0] != gradients[1]  # the caches do hold other choices
+    assert not table(one / "auto").equals(table(other / "auto"))
+    pd.testing.assert_frame_equal(table(one / "reference"), table(other / "reference"), check_exact=True)
+    info = json.loads((one / "reference" / "info.json").read_text())
+    assert info["engine_kind"] == "reference"
+    assert info["engine"]["every pass"]["size"] == engine.REFERENCE.size
+
+
+def test_the_reference_reads_and_leaves_nothing_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deciding, "decide", lambda *_: pytest.fail("measured"))
+    run(study(), tmp_path / "out", engine="reference")
+    assert not (tmp_path / "cache").exists()
+    assert cache.cache_directory() == tmp_path / "cache"
+    assert engine.kind() == "auto"
+
+
+def test_the_reference_is_the_network_itself_in_micro_batches_of_eight() -> None:
+    from heatproof.models import load
+
+    model, seen = load("embedded:object"), []
+    images, targets = torch.rand(11, 3, 64, 64), torch.arange(11) % 10
+    with engine_of("reference"):
+        logits = engine.forward(model, images)
+        slopes, _ = engine.gradient(model, images, targets)
+        listening = model.network.register_forward_hook(lambda _m, inputs, _o: seen.append(len(inputs[0])))
+        assert torch.equal(engine.forward(model, images), logits)  # hooks change nothing
+        assert torch.equal(engine.gradient(model, images, targets)[0], slopes)
+        listening.remove()
+    assert set(seen) == {8}
+    with torch.no_grad():
+        assert torch.equal(logits[:8], model(images[:8]))
+
+
+def test_one_directory_does_not_mix_engines(tmp_path: Path) -> None:
+    def units() -> set[str]:
+        return {path.name for path in (tmp_path / "units").rglob("*.*")}
+
+    auto = run(study(), tmp_path)
+    before = units()
+    reference = run(study(), tmp_path, engine="reference")
+    assert len(units()) == 2 * len(before)
+    assert (auto.info["engine_kind"], reference.info["engine_kind"]) == ("auto", "reference")
+    assert len(reference.scores) == len(auto.scores)
+    run(study(), tmp_path)
+    assert len(units()) == 2 * len(before)  # and both are found again
+
+
+def test_an_unknown_engine_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="engine must be one of auto, reference, got 'fast'"):
+        run(study(), tmp_path, engine="fast")  # type: ignore[arg-type]
+    assert not list(tmp_path.iterdir())
+
+
+def _replayed(*words: str) -> Any:
+    engine.forget()
+    return CliRunner().invoke(app, ["run", *words, "--quiet", "--workers", "1"])
+
+
+def test_a_replay_begins_with_the_choices_beside_the_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(study("guided_ig(steps=8)"), tmp_path / "first")
+    choices = json.loads((tmp_path / "first" / "engine.json").read_text())
+    forced = {
+        q: {**c, "backend": "untouched", "layout": "contiguous", "size": 3, "least": 0} for q, c in choices.items()
+    }
+    engine.forget()
+    run(study("guided_ig(steps=8)"), tmp_path / "forced", choices=forced)
+    monkeypatch.setenv("HEATPROOF_CACHE", str(tmp_path / "another"))  # where nothing was measured
+    again = _replayed(str(tmp_path / "forced" / "study.json"), "--out", str(tmp_path / "again"))
+    assert again.exit_code == 0, again.output
+    written = json.loads((tmp_path / "again" / "engine.json").read_text())
+    assert {q: written[q] for q in forced} == forced
+    pd.testing.assert_frame_equal(table(tmp_path / "again"), table(tmp_path / "forced"), check_exact=True)
+
+
+def test_a_reference_run_replays_by_the_reference_engine(tmp_path: Path) -> None:
+    run(study(), tmp_path / "first", engine="reference")
+    again = _replayed(str(tmp_path / "first" / "study.json"), "--out", str(tmp_path / "again"))
+    assert again.exit_code == 0, again.output
+    assert json.loads((tmp_path / "again" / "info.json").read_text())["engine_kind"] == "reference"
+    assert "largest difference 0" in again.output
+    other = _replayed(str(tmp_path / "first" / "study.json"), "--out", str(tmp_path / "other"), "--engine", "auto")
+    assert json.loads((tmp_path / "other" / "info.json").read_text())["engine_kind"] == "auto", other.output
+
+
+@pytest.mark.parametrize("size", [10**9, 0, -1, float("nan"), "8", None])
+def test_nonsense_beside_a_study_is_named_and_measured_again(tmp_path: Path, size: Any) -> None:
+    run(study(), tmp_path)
+    choices = json.loads((tmp_path / "engine.json").read_text())
+    engine.forget()
+    with pytest.warns(UserWarning, match="make no sense and are measured again: (forward|gradient)"):
+        run(study(), tmp_path / "again", choices={q: {**c, "size": size} for q, c in choices.items()})
+    assert json.loads((tmp_path / "again" / "engine.json").read_text()) == choices  # from the cache
+
+
+@pytest.mark.parametrize("written", ["", "[]", "3", '"x"', "{", '{"forward": 1}', "[" * 100_000])
+def test_a_damaged_engine_file_is_none(tmp_path: Path, written: str) -> None:
+    run(study(), tmp_path / "first")
+    (tmp_path / "first" / "engine.json").write_text(written)
+    again = _replayed(str(tmp_path / "first" / "study.json"), "--out", str(tmp_path / "again"))
+    assert again.exit_code == 0, again.output
+
+
+def test_what_another_machine_chose_is_named() -> None:
+    with engine_of("auto"):
+        from heatproof.models import load
+
+        engine.forward(load("embedded:object"), torch.rand(1, 3, 64, 64))
+    ((question, fields),) = engine.choices().items()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        begin_with({question: fields}, "here")
+    for old, new in (("torch 2", "torch 1"), ("onnxruntime ", "onnxruntime 0."), ("| cpu ", "| gpu ")):
+        assert old in question
+        with pytest.warns(UserWarning, match=rf"there was computed otherwise .*{new.strip('| ')}.* there, "):
+            begin_with({question.replace(old, new): fields}, "there")
