@@ -43,6 +43,8 @@ class Judge:
         scores = attribution.maps.flatten(1).mean(1).double()
         if self.fault == "nothing finite":
             return scores * torch.nan
+        if self.fault == "silent NaN":
+            return scores / attribution.maps.flatten(1).std(1)
         if self.fault == "NaN alone":
             return scores * torch.nan if len(scores) == 1 else scores
         if self.fault == "leaves training on":
@@ -60,6 +62,7 @@ class Judge:
         ("", ""),
         ("no direction", "higher_is_better is None"),
         ("nothing finite", "all are NaN or infinite"),
+        ("silent NaN", "no note says why"),
         ("NaN alone", "NaN one time and not the other"),
         ("leaves training on", "changed: training"),
         ("one number", "must return one score per picture"),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
 import pandas as pd
 
 from heatproof.errors import BadInput, HeatproofError
+from heatproof.printable import printable
 from heatproof.results import Results
 
 Format = Literal["csv", "md", "latex"]
@@ -54,7 +56,7 @@ def _gathered(
 def written(table: pd.DataFrame, form: Format) -> str:
     """The table as text; Markdown and LaTeX have one table per data set, model and metric."""
     if form == "csv":
-        return table.to_csv(index=False)
+        return table.map(_csv_cell).to_csv(index=False)
     return "\n".join(_markdown(*part) if form == "md" else _latex(*part) for part in _panels(table))
 
 
@@ -93,30 +95,55 @@ def _word(value: Any) -> str:
     return "" if math.isnan(value) else f"{value:.3f}" if abs(value) >= 0.001 or value == 0 else f"{value:.1e}"
 
 
+def _csv_cell(value: Any) -> Any:
+    """Numbers as they are; a text that a spreadsheet would take for a formula begins with an apostrophe."""
+    if not isinstance(value, str):
+        return value
+    return printable(f"'{value}" if value.startswith(("=", "+", "-", "@", "\t", "\r")) else value)
+
+
 def _markdown(title: str, heads: list[str], rows: list[list[str]]) -> str:
-    lines = [heads, ["---"] * len(heads), *rows]
-    body = "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
-    return f"**{title}**\n\n{body}\n"
+    lines = [heads, ["---"] * len(heads), *([_in_markdown(cell) for cell in row] for row in rows)]
+    body = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return f"**{_in_markdown(title)}**\n\n{body}\n"
+
+
+def _in_markdown(text: str) -> str:
+    """On one line, and without HTML, code, links or emphasis of its own; an underscore within a word is none."""
+    line = printable(" ".join(text.split("\n")), keep="")
+    line = re.sub(r"(?<![^\W_])_|_(?![^\W_])", r"\\_", re.sub(r"([\\`*~|]|\](?=[(\[:]))", r"\\\1", line))
+    return line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _latex(title: str, heads: list[str], rows: list[list[str]]) -> str:
     """With the rules of the package booktabs."""
-    body = "\n".join(" & ".join(_escaped(cell) for cell in row) + r" \\" for row in rows)
+    body = "\n".join(" & ".join(_in_latex(cell) for cell in row) + r" \\" for row in rows)
     columns = "l" * len(heads)
     return (
-        f"\\begin{{table}}\n\\caption{{{_escaped(title)}}}\n\\begin{{tabular}}{{{columns}}}\n\\toprule\n"
-        f"{' & '.join(_escaped(head) for head in heads)} \\\\\n\\midrule\n{body}\n\\bottomrule\n"
+        f"\\begin{{table}}\n\\caption{{{_in_latex(title)}}}\n\\begin{{tabular}}{{{columns}}}\n\\toprule\n"
+        f"{' & '.join(_in_latex(head) for head in heads)} \\\\\n\\midrule\n{body}\n\\bottomrule\n"
         "\\end{tabular}\n\\end{table}\n"
     )
 
 
-def _escaped(text: str) -> str:
-    special = {
-        "\\": r"\textbackslash{}",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-        "–": "--",
-        "×": r"$\times$",
-    }
-    special |= {letter: f"\\{letter}" for letter in "&%$#_{}"}
-    return "".join(special.get(letter, letter) for letter in text)
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "`": r"\textasciigrave{}",
+    "–": "--",
+    "…": r"\ldots{}",
+    "×": r"$\times$",
+    "±": r"$\pm$",
+    "\N{MINUS SIGN}": "$-$",
+    **{letter: f"\\{letter}" for letter in "&%$#_{}"},
+}
+
+
+def _in_latex(text: str) -> str:
+    """On one line, every special letter as text; a `[` or `*` at the start would belong to the row before."""
+    line = printable(" ".join(text.split("\n")), keep="")
+    return ("{}" if line.startswith(("[", "*")) else "") + "".join(_LATEX.get(letter, letter) for letter in line)

@@ -138,6 +138,11 @@ def check_metric(metric: Metric, model: Model, batch: Batch) -> Iterator[Verdict
         sign = 1 if metric.higher_is_better else -1
         gap = float((sign * (best - worst)).nanmean())
         yield Verdict("puts the oracle before noise", gap > 0, f"the oracle is behind by {-gap:g}")
+    for what, maps in (("zero", torch.zeros_like(noise.maps)), ("constant", torch.ones_like(noise.maps))):
+        flat = metric(dataclasses.replace(noise, maps=maps))
+        notes = flat.notes if isinstance(flat, Scored) else ()
+        silent = [not (notes and notes[i]) for i, value in enumerate(_values(flat)) if not value.isfinite()]
+        yield Verdict(f"scores a {what} map or says why not", not any(silent), "a score is NaN, and no note says why")
     single = [_values(metric(_alone(noise, i))) for i in range(count)]
     yield _same("does not depend on batch mates", worst, torch.cat(single))
     yield _same("answers the same when asked again", worst, _values(metric(noise)))

@@ -114,4 +114,9 @@ class ImageQuality:
         originals = attribution.batch.images.repeat_interleave(levels, 0)
         changed, removed = samples.images.flatten(0, 1), samples.removed.flatten()
         values = quality(self.measure, changed, originals, removed).view(-1, levels)
-        return Scored(values.mean(1), curve=Curve(samples.removed, values))
+        holes = values.isnan().sum(1).tolist()
+        notes = [
+            f"{self.measure} is undefined on {n} of {levels} samples: too little in them to compare" for n in holes
+        ]
+        told = tuple(note if n else "" for note, n in zip(notes, holes, strict=True))
+        return Scored(values.mean(1), told if any(told) else (), Curve(samples.removed, values))

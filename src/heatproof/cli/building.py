@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from heatproof.cli.terminal import readable_errors
+from heatproof.cli.terminal import echo, readable_errors
 
 data = typer.Typer(help="Make data sets.", no_args_is_help=True, rich_markup_mode=None)
 build = typer.Typer(help="Build a data set from downloaded parts.", no_args_is_help=True, rich_markup_mode=None)
@@ -42,4 +42,4 @@ def bam(
             raise BadInput(f"--format must be png or jpeg, got {picture_format!r}")
         names = tuple(Path(exclude).read_text().split()) if exclude else ()
         plan = Plan(seed, train, validation, size, picture_format, legacy, names)  # type: ignore[arg-type]
-        typer.echo(make(*coco, miniplaces, out, plan, typer.echo))
+        echo(make(*coco, miniplaces, out, plan, echo))

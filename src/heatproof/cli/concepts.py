@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heatproof.cli.terminal import Device, readable_errors
+from heatproof.cli.terminal import Device, echo, readable_errors
 
 if TYPE_CHECKING:
     from heatproof.types import Batch
@@ -61,7 +61,7 @@ def tcav(
                 _say_missing(what, batch)
             if len(seen["concept"]) < size:
                 few = f"{len(seen['concept'])} concept pictures are fewer than --size {size}"
-                typer.echo(f"{few}: so many are taken of every set, and a weak concept may be missed", err=True)
+                echo(f"{few}: so many are taken of every set, and a weak concept may be missed", err=True)
             batch = seen["images"]
             logits = engine.forward(loaded, batch.images)
             if target is not None and not 0 <= target < logits.shape[1]:
@@ -74,13 +74,13 @@ def tcav(
     ]
     score = tested.score if tested.kept else None
     if as_json:
-        typer.echo(json.dumps({"score": score, "pictures": len(batch), "layers": rows}, indent=1))
+        echo(json.dumps({"score": score, "pictures": len(batch), "layers": rows}, indent=1))
         return
     for row in rows:
         kept = "kept" if row["kept"] else f"not told from chance (p < {asked.level:g} is wanted)"
-        typer.echo(f"{row['layer']:<24} score {row['score']:.3f}  random {row['random']:.3f}  p {row['p']:.2g}  {kept}")
+        echo(f"{row['layer']:<24} score {row['score']:.3f}  random {row['random']:.3f}  p {row['p']:.2g}  {kept}")
     many = f"{len(batch)} picture{'' if len(batch) == 1 else 's'}"
-    typer.echo(
+    echo(
         f"not applicable: no layer tells the concept from chance ({many})"
         if score is None
         else f"TCAV {score:.3f} ({many}, mean of {len(tested.kept)} of {len(rows)} layers)"
@@ -96,4 +96,4 @@ def _say_missing(what: str, batch: Batch) -> None:
     first = next((f", e.g. {name}: {why}" for name, why in batch.missing.items()), "")
     if not len(batch):
         raise BadInput(f"--{what} must hold pictures that can be read, got none{first}")
-    typer.echo(f"heatproof: {len(batch.missing)} of the pictures of --{what} cannot be read{first}", err=True)
+    echo(f"heatproof: {len(batch.missing)} of the pictures of --{what} cannot be read{first}", err=True)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from heatproof.cli.terminal import COMPLETE, FAILED_ROWS, Device, Quiet, progress_bar, readable_errors, usage
+from heatproof.cli.terminal import COMPLETE, FAILED_ROWS, Device, Quiet, echo, progress_bar, readable_errors, usage
 
 
 def explain(
@@ -38,12 +38,12 @@ def explain(
         loaded = models.load(model[0], trust_pickle=trust_pickle).to(engine.pick(device))
         sheet = contact_sheet.explain(loaded, images, asked, target=target, seed=seed, watch=watch)
     for name, reason in sheet.missing.items():
-        typer.echo(f"{name}: {reason}", err=True)
+        echo(f"{name}: {reason}", err=True)
     if not sheet.maps:
-        typer.echo("heatproof: no method gave a map, so there is nothing to draw and nothing was written", err=True)
+        echo("heatproof: no method gave a map, so there is nothing to draw and nothing was written", err=True)
         raise typer.Exit(FAILED_ROWS)
     with readable_errors():
         written = contact_sheet.write(sheet, out)
     for path in written:
-        typer.echo(path)
+        echo(path)
     raise typer.Exit(FAILED_ROWS if sheet.missing else COMPLETE)

@@ -22,6 +22,7 @@ from heatproof.cli.terminal import (
     Out,
     Quiet,
     Workers,
+    echo,
     progress_bar,
     readable_errors,
     usage,
@@ -124,7 +125,7 @@ def report(
             page = draw(results, page)
         except OSError as error:
             usage(f"{page} cannot be written ({error.strerror}): choose another place for it")
-    typer.echo(page)
+    echo(page)
 
 
 @dataclass(frozen=True)
@@ -187,30 +188,30 @@ def run_and_report(
             )
             page = draw(results, out / "report.html")
     except KeyboardInterrupt:
-        typer.echo(f"\nStopped. Everything finished is kept in {out}; the same command goes on from there.", err=True)
+        echo(f"\nStopped. Everything finished is kept in {out}; the same command goes on from there.", err=True)
         if (out / "scores.parquet").is_file():
-            typer.echo(f"What all methods were judged on so far: heatproof report {out}", err=True)
+            echo(f"What all methods were judged on so far: heatproof report {out}", err=True)
         raise typer.Exit(INTERRUPTED) from None
     for kind, known in before.items():
         gone = sorted(known - set(results.scores[kind]))
         if gone:
-            typer.echo(
+            echo(
                 f"Not asked for this time, so no longer in the table: {kind} {', '.join(gone)}. The numbers are kept: "
                 "name all of them in one command to see them side by side.",
                 err=True,
             )
     if earlier is not None:
-        typer.echo(earlier.apart(results, studies), err=True)
+        echo(earlier.apart(results, studies), err=True)
     for name in results.info.get("damaged", []):
-        typer.echo(f"{name} was damaged and has been computed again.", err=True)
+        echo(f"{name} was damaged and has been computed again.", err=True)
     if not results.complete:
         bad = results.scores[results.scores["status"].isin(["failed", "unreadable"])]
-        typer.echo(f"{len(bad)} of {len(results.scores)} rows have no score; first: {bad.iloc[0]['note']}", err=True)
+        echo(f"{len(bad)} of {len(results.scores)} rows have no score; first: {bad.iloc[0]['note']}", err=True)
     unscored = _unscored(results.scores)
     if unscored:
         names = ", ".join(unscored)
-        typer.echo(f"Not a single score under {names}; first reason: {next(iter(unscored.values()))}", err=True)
-    typer.echo(page)
+        echo(f"Not a single score under {names}; first reason: {next(iter(unscored.values()))}", err=True)
+    echo(page)
     raise typer.Exit(COMPLETE if results.complete and not unscored else FAILED_ROWS)
 
 

@@ -9,8 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from heatproof.cli.terminal import COMPLETE, FAILED_ROWS, readable_errors
+from heatproof.cli.terminal import COMPLETE, FAILED_ROWS, echo, readable_errors
 from heatproof.parsing import parse
+from heatproof.printable import printable
 
 
 class Listable(StrEnum):
@@ -35,7 +36,7 @@ def list_(
     kind: Any = what.value.removesuffix("s")
     rows = [recipe.listed(registry.entry(kind, name)) for name in registry.names(kind)]
     if as_json:
-        typer.echo(json.dumps(rows, indent=1))
+        echo(json.dumps(rows, indent=1))
         return
     from rich.console import Console
     from rich.table import Table
@@ -47,8 +48,8 @@ def list_(
     for row in rows:
         passes = [f"{row['cost'][side]:g}" if row["cost"] else "?" for side in ("forward", "backward")] if cost else []
         fields = ", ".join(f"{name}={_brief(value)}" for name, value in row["fields"].items())
-        table.add_row(row["name"], *passes, row["summary"], fields)
-    Console(width=None if sys.stdout.isatty() else 160).print(table)
+        table.add_row(*(printable(cell) for cell in (row["name"], *passes, row["summary"], fields)))
+    Console(width=None if sys.stdout.isatty() else 160, markup=False, emoji=False).print(table)
 
 
 def check(
@@ -68,9 +69,7 @@ def check(
         else:
             verdicts = testing.check(name)
     for verdict in verdicts:
-        typer.echo(
-            f"{'ok  ' if verdict.holds else 'FAIL'}  {verdict.claim}{'' if verdict.holds else ': ' + verdict.why}"
-        )
+        echo(f"{'ok  ' if verdict.holds else 'FAIL'}  {verdict.claim}{'' if verdict.holds else ': ' + verdict.why}")
     raise typer.Exit(COMPLETE if all(verdict.holds for verdict in verdicts) else FAILED_ROWS)
 
 

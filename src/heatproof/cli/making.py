@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from heatproof.cli.terminal import readable_errors
+from heatproof.cli.terminal import echo, readable_errors
 
 
 class Trainable(StrEnum):
@@ -48,8 +48,8 @@ def train(
             if data is None or out is None:
                 raise BadInput("train bam needs --data, a folder of pictures by class, and --out, a .safetensors file")
             recipe = bam_training.Recipe(epochs=epochs, steps=steps)
-            typer.echo(bam_training.train(data, out, recipe, weights, say=typer.echo))
+            echo(bam_training.train(data, out, recipe, weights, say=echo))
         elif what is Trainable.prior:
-            drawing.train(folder=out or drawing.TRAINED, say=typer.echo)
+            drawing.train(folder=out or drawing.TRAINED, say=echo)
         else:
-            training.train_all(only or (), out or training.TRAINED, typer.echo)
+            training.train_all(only or (), out or training.TRAINED, echo)

@@ -12,7 +12,7 @@ import typer
 if TYPE_CHECKING:
     import pandas as pd
 
-from heatproof.cli.terminal import readable_errors, usage
+from heatproof.cli.terminal import echo, readable_errors, usage
 
 
 def _of_csv(path: Path) -> pd.DataFrame:
@@ -35,9 +35,9 @@ def _of_run(path: Path) -> pd.DataFrame:
         usage(f"{path} holds no occlusion strategies to compare: run the protocol pixel_flipping, or name a CSV table")
     whole = without_holes(setups_table(run.scores, strategies))
     for setup in whole.setups:
-        typer.echo(f"left out, because no method has all scores under it: {setup}", err=True)
+        echo(f"left out, because no method has all scores under it: {setup}", err=True)
     for method in whole.methods:
-        typer.echo(f"left out, because some setup has no score of it: {method}", err=True)
+        echo(f"left out, because some setup has no score of it: {method}", err=True)
     return whole.table
 
 
@@ -61,22 +61,20 @@ def consistency(
         names = [str(name) for name in table["method"].unique()] if "method" in table else []
         found = compute(table, lists="paper" if paper else "best_first", random=random_among(names))
     if as_json:
-        typer.echo(json.dumps(found.as_dict(), indent=1))
+        echo(json.dumps(found.as_dict(), indent=1))
         return
-    typer.echo(f"{found.n_setups} setups ({', '.join(found.setup_columns)}), {len(found.methods)} methods")
+    echo(f"{found.n_setups} setups ({', '.join(found.setup_columns)}), {len(found.methods)} methods")
     for measure, rankings in found.rankings.items():
         alike = "" if math.isnan(rankings.agreement) else f"mean tau of two {rankings.agreement:.2f}, "
         share = f"{alike}the most frequent in {rankings.reference_count}"
-        typer.echo(f"{measure:>4}: {rankings.distinct} rankings, {share}: {' > '.join(rankings.reference)}")
+        echo(f"{measure:>4}: {rankings.distinct} rankings, {share}: {' > '.join(rankings.reference)}")
     if found.n_setups == 1:
-        typer.echo(
-            "one setup has nothing to agree with: give scores under several (imputers, segments, models)", err=True
-        )
+        echo("one setup has nothing to agree with: give scores under several (imputers, segments, models)", err=True)
         return
-    typer.echo("variance over setups")
+    echo("variance over setups")
     for method, row in found.variance.items():
-        typer.echo(f"  {method:<24}" + "  ".join(f"{name} {value:.4g}" for name, value in row.items()))
-    typer.echo("order depends on the setup" + ("" if found.order_dependent else ": of no two methods"))
+        echo(f"  {method:<24}" + "  ".join(f"{name} {value:.4g}" for name, value in row.items()))
+    echo("order depends on the setup" + ("" if found.order_dependent else ": of no two methods"))
     for pair in found.order_dependent:
         counts = f"{pair.first_ahead} to {pair.second_ahead}" + (f", {pair.tied} tied" if pair.tied else "")
-        typer.echo(f"  {pair.measure}: {pair.first} and {pair.second} ({counts})")
+        echo(f"  {pair.measure}: {pair.first} and {pair.second} ({counts})")

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from heatproof.cli.terminal import readable_errors
+from heatproof.cli.terminal import echo, readable_errors
 
 
 class Form(StrEnum):
@@ -32,4 +32,4 @@ def table(
     with readable_errors():
         results = Results.load(directory)
         found = tables.pairs(results, metric or ()) if pairs else tables.rankings(results, metric or ())
-    typer.echo(tables.written(found, form.value), nl=False)
+    echo(tables.written(found, form.value), nl=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,6 +10,8 @@ from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
+
+from heatproof.printable import printable
 
 COMPLETE, FAILED_ROWS, BAD_USAGE, INTERRUPTED = 0, 1, 2, 130
 
@@ -18,6 +21,11 @@ Workers = Annotated[
     str, typer.Option(help="Processes side by side, a shard of pictures each; auto: as many as pay.", metavar="N|auto")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
+
+
+def echo(text: object = "", *, err: bool = False, nl: bool = True) -> None:
+    """Print a line; names and notes in it come from files and cannot steer the terminal."""
+    typer.echo(printable(text), err=err, nl=nl)
 
 
 @contextmanager
@@ -30,7 +38,7 @@ def progress_bar(quiet: bool) -> Iterator[Callable[[int, int, str], None] | None
     from rich.console import Console
 
     columns = (
-        progress.TextColumn("{task.description}", table_column=None),
+        progress.TextColumn("{task.description}", markup=False),
         progress.BarColumn(),
         progress.MofNCompleteColumn(),
         progress.TextColumn("{task.fields[rate]}"),
@@ -42,7 +50,9 @@ def progress_bar(quiet: bool) -> Iterator[Callable[[int, int, str], None] | None
         def watch(done: int, total: int, what: str) -> None:
             speed = bar.tasks[0].speed
             rate = f"{speed:.1f} units/s" if speed else ""
-            bar.update(task, completed=done, total=total, description=what[:40].ljust(40), rate=rate)
+            bar.update(
+                task, completed=done, total=total, description=printable(what, keep="")[:40].ljust(40), rate=rate
+            )
 
         yield watch
 
@@ -57,12 +67,14 @@ def readable_errors() -> Iterator[None]:
     except HeatproofError as error:
         usage(str(error))
     except OSError as error:
-        if error.filename is None:
-            raise
-        usage(f"{error.filename} cannot be read or written: {error.strerror}")
+        if error.filename is not None:
+            usage(f"{error.filename} cannot be read or written: {error.strerror}")
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO):
+            usage(f"the disk takes no more: {error.strerror}; free some space or choose another place")
+        raise
 
 
 def usage(sentence: str) -> NoReturn:
     """Say what was wrong with the words, and leave."""
-    typer.echo(f"heatproof: {sentence}", err=True)
+    echo(f"heatproof: {sentence}", err=True)
     raise typer.Exit(BAD_USAGE)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 
 from heatproof.errors import BadInput
 from heatproof.report.naming import Named
 from heatproof.report.page import page
 from heatproof.report.reading import FinishedRun, Reading
+from heatproof.store import write_atomically
 
 __all__ = ["report"]
 
@@ -22,14 +21,5 @@ def report(results: FinishedRun, path: str | Path) -> Path:
     if not len(results.scores):
         raise BadInput("a report needs at least one row of scores, got an empty table: run the study first.")
     text = page(Reading(Named(results)))
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, beside = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(beside).chmod(0o644)
-        Path(beside).replace(target)
-    except BaseException:
-        Path(beside).unlink(missing_ok=True)
-        raise
+    write_atomically(target, text.encode("utf-8", "replace"))
     return target

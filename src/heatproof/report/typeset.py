@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 MINUS = "\N{MINUS SIGN}"
 MISSING = "\N{EN DASH}"
+_STEERING = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff]"
 NOISE = 1e-9  # smaller than this, a difference of scores is the rounding of the arithmetic
 
 
@@ -20,7 +21,8 @@ def escape(text: object) -> str:
 def _without_controls(text: str) -> str:
     # Odd file names can hold control characters and lone surrogates; neither HTML nor UTF-8 can.
     text = text.encode("utf-8", "replace").decode("utf-8")
-    return re.sub(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]", "\N{REPLACEMENT CHARACTER}", text)
+    # Direction marks and overrides would rearrange the words around them.
+    return re.sub(_STEERING, "\N{REPLACEMENT CHARACTER}", text)
 
 
 def breakable(text: object) -> str:
