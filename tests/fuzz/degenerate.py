@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 
 import numpy as np
@@ -98,9 +98,9 @@ def mask(dice: Random, shape: tuple[int, ...]) -> Tensor:
     return dice.choice(kinds)
 
 
-def batch(dice: Random) -> Batch:
+def batch(dice: Random, sides: Sequence[tuple[int, int]] = SIDES) -> Batch:
     """No, one or a few pictures, with or without regions, twins and labels."""
-    count, side = dice.choice([0, 1, 1, 2, 3]), dice.choice(SIDES)
+    count, side = dice.choice([0, 1, 1, 2, 3]), dice.choice(sides)
     images = pictures(dice, count, side)
     targets = torch.randint(0, CLASSES, (count,), generator=_generator(dice))
     same = dice.random() < 0.2

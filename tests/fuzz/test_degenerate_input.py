@@ -26,14 +26,16 @@ from heatproof.types import Attribution, Batch, Model
 
 # Settings at which a call takes milliseconds.
 METRICS: dict[str, dict[str, Any]] = {
-    "fud": {"levels": (0.9, 0.5), "draws": 1, "controls": ()},
+    "fud": {"levels": (0.9, 0.5), "draws": 1, "controls": (), "profile": "fast"},
     "infidelity": {"count": 5},
     "sensitivity_n": {"sizes": 3, "sets": 5},
     **{name: {"points": 5} for name in ("mif", "lif", "srg", "insertion", "deletion")},
     **{name: {"points": 5, "orders": 2} for name in ("mrg", "lrg")},
 }
 IMPUTERS: dict[str, dict[str, Any]] = {"diffusion": {"sampler": Sampler(steps=2)}, "train_set": {"count": 8}}
-SLOW = {"fud"}  # a hundred times the cost of the others: a hundredth of their calls
+SLOW = {"fud", "diffusion"}  # many times the cost of the others, and a fraction of their calls
+# The embedded prior draws pictures of one size; it refuses all others.
+LARGE = dict.fromkeys(SLOW, ((64, 64), (64, 64), (16, 16)))
 
 Call = Callable[[Random], str]
 
@@ -52,10 +54,14 @@ def varied(kind: registry.Kind, name: str, cheap: dict[str, Any], dice: Random) 
     """The component with some of its choices made by lot, or as it is where they do not go together."""
     make = registry.entry(kind, name).make
     choices = {field: get_args(hint) for field, hint in registry.hints_of(make).items() if get_origin(hint) is Literal}
-    drawn = {field: dice.choice(values) for field, values in sorted(choices.items()) if dice.random() < 0.4}
+    drawn = {
+        field: dice.choice(values)
+        for field, values in sorted(choices.items())
+        if dice.random() < 0.4 and field not in cheap
+    }
     try:
         return registry.find(kind, name, **cheap, **drawn)
-    except (HeatproofError, TypeError):
+    except HeatproofError:
         return registry.find(kind, name, **cheap)
 
 
@@ -68,7 +74,7 @@ def metric_call(name: str) -> Call:
             network, asked = stage(name)
             asked = asked.select(dice.choice([[0], [0, 1], []]))
         else:
-            network, asked = model(), batch(dice)
+            network, asked = model(), batch(dice, LARGE.get(name, SIDES))
         maps = heat(dice, (len(asked), *asked.images.shape[2:]))
         return fault(
             lambda: judge(Attribution(network, asked, RandomMethod(), maps)),
@@ -81,7 +87,7 @@ def metric_call(name: str) -> Call:
 def imputer_call(name: str) -> Call:
     def call(dice: Random) -> str:
         imputer = varied("imputer", name, IMPUTERS.get(name, {}), dice)
-        count, side = dice.choice([0, 1, 2]), dice.choice(SIDES)
+        count, side = dice.choice([0, 1, 2]), dice.choice(LARGE.get(name, SIDES))
         images = pictures(dice, count, side)
         keep = mask(dice, (count, *side))
 

@@ -128,7 +128,7 @@ class Fud:
         shares = []
         for draw in range(self.draws):
             pictures = self.drawn(attribution, maps, draw, scale, begin)
-            shares.append(self._read(attribution, pictures.flatten(0, 1)).view(len(batch), -1))
+            shares.append(self._read(attribution, pictures.flatten(0, 1)).view(pictures.shape[:2]))
         whole = self._read(attribution, batch.images)
         return torch.cat([whole[:, None], torch.stack(shares).mean(0)], 1)
 
