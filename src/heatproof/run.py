@@ -180,11 +180,11 @@ def shards(study: Study, device: torch.device) -> Iterator[Shard]:
             model.to(device)
             dataset = fitted(given, model, study)  # type: ignore[arg-type]
             ids = dataset.ids()
-            count = len(ids) if study.limit is None else min(study.limit, len(ids))
-            if count == 0:
+            if not ids:
                 raise BadInput(f"data set {recipe.label(dataset)!r} has no pictures")
-            for start in range(0, count, study.shard):
-                indices = tuple(range(start, min(start + study.shard, count)))
+            places = study.places(dataset)
+            for start in range(0, len(places), study.shard):
+                indices = places[start : start + study.shard]
                 common = [
                     EDITION,
                     dataset.digest(indices),

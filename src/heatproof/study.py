@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from heatproof import recipe, replay
+from heatproof.data.sample import sample
 from heatproof.errors import BadInput, HeatproofError, UnknownName
 from heatproof.own_files import own_file
 from heatproof.parsing import parse
 from heatproof.types import AnyMethod, Dataset, Metric, Model, check_network
 
 Target = Literal["predicted", "label"]
+Sample = Literal["balanced", "first"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +36,8 @@ class Study:
     metrics: Sequence[Metric | str]
     protocol: str = ""  # which protocol this is, for the report's own section
     seed: int = 0
-    limit: int | None = None  # the first so many pictures of each data set
+    limit: int | None = None  # so many pictures of each data set,
+    sample: Sample = "balanced"  # drawn by the seed with the classes alike; `first`: as they come
     shard: int = 16  # pictures per unit of work; the unit of storage, so not to be changed within a run directory
     target: Target = "predicted"  # the class explained: what the model says, or the true one
     notes: dict[str, Any] = field(default_factory=dict)  # settings of the protocol, for its section of the report
@@ -67,6 +70,8 @@ class Study:
                 raise BadInput(f"metric {recipe.label(metric)!r} must say whether higher_is_better, true or false")
         if self.limit is not None and self.limit < 1:
             raise BadInput(f"limit must be at least 1 picture, got {self.limit}")
+        if self.sample not in ("balanced", "first"):
+            raise BadInput(f"sample must be 'balanced' or 'first', got {self.sample!r}")
         if self.shard < 1:
             raise BadInput(f"shard must be at least 1 picture, got {self.shard}")
         if self.target not in ("predicted", "label"):
@@ -75,7 +80,7 @@ class Study:
     def plain(self) -> dict[str, Any]:
         """JSON-ready; `Study.from_plain` is its inverse."""
         components = {name: recipe.plain(tuple(getattr(self, name))) for name in ("datasets", "methods", "metrics")}
-        chosen = ("protocol", "seed", "limit", "shard", "target", "notes", "file")
+        chosen = ("protocol", "seed", "limit", "sample", "shard", "target", "notes", "file")
         return {
             "models": [
                 {"spec": model.name, "from": _whole(model.name), "revision": model.revision}  # type: ignore[union-attr]
@@ -89,7 +94,7 @@ class Study:
 
     @classmethod
     def from_plain(cls, stored: dict[str, Any], trust_pickle: bool = False) -> Study:
-        stored = replay.found_here(stored)
+        stored = {"sample": "first", **replay.found_here(stored)}  # as studies were cut before they said how
         written = cache(lambda: _written(stored))
         loaded = [_same_model(wanted, written, trust_pickle) for wanted in stored["models"]]
         components = _components(stored, written)
@@ -104,14 +109,19 @@ class Study:
                 )
         return study
 
+    def places(self, dataset: Any) -> tuple[int, ...]:
+        """Which pictures of a data set are judged, in this order."""
+        count = len(dataset) if self.limit is None else min(self.limit, len(dataset))
+        return tuple(range(count)) if self.sample == "first" else sample(dataset, self.limit, self.seed)
+
     @cached_property
     def pictures(self) -> list[str | None]:
         """A digest of each data set's pictures, of those on disk: other people's files may change."""
         digests: list[str | None] = []
         for dataset in self.datasets:
             files = on_disk(dataset)
-            limit = self.limit if files is dataset else None
-            digests.append(files.digest(range(len(files))[:limit]) if files else None)
+            places = self.places(files) if files is dataset else range(len(files)) if files else ()
+            digests.append(files.digest(places) if files else None)
         return digests
 
 

@@ -159,7 +159,8 @@ def test_other_pictures_are_not_taken_for_the_stored_ones(home: Path, words: lis
     assert first.exit_code == 0, first.output
     assert _run("first/study.json", "--out", "same").exit_code == 0
     for place in ("photos", "classes/0_a"):
-        shutil.copy(home / "elsewhere" / "photos" / "0.png", home / place / "0.png")
+        for name in ("0.png", "1.png"):
+            shutil.copy(home / "elsewhere" / "photos" / "0.png", home / place / name)
     answer = _run("first/study.json", "--out", "other")
     assert answer.exit_code == 2, answer.output
     assert "holds other pictures now" in answer.output

@@ -22,7 +22,9 @@ def tcav(
     layers: Annotated[str, typer.Option(help="a,b,c; default: up to four stages.")] = "",
     runs: Annotated[int, typer.Option(help="Random counterparts, at least 10.")] = 20,
     size: Annotated[int, typer.Option(help="Pictures per set.")] = 60,
-    limit: Annotated[int, typer.Option(help="Only the first so many pictures.")] = 100,
+    limit: Annotated[
+        int, typer.Option(help="Only so many pictures, of each class as many: a sample by the seed.")
+    ] = 100,
     seed: Annotated[int, typer.Option(help="Seed of the random sets.")] = 0,
     strict: Annotated[bool, typer.Option("--strict", help="Tested against random sets, not runs.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Everything, as JSON.")] = False,
@@ -34,6 +36,7 @@ def tcav(
     concept pass it too often; --strict does not.
     """
     from heatproof import data, models
+    from heatproof.data.sample import sample
     from heatproof.errors import BadInput
     from heatproof.methods.concepts import TCAV, read_for
     from heatproof.models import engine
@@ -55,8 +58,12 @@ def tcav(
             seed=seed,
         )
         with engine.threads_for([loaded]):
-            counts = {"concept": size, "without": len(sets["without"]), "images": limit}
-            seen = {what: read_for(loaded, one, counts[what]) for what, one in sets.items()}
+            places = {
+                "concept": range(min(size, len(sets["concept"]))),
+                "without": range(len(sets["without"])),
+                "images": sample(sets["images"], limit, seed),
+            }
+            seen = {what: read_for(loaded, one, places[what]) for what, one in sets.items()}
             for what, batch in seen.items():
                 _say_missing(what, batch)
             if len(seen["concept"]) < size:

@@ -52,7 +52,9 @@ def run(
     metrics: Annotated[list[str] | None, typer.Option(help="a,b,c(field=value); may be repeated.")] = None,
     protocols: Annotated[list[str] | None, typer.Option(help="p,q(preset=paper); may be repeated.")] = None,
     out: Out = Path("runs/latest"),
-    limit: Annotated[int | None, typer.Option(help="Only the first so many pictures.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(help="Only so many pictures, of each class as many: a sample by the seed.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of everything random.")] = None,
     target: Annotated[str | None, typer.Option(help="Class explained: predicted or label.")] = None,
     device: Device = "auto",

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -74,6 +75,8 @@ class Cutouts:
     are exact and twins agree outside them bit for bit. `share` sets aside files: 0.8 takes the first 80 % of each
     class's files (to train on), -0.2 the rest.
     """
+
+    takes_turns: ClassVar[bool] = True  # of the classes: any first pictures show them about alike
 
     objects: str = ""
     scenes: str = ""

@@ -81,6 +81,9 @@ class Folder:
     def ids(self) -> tuple[str, ...]:
         return tuple(file.id for file in self.files)
 
+    def class_labels(self) -> tuple[int, ...]:
+        return tuple(file.label for file in self.files)
+
     def batch(self, indices: Sequence[int], /) -> Batch:
         return read_batch(pick(self.files, indices), self.view, grey=self.grey)
 

@@ -82,6 +82,8 @@ class Mosaic:
 
     target: ClassVar[Literal["given"]] = "given"  # the mosaic's class is explained, whatever the model says
 
+    takes_turns: ClassVar[bool] = True  # of the classes: any first pictures show them about alike
+
     of: Dataset = field(default_factory=TwoFactor)
     between: tuple[int, ...] = ()  # the classes that meet; all there are if empty
     per_class: int = 10

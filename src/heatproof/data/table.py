@@ -112,6 +112,9 @@ class Table:
     def ids(self) -> tuple[str, ...]:
         return tuple(file.id for file in self.files)
 
+    def class_labels(self) -> tuple[int, ...]:
+        return tuple(file.label for file in self.files)
+
     def batch(self, indices: Sequence[int], /) -> Batch:
         return read_batch(pick(self.files, indices), self.view, masked=self.files[0].mask is not None, grey=self.grey)
 

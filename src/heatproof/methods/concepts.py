@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import weakref
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar, NamedTuple
@@ -99,7 +100,7 @@ class TCAV:
     def test(self, model: Model, batch: Batch) -> Tested:
         """Every layer's scores on these pictures and their targets."""
         names = self.layers or stages(model, batch)
-        pool = read_for(model, self.without, len(self.without)).images
+        pool = read_for(model, self.without, range(len(self.without))).images
         scores = [
             layer_score(
                 layer, caught.gradients, self._directions(model, layer), _said(model, pool, layer), self.against
@@ -155,7 +156,7 @@ class TCAV:
         known = _tests.setdefault(model.network, {})
         key = (model.revision, engine.kind(), recipe.key(self))
         if key not in known:
-            shown = read_for(model, self.concept, self.size)
+            shown = read_for(model, self.concept, range(min(self.size, len(self.concept))))
             known[key] = self.test(model, shown.aimed(_answers(model, shown)))
         tested = known[key]
         if not tested.kept:
@@ -171,7 +172,10 @@ class TCAV:
         told = recipe.key([self.concept, self.without, self.revision, *drawn])
         key = (model.revision, engine.kind(), layer, told)
         if key not in _vectors:
-            sets = read_for(model, self.concept, self.size), read_for(model, self.without, len(self.without))
+            sets = (
+                read_for(model, self.concept, range(min(self.size, len(self.concept)))),
+                read_for(model, self.without, range(len(self.without))),
+            )
             concept, pool = (_said(model, one.images, layer) for one in sets)
             _vectors[key] = directions(concept, pool, self.runs, self.size, self.alpha, self.seed, redrawn)
             while len(_vectors) > _KEPT:
@@ -193,9 +197,9 @@ def stages(model: Model, batch: Batch, most: int = 4) -> list[str]:
     return [*before, last][-most:]
 
 
-def read_for(model: Model, dataset: Dataset, count: int) -> Batch:
-    """The first pictures of a data set, as the model wants to see them."""
-    found = seen_by(model, dataset).batch(range(min(count, len(dataset)))).to(model.device)
+def read_for(model: Model, dataset: Dataset, places: Sequence[int]) -> Batch:
+    """The pictures at these places of a data set, as the model wants to see them."""
+    found = seen_by(model, dataset).batch(places).to(model.device)
     side = model.view.size if model.view is not None else min(found.images.shape[2:])
     if tuple(found.images.shape[2:]) == (side, side) or model.view is None:
         return found

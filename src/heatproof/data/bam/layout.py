@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, NamedTuple, get_args
+from typing import ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
 import torch
@@ -90,6 +90,8 @@ class BAM:
 
     Paper: Yang & Kim 2019, "Benchmarking Attribution Methods with Relative Feature Importance"
     """
+
+    takes_turns: ClassVar[bool] = True  # of the classes: any first pictures show them about alike
 
     path: str = ""
     set: Set = "obj"

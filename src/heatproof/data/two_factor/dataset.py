@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -42,6 +42,8 @@ class TwoFactor:
 
     Paper: Yang & Kim 2019, "Benchmarking Attribution Methods with Relative Feature Importance" (the design)
     """
+
+    takes_turns: ClassVar[bool] = True  # of the classes: any first pictures show them about alike
 
     split: Literal["train", "held_out", "test"] = "test"
     count: int = 200

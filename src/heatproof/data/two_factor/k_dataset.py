@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 
@@ -35,6 +35,8 @@ class TwoFactorK:
 
     Paper: Yang & Kim 2019, "Benchmarking Attribution Methods with Relative Feature Importance" (the sets X^k)
     """
+
+    takes_turns: ClassVar[bool] = True  # of the classes: any first pictures show them about alike
 
     k: int = 10
     split: Literal["train", "held_out", "test"] = "test"

@@ -1,0 +1,39 @@
+"""The pictures of a limited study: a seeded sample with as many of each class as there can be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from heatproof.types import keyed_seed
+
+
+def sample(dataset: Any, limit: int | None, seed: int) -> tuple[int, ...]:
+    """The places of `limit` pictures, or of all in their order where there are no more.
+
+    Classes take turns, each with its pictures in an order drawn from the seed and the pictures' ids: the order of
+    files on disk does not matter, and a smaller sample is the beginning of a larger one. A data set without labels is
+    sampled as a whole. One whose classes take turns already (`takes_turns`: the embedded and composed ones) is cut
+    after its first pictures.
+    """
+    count = len(dataset)
+    if limit is None or limit >= count:
+        return tuple(range(count))
+    if getattr(dataset, "takes_turns", False):
+        return tuple(range(limit))
+    known = getattr(dataset, "class_labels", None)
+    labels = known() if known is not None else (0,) * count
+    return balanced(dataset.ids(), labels, seed)[:limit]
+
+
+def balanced(ids: Sequence[str], labels: Sequence[int], seed: int) -> tuple[int, ...]:
+    """All places, the classes taking turns; who comes first is drawn from the seed."""
+    drawn = sorted(range(len(ids)), key=lambda place: (keyed_seed(seed, ids[place], "sample"), ids[place]))
+    turns: dict[int, int] = {}  # pictures met so far, by class
+    first: dict[int, int] = {}  # where each class was met first: its place in every turn
+    order: list[tuple[int, int, int]] = []
+    for rank, place in enumerate(drawn):
+        label = labels[place]
+        turns[label] = turns.get(label, -1) + 1
+        order.append((turns[label], first.setdefault(label, rank), place))
+    return tuple(place for _, _, place in sorted(order))
