@@ -184,6 +184,5 @@ class Fud:
 
 def _random(batch: Batch) -> Maps:
     size = batch.images.shape[2:]
-    return torch.stack([torch.rand(size, generator=dice) for dice in batch.generators("fud random")]).to(
-        batch.images.device
-    )
+    maps = [torch.rand(size, generator=dice) for dice in batch.generators("fud random")]
+    return torch.stack(maps).to(batch.images.device) if maps else batch.images.new_zeros(0, *size)
