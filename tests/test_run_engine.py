@@ -16,11 +16,12 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from heatproof import cache
+from heatproof import cache, sealed_json
 from heatproof.cli import app
 from heatproof.errors import BadInput
 from heatproof.models import engine
 from heatproof.models.engine import deciding
+from heatproof.replay import compared
 from heatproof.run import run
 from heatproof.run_engine import begin_with, engine_of
 from heatproof.study import Study
@@ -32,6 +33,7 @@ PROCESS = """
 import sys
 from heatproof.models import engine
 from heatproof.models.engine import deciding
+from heatproof.replay import compared
 from heatproof.run import run
 from heatproof.study import Study
 
@@ -57,6 +59,10 @@ def study(*methods: str) -> Study:
     return Study(["embedded:object"], ["two_factor(count=3)"], list(methods or ["saliency"]), ["sensitivity_n"])
 
 
+def choices_in(file: Path) -> dict[str, Any]:
+    return sealed_json.read(file.read_bytes(), file)
+
+
 def table(out: Path) -> pd.DataFrame:
     return pd.read_parquet(out / "scores.parquet")[COLUMNS]
 
@@ -67,7 +73,7 @@ def test_other_choices_in_the_cache_do_not_move_the_reference(tmp_path: Path) ->
         command = [sys.executable, "-c", PROCESS, gain, str(tmp_path / name), threads]
         subprocess.run(command, env=env, check=True, capture_output=True)
     one, other = tmp_path / "one", tmp_path / "other"
-    ways = [json.loads((out / "auto" / "engine.json").read_text()) for out in (one, other)]
+    ways = [choices_in(out / "auto" / "engine.json") for out in (one, other)]
     gradients = [{c["backend"] for q, c in way.items() if q.startswith("gradient")} for way in ways]
     assert gradients[0] != gradients[1]  # the caches do hold other choices
     assert not table(one / "auto").equals(table(other / "auto"))
@@ -129,7 +135,7 @@ def _replayed(*words: str) -> Any:
 
 def test_a_replay_begins_with_the_choices_beside_the_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(study("guided_ig(steps=8)"), tmp_path / "first")
-    choices = json.loads((tmp_path / "first" / "engine.json").read_text())
+    choices = choices_in(tmp_path / "first" / "engine.json")
     forced = {
         q: {**c, "backend": "untouched", "layout": "contiguous", "size": 3, "least": 0} for q, c in choices.items()
     }
@@ -138,7 +144,7 @@ def test_a_replay_begins_with_the_choices_beside_the_study(tmp_path: Path, monke
     monkeypatch.setenv("HEATPROOF_CACHE", str(tmp_path / "another"))  # where nothing was measured
     again = _replayed(str(tmp_path / "forced" / "study.json"), "--out", str(tmp_path / "again"))
     assert again.exit_code == 0, again.output
-    written = json.loads((tmp_path / "again" / "engine.json").read_text())
+    written = choices_in(tmp_path / "again" / "engine.json")
     assert {q: written[q] for q in forced} == forced
     pd.testing.assert_frame_equal(table(tmp_path / "again"), table(tmp_path / "forced"), check_exact=True)
 
@@ -156,11 +162,11 @@ def test_a_reference_run_replays_by_the_reference_engine(tmp_path: Path) -> None
 @pytest.mark.parametrize("size", [10**9, 0, -1, float("nan"), "8", None])
 def test_nonsense_beside_a_study_is_named_and_measured_again(tmp_path: Path, size: Any) -> None:
     run(study(), tmp_path)
-    choices = json.loads((tmp_path / "engine.json").read_text())
+    choices = choices_in(tmp_path / "engine.json")
     engine.forget()
     with pytest.warns(UserWarning, match="make no sense and are measured again: (forward|gradient)"):
         run(study(), tmp_path / "again", choices={q: {**c, "size": size} for q, c in choices.items()})
-    assert json.loads((tmp_path / "again" / "engine.json").read_text()) == choices  # from the cache
+    assert choices_in(tmp_path / "again" / "engine.json") == choices  # from the cache
 
 
 @pytest.mark.parametrize("written", ["", "[]", "3", '"x"', "{", '{"forward": 1}', "[" * 100_000])
@@ -184,3 +190,35 @@ def test_what_another_machine_chose_is_named() -> None:
         assert old in question
         with pytest.warns(UserWarning, match=rf"there was computed otherwise .*{new.strip('| ')}.* there, "):
             begin_with({question.replace(old, new): fields}, "there")
+
+
+def test_a_replay_under_other_choices_is_close_or_named_and_by_the_reference_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = Study(
+        ["embedded:object"],
+        ["two_factor(count=12)"],
+        ["saliency", "integrated_gradients(steps=8)", "grad_cam", "isa(rounds=8)"],
+        ["srg", "sensitivity_n"],
+    )
+    first, again = run(asked, tmp_path / "first"), tmp_path / "again"
+    monkeypatch.setenv("HEATPROOF_CACHE", str(tmp_path / "another"))  # another machine, which measures otherwise
+    chosen = choices_in(tmp_path / "first" / "engine.json")
+    other = {"backend": "untouched", "layout": "contiguous", "size": 3, "least": 0, "least_itself": 0, "every": False}
+    engine.forget()
+    now = run(asked, again, choices={question: {**fields, **other} for question, fields in chosen.items()})
+    unstable = [label for label, about in now.info["methods"].items() if about["unstable"]]
+    assert unstable == ["isa(rounds=8)"]
+    found = compared(first.scores, now.scores, {}, again, unstable)
+    assert not found.same  # the choices are others
+    assert found.holds, str(found)
+    assert found.unstable["isa(rounds=8)"] > 1e-4
+    assert "isa(rounds=8)" in str(found)
+    tables = []
+    for name in ("one", "two"):
+        monkeypatch.setenv("HEATPROOF_CACHE", str(tmp_path / f"cache-{name}"))
+        engine.forget()
+        engine.use({question: {**fields, **(other if name == "two" else {})} for question, fields in chosen.items()})
+        run(asked, tmp_path / name, engine="reference")
+        tables.append(table(tmp_path / name))
+    pd.testing.assert_frame_equal(*tables, check_exact=True)

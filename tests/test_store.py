@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
+import hashlib
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +18,16 @@ from hypothesis import strategies as st
 from heatproof.executors.local import spread
 from heatproof.store import NotWritable, Store, StoreFull, Unit, write_atomically
 
-UNIT = Unit(["a", "b"], [0.1, None], ["ok", "failed"], ["", "why"], 0.5, [[0.0, 1.0], []], [[1.0, 0.0], []])
+UNIT = Unit(
+    ["a", "b"],
+    [0.1, None],
+    ["ok", "failed"],
+    ["", "why"],
+    0.5,
+    [[0.0, 1.0], []],
+    [[1.0, 0.0], []],
+    {"tied": [None, 0.5]},
+)
 PLACE = {"dataset": "d", "model": "m", "method": "x", "metric": "y"}
 
 
@@ -94,26 +107,35 @@ def test_an_interrupted_write_leaves_the_old_file(tmp_path: Path, monkeypatch: p
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_compaction_keeps_every_row_and_every_curve(tmp_path: Path) -> None:
-    import pandas as pd
+def test_the_tables_hold_every_row_and_every_curve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("heatproof.store.GROUP", 3)  # so that there are several groups
+    places = [{**PLACE, "method": name} for name in "uvw"]
+    hashes = Store(tmp_path).write_tables((place, UNIT) for place in places)
+    scores, curves, details = (pd.read_parquet(tmp_path / name) for name in hashes)
+    assert list(scores.columns) == [*PLACE, "image", "value", "status", "note", "seconds"]
+    assert list(scores["method"]) == ["u", "u", "v", "v", "w", "w"]
+    assert list(scores["image"]) == ["a", "b"] * 3
+    assert scores["value"].isna().tolist() == [False, True] * 3
+    assert list(curves["method"]) == ["u", "v", "w"]
+    assert [list(x) for x in curves["x"]] == [[0.0, 1.0]] * 3
+    assert details[["method", "image", "detail", "value"]].to_numpy().tolist() == [[m, "b", "tied", 0.5] for m in "uvw"]
+    assert hashes == {name: hashlib.sha256((tmp_path / name).read_bytes()).hexdigest() for name in hashes}
 
+
+def test_another_units_file_in_its_place_is_not_trusted(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    scores, curves = store.compact([(PLACE, UNIT)])
-    assert list(scores["image"]) == ["a", "b"]
-    assert list(scores.columns) == [
-        "dataset",
-        "model",
-        "method",
-        "metric",
-        "image",
-        "value",
-        "status",
-        "note",
-        "seconds",
-    ]
-    assert scores["value"].isna().tolist() == [False, True]
-    assert len(curves) == 1
-    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "scores.parquet"), scores, check_dtype=False)
+    store.put("abcd", UNIT)
+    store.put("abff", dataclasses.replace(UNIT, values=[0.9, None]))
+    shutil.copy(store.unit_path("abff"), store.unit_path("abcd"))
+    assert store.get("abcd") is None
+    assert store.damaged == ["abcd.json"]
+
+
+def test_a_unit_of_other_pictures_is_not_trusted(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.put("abcd", UNIT)
+    assert store.get("abcd", ["a", "b"]) == UNIT
+    assert store.get("abcd", ["b", "a"]) is None
 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
@@ -126,13 +148,13 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    store.put_json("count.json", 0)
+    store.put_json("count.json", {"n": 0})
 
     def count(part: int) -> Iterator[str]:
         for _ in range(20):
             with store.alone("count"):
-                store.put_json("count.json", store.get_json("count.json") + 1)
+                store.put_json("count.json", {"n": (store.get_json("count.json") or {})["n"] + 1})
         yield "counted"
 
     assert len(list(spread(count, range(4), 4))) == 4
-    assert store.get_json("count.json") == 80
+    assert store.get_json("count.json") == {"n": 80}

@@ -19,15 +19,18 @@ from torch import Tensor
 
 from heatproof import recipe
 from heatproof.data.class_names import plainly
-from heatproof.data.files import identity, pictures_under
+from heatproof.data.files import identity
+from heatproof.data.listing import pictures_under
 from heatproof.data.pictures import apply_view, read_picture, takes_grey
+from heatproof.data.value_range import warn_of_narrow
 from heatproof.errors import BadInput, HeatproofError, UnknownName
 from heatproof.models import engine
+from heatproof.models.outputs import recognised
 from heatproof.report.heat import overlay, shown
 from heatproof.store import write_atomically
 from heatproof.study import distinct
 from heatproof.types import AnyMethod, Batch, Logits, Model
-from heatproof.unit import said, watched
+from heatproof.unit import message, watched
 
 SIDE, GAP, HEAD, LINE = 180, 6, 22, 16
 Watch = Callable[[int, int, str], None]
@@ -59,6 +62,8 @@ def explain(
     distinct("methods", [recipe.label(method) for method in methods])
     missing: dict[str, str] = {}
     batch, files = _read(model, images, seed, missing)
+    warn_of_narrow(batch)
+    model = recognised(model, batch.images)
     maps: dict[str, NDArray[np.float32]] = {}
     with engine.threads_for([model]):
         batch = batch.aimed(_targets(model, engine.forward(model, batch.images), target))
@@ -69,7 +74,7 @@ def explain(
             try:
                 maps[title] = watched(model, batch, method).maps.cpu().numpy()
             except (Exception, SystemExit) as error:  # of whatever kind: the other methods' maps are worth having
-                missing[title] = said(error)
+                missing[title] = message(error)
     classes = [model.classes[t] if t < len(model.classes) else str(t) for t in batch.targets.tolist()]
     shown_as = batch.images.cpu().expand(-1, 3, -1, -1)  # grey pictures are drawn in three equal channels
     pixels = (shown_as * 255).round().byte().permute(0, 2, 3, 1).numpy()

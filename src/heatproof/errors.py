@@ -22,6 +22,17 @@ class BadModel(HeatproofError):
     """A network that cannot be loaded, or that does not answer with logits."""
 
 
+class OutOfMemory(HeatproofError, MemoryError):
+    """Work that needs more memory than there is; nothing is wrong with the input."""
+
+    @classmethod
+    def during(cls, work: str) -> OutOfMemory:
+        return cls(
+            f"memory ran out {work}: close other programs, use fewer --workers (1 needs least) or smaller pictures; "
+            "everything finished is kept, and the same command goes on from there"
+        )
+
+
 class UnknownName(HeatproofError, LookupError):
     """A name nobody registered."""
 
@@ -42,6 +53,10 @@ class UnknownName(HeatproofError, LookupError):
         else:
             hint = f"There are: {', '.join(known) or 'none'}."
         return cls(f"No {kind} is called {name!r}. {hint}")
+
+
+class UntrustedCode(HeatproofError):
+    """Code that a data file names, and that runs only where the caller trusts it."""
 
 
 class NotApplicable(HeatproofError):

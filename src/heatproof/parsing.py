@@ -5,15 +5,16 @@ from __future__ import annotations
 import ast
 import dataclasses
 import re
+import warnings
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, get_args
 
-from heatproof import registry
+from heatproof import any_path, registry
 from heatproof.errors import BadInput, UnknownName
 from heatproof.own_files import IN_FILE, read_once
 from heatproof.recipe import BARE, is_number
 
+LONGEST = 20_000  # letters of a component's text; a path has at most 4,096
 _QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 
 
@@ -37,12 +38,33 @@ def parse(kind: registry.Kind, text: str) -> Any:
     spoken = f"{own['name']}{own['told'] or ''}" if own else text.strip()
     form = "file.py:Name or file.py:Name(field=value, …)" if own else "name or name(field=value, …)"
     try:
-        node = ast.parse(_quoted(spoken), mode="eval").body
-    except SyntaxError as error:
-        raise BadInput(f"{text!r} must look like {form}: {error.msg}") from error
+        node = expression(spoken)
+    except BadInput as error:
+        raise BadInput(f"{_shown(text)} must look like {form}: {error}") from error
     if not isinstance(node, ast.Name | ast.Call):
         raise BadInput(f"{text!r} must look like {form}")
-    return _of_file(kind, own, node, text) if own else _component(kind, node, text)
+    try:
+        return _of_file(kind, own, node, text) if own else _component(kind, node, text)
+    except RecursionError as error:  # an expression that Python reads may still be nested too deeply to be walked
+        raise BadInput(f"{_shown(text)} must look like {form}: it is nested too deeply") from error
+
+
+def expression(text: str) -> ast.expr:
+    """A component's text as a syntax tree, or `BadInput` with the reason."""
+    if len(text) > LONGEST:
+        raise BadInput(f"at most {LONGEST} letters, got {len(text)}")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Python's remarks on odd escapes and literals
+            return ast.parse(_quoted(text.strip()), mode="eval").body
+    except SyntaxError as error:
+        raise BadInput(error.msg) from error
+    except (ValueError, RecursionError, MemoryError) as error:  # no text, or nested too deeply for Python's parser
+        raise BadInput(str(error) or "it is nested too deeply") from error
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= 200 else f"{text[:200]}…")
 
 
 def components(kind: registry.Kind, text: str) -> list[Any]:
@@ -58,7 +80,7 @@ def components(kind: registry.Kind, text: str) -> list[Any]:
 
 
 def _of_file(kind: registry.Kind | None, own: re.Match[str], node: ast.Name | ast.Call, text: str) -> Any:
-    file, name = Path(own["file"]).expanduser().absolute(), own["name"]
+    file, name = any_path.expanded(own["file"]).absolute(), own["name"]
     module = read_once(file)
     make = getattr(module, name, None)
     if not callable(make):

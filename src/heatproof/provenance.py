@@ -6,41 +6,25 @@ import dataclasses
 import importlib.metadata
 import platform
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
-from heatproof import recipe
+from heatproof import recipe, stability
 from heatproof._version import __version__
 from heatproof.models import engine
 from heatproof.registry import Entry, name_of
-from heatproof.store import Store
+from heatproof.run_state import RunState
 from heatproof.study import Study
 
 
-@contextmanager
-def timed(store: Store, resumed: bool) -> Iterator[None]:
-    """Keep when the work in a directory began and the seconds spent on it, of all calls if this one goes on with it.
-
-    Kept also if the call is stopped: the next one goes on from there.
-    """
-    before = (resumed and store.get_json("time.json")) or {"began": time.time(), "seconds": 0.0}
-    began = time.time()
-    try:
-        yield
-    finally:
-        store.put_json("time.json", {**before, "seconds": before["seconds"] + time.time() - began})
-
-
-def describe(studies: Sequence[Study], store: Store) -> dict[str, Any]:
+def describe(studies: Sequence[Study], state: RunState, damaged: Sequence[str]) -> dict[str, Any]:
     """What was run: enough to run it again, and for the report to speak of each component."""
     methods = {recipe.label(m): m for one in studies for m in one.methods}
     metrics = {recipe.label(m): m for one in studies for m in one.metrics}
     # A protocol says which of its metrics are its answer; the others are variants of it, or ask something else.
     main = {label for one in studies for label in one.notes.get("main", map(recipe.label, one.metrics))}
-    spent = store.get_json("time.json")
     return {
         "studies": [one.plain() for one in studies],
         "protocols": sorted({one.protocol for one in studies if one.protocol}),
@@ -49,6 +33,7 @@ def describe(studies: Sequence[Study], store: Store) -> dict[str, Any]:
                 **_about(m),
                 "signed": bool(getattr(m, "signed", True)),
                 "control": bool(getattr(m, "control", False)),
+                "unstable": stability.is_unstable(m),  # it amplifies float noise
                 "blind": bool(getattr(m, "blind", False)),  # a control that knows neither model nor answer
             }
             for label, m in methods.items()
@@ -59,6 +44,7 @@ def describe(studies: Sequence[Study], store: Store) -> dict[str, Any]:
                 "higher_is_better": bool(m.higher_is_better),  # type: ignore[union-attr]
                 "measures": str(getattr(m, "measures", "other")),
                 "share": bool(getattr(m, "share", False)),  # it counts hits
+                "axes": list(getattr(m, "axes", ("", ""))),  # of its curves
                 "main": label in main,
             }
             for label, m in metrics.items()
@@ -69,11 +55,11 @@ def describe(studies: Sequence[Study], store: Store) -> dict[str, Any]:
             **{name: importlib.metadata.version(name) for name in ("torch", "numpy", "scipy", "zennit")},
         },
         "machine": {"system": platform.system(), "processor": platform.machine(), "threads": torch.get_num_threads()},
-        "started": time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(spent["began"])),
-        "seconds": spent["seconds"],
+        "started": time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(state.began)),
+        "seconds": state.seconds,
         "engine_kind": engine.kind(),
         "engine": engine.choices() if engine.kind() == "auto" else {"every pass": dataclasses.asdict(engine.REFERENCE)},
-        "damaged": list(store.damaged),
+        "damaged": list(damaged),
     }
 
 
@@ -81,4 +67,9 @@ def _about(component: Any) -> dict[str, Any]:
     known = name_of(component)
     made = type(component) if not hasattr(component, "__qualname__") else component
     about = Entry("method", "", made)
-    return {"name": known[1] if known else recipe.label(component), "summary": about.summary, "paper": about.paper}
+    return {
+        "name": known[1] if known else recipe.label(component),
+        "summary": about.summary,
+        "paper": about.paper,
+        "fields": recipe.plain(component).get("fields", {}),
+    }

@@ -15,12 +15,12 @@ import hashlib
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from heatproof import registry, sources
-from heatproof.errors import BadInput, UnknownName
+from heatproof import registry, sources, stability
+from heatproof.errors import BadInput, HeatproofError, UnknownName, UntrustedCode
 from heatproof.own_files import IN_FILE, imported
 
 Plain = Any  # None | bool | int | float | str | list[Plain] | dict[str, Plain]
@@ -189,11 +189,13 @@ def listed(entry: registry.Entry) -> dict[str, Any]:
         "fields": {name: plain(value) for name, value in entry.fields().items()},
     }
     if entry.kind == "method":
+        row |= {"cost": None, "unstable": False}
         try:
-            cost = getattr(entry.make(), "cost", None)
-            row["cost"] = None if cost is None else cost()._asdict()
-        except Exception:  # somebody's own that needs fields, or is broken: the list must not be
-            row["cost"] = None
+            made = entry.make()
+            row["unstable"] = stability.is_unstable(made)
+            row["cost"] = made.cost()._asdict() if hasattr(made, "cost") else None
+        except Exception:  # of a plug-in, which needs fields or is broken: the list must not be
+            return row
     return row
 
 
@@ -233,29 +235,98 @@ def _short(value: Any) -> str:
     return str(value)
 
 
-def build(recipe: Plain) -> Any:
-    """The component a recipe describes: `build(plain(x))` is x again."""
-    if isinstance(recipe, list):
-        return tuple(build(item) for item in recipe)
-    if not isinstance(recipe, dict):
-        return recipe
+_PARTIAL = ("partial", "arguments", "keywords")
+CODE = ("function", "object", "partial")  # recipes of what is not made of fields: always user code
+
+
+def form(recipe: Mapping[str, Any]) -> str:
+    """How a recipe is read: the kind of a registered component, `class`, a word of `CODE`, or empty for a mapping."""
     for kind in registry.KINDS:
         if kind in recipe and set(recipe) <= {kind, "fields", "revision", "source"}:
-            _unedited(registry.entry(kind, recipe[kind]).make, recipe, f"{kind} {recipe[kind]!r}")
-            fields = {name: build(value) for name, value in recipe.get("fields", {}).items()}
-            found = registry.find(kind, recipe[kind], **fields)
-            if recipe.get("revision", "") not in ("", plain(found).get("revision")):
-                raise BadInput(f"{label(found)} holds something else now than when this recipe was written")
-            return found
+            return kind
     if "class" in recipe:
-        make = imported(recipe["class"])
-        _unedited(make, recipe, recipe["class"])
-        return make(**{name: build(value) for name, value in recipe["fields"].items()})
-    if set(recipe) == {"partial", "arguments", "keywords"}:
-        function, arguments, words = (build(recipe[part]) for part in ("partial", "arguments", "keywords"))
-        return functools.partial(function, *arguments, **words)
+        return "class"
+    if set(recipe) == set(_PARTIAL):
+        return "partial"
     if "function" in recipe:
+        return "function"
+    return "object" if set(recipe) == {"object", "source"} else ""
+
+
+def parts(recipe: Mapping[str, Any]) -> Iterator[tuple[str, Plain]]:
+    """What lies in a recipe, by its path: fields one by one, since together they are no mapping of the user's."""
+    for name, item in recipe.items():
+        if name == "fields" and form(recipe) and isinstance(item, dict):
+            yield from ((f"fields.{field}", value) for field, value in item.items())
+        else:
+            yield name, item
+
+
+def own_dataclass(where: str) -> type | None:
+    """heatproof's own frozen dataclass or named tuple `heatproof.module:Name`; looked up, not imported."""
+    place, _, name = where.rpartition(":")
+    registry.names("method")  # every module that may hold one is loaded then
+    homes = ("heatproof.types", *(f"heatproof.{home}" for home in registry.HOMES))
+    if not any(place == home or place.startswith(f"{home}.") for home in homes):
+        return None
+    found = vars(sys.modules[place]).get(name) if place in sys.modules else None
+    if not isinstance(found, type) or found.__module__ != place:
+        return None
+    settings = vars(found).get("__dataclass_params__")
+    frozen = settings is not None and settings.frozen
+    return found if frozen or (issubclass(found, tuple) and hasattr(found, "_fields")) else None
+
+
+def _class(where: str, trust_code: bool) -> Any:
+    found = own_dataclass(where)
+    if found is None and not trust_code:
+        raise UntrustedCode(f"{where} is no component of heatproof's: read its code, then pass --trust-code to run it")
+    return imported(where) if found is None else found
+
+
+def build(recipe: Plain, *, trust_code: bool = False) -> Any:
+    """The component a recipe describes: `build(plain(x))` is x again.
+
+    Without `trust_code` only registered components and heatproof's own dataclasses are made.
+    """
+    if isinstance(recipe, list):
+        return tuple(build(item, trust_code=trust_code) for item in recipe)
+    if not isinstance(recipe, dict):
+        return recipe
+    kind = form(recipe)
+    if not trust_code and kind in (*CODE, "model"):  # a model loader takes paths of code and `trust_pickle`
+        raise UntrustedCode(f"{kind} {recipe[kind]!r} is no data: read its code, then pass --trust-code to run it")
+    if kind in (*registry.KINDS, "class"):
+        fields = {name: build(value, trust_code=trust_code) for name, value in recipe.get("fields", {}).items()}
+    if kind in registry.KINDS:
+        make = registry.entry(kind, recipe[kind]).make  # type: ignore[arg-type]
+        _unedited(make, recipe, f"{kind} {recipe[kind]!r}")
+        found = _made(lambda: registry.find(kind, recipe[kind], **fields), recipe[kind])  # type: ignore[arg-type]
+        if recipe.get("revision", "") not in ("", _made(lambda: plain(found), recipe[kind]).get("revision")):
+            raise BadInput(f"{label(found)} holds something else now than when this recipe was written")
+        return found
+    if kind == "class":
+        make = _class(recipe["class"], trust_code)
+        _unedited(make, recipe, recipe["class"])
+        return _made(lambda: make(**fields), recipe["class"])
+    if kind == "partial":
+        function, arguments, words = (build(recipe[part], trust_code=trust_code) for part in _PARTIAL)
+        return functools.partial(function, *arguments, **words)
+    if kind == "function":
         return _same_function(recipe["function"], recipe.get("source", ""))
-    if set(recipe) == {"object", "source"}:
+    if kind == "object":
         return _same_object(imported(recipe["object"]), recipe["source"], recipe["object"])
-    return {name: build(value) for name, value in recipe.items()}
+    return {name: build(value, trust_code=trust_code) for name, value in recipe.items()}
+
+
+def _made(make: Callable[[], Any], whose: str) -> Any:
+    """What is made of stored fields. Of fields that nobody checks the class itself complains, in whatever way."""
+    try:
+        return make()
+    except HeatproofError:
+        raise
+    except Exception as error:
+        raise BadInput(
+            f"{whose} cannot be made of its stored fields ({type(error).__name__}: {str(error)[:300]}): "
+            "was the file edited, or written by another version?"
+        ) from error

@@ -30,7 +30,7 @@ from heatproof.errors import BadInput, UnknownName
 
 Kind = Literal["method", "metric", "imputer", "segmenter", "dataset", "model", "protocol"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-_HOMES = ("data", "models", "occlusion", "methods", "metrics", "audit", "protocols")
+HOMES = ("data", "models", "occlusion", "methods", "metrics", "audit", "protocols")
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -178,7 +178,7 @@ protocol = _Decorator("protocol")
 @cache
 def _load_all() -> None:
     """Import every module that registers something, ours first, then plug-ins; a broken plug-in is only a warning."""
-    for home in _HOMES:
+    for home in HOMES:
         package = importlib.import_module(f"heatproof.{home}")
         for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             importlib.import_module(found.name)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from heatproof import any_path
 from heatproof.errors import BadInput
 
 PARTS = ("datasets", "methods", "metrics")
 ROW = ["dataset", "model", "method", "metric", "image"]
+FLOAT_NOISE = 1e-5  # of a mean over images: what other engine choices explain
 
 # What a recipe or a model's spec may say of a file: `/a/b.csv`, `/a/b.py:Name`, `hf:/a/b`, `torchvision:resnet50@/a/b`.
 _PLACE = re.compile(r"(?P<lead>(?:[\w.-]+[@:])*)(?P<path>/.*?)(?P<name>(?<=\.py):[\w.<>]+)?")
@@ -28,13 +31,13 @@ def found_here(stored: Mapping[str, Any]) -> dict[str, Any]:
 
     def move(text: str) -> str:
         place = _PLACE.fullmatch(text)
-        if not before or place is None or Path(place["path"]).exists():
+        if not before or place is None or any_path.exists(place["path"]):
             return text
         now = Path(os.path.normpath(Path.cwd() / os.path.relpath(place["path"], before)))
-        return f"{place['lead']}{now}{place['name'] or ''}" if now.exists() else text
+        return f"{place['lead']}{now}{place['name'] or ''}" if any_path.exists(now) else text
 
     moved: dict[str, Any] = _mapped(stored, move)
-    if before and not Path(before).is_dir():
+    if before and not any_path.is_dir(before):
         moved["folder"] = str(Path.cwd())
     return moved
 
@@ -53,7 +56,7 @@ def told_anew(studies: Sequence[dict[str, Any]], models: Sequence[str], images: 
     specs = [model["spec"] for study in studies for model in study["models"]]
     paths = [path for study in studies for path in _paths(study["datasets"])]
     model_of = _paired("--model", specs, models)
-    path_of = _paired("--images", paths, [str(Path(one).expanduser().absolute()) for one in images])
+    path_of = _paired("--images", paths, [str(any_path.expanded(one).absolute()) for one in images])
     return [
         {
             **study,
@@ -74,7 +77,9 @@ def _paths(recipe: Any) -> Iterator[str]:
             yield from _paths(item)
     elif isinstance(recipe, dict):
         fields = recipe.get("fields", {})
-        if "dataset" in recipe and fields.get("path"):
+        if not isinstance(fields, dict):
+            return
+        if "dataset" in recipe and isinstance(fields.get("path"), str) and fields["path"]:
             yield fields["path"]
         yield from _paths(list(fields.values()))
 
@@ -89,20 +94,76 @@ def _paired(option: str, before: Sequence[str], now: Sequence[str]) -> dict[str,
     return dict(zip(known, now, strict=False))
 
 
-def compared(before: pd.DataFrame, now: pd.DataFrame, names: Mapping[str, Mapping[str, str]], where: Path) -> str:
-    """How far two tables of scores are apart, in a sentence; `names` says what models and data sets are called now."""
+@dataclass(frozen=True)
+class Comparison:
+    """Two tables of the same scores: how far they are apart, methods that amplify float noise apart from the others."""
+
+    where: Path
+    scores: int  # that are in both
+    same: bool  # every row in both, with the same bits
+    largest: float  # difference of a score of a stable method
+    largest_mean: float  # difference of a mean over images, of a stable method under one metric
+    unstable: Mapping[str, float]  # largest difference of each numerically unstable method
+    rest: Sequence[tuple[int, str]] = ()  # rows that could not be compared, and why
+
+    @property
+    def holds(self) -> bool:
+        """Whether float noise explains every difference of a stable method."""
+        return self.largest_mean <= FLOAT_NOISE
+
+    def __str__(self) -> str:
+        words = "as in" if self.same else "compared with"
+        parts = [f"{self.scores} scores {words} {self.where}, largest difference {self.largest:g}"]
+        parts += [f"{count} {what}" for count, what in self.rest if count]
+        if self.largest:
+            noise = "float noise" if self.holds else f"more than float noise ({FLOAT_NOISE:g}), so something changed"
+            parts.append(f"means over images differ by up to {self.largest_mean:.1g}: {noise}")
+        if any(self.unstable.values()):
+            apart = ", ".join(f"{method} {gap:.1g}" for method, gap in self.unstable.items())
+            parts.append(
+                f"numerically unstable, counted apart: {apart} (--engine reference on both sides repeats them)"
+            )
+        return "; ".join(parts)
+
+
+def compared(
+    before: pd.DataFrame,
+    now: pd.DataFrame,
+    names: Mapping[str, Mapping[str, str]],
+    where: Path,
+    unstable: Collection[str] = (),
+) -> Comparison:
+    """How far two tables of scores are apart.
+
+    `names` says what models, data sets and methods are called now, `unstable` which of the methods amplify float noise.
+    """
     renamed = before.assign(
         **{column: [changed.get(name, name) for name in before[column]] for column, changed in names.items()}
     )
     before, now = renamed.drop_duplicates(ROW), now.drop_duplicates(ROW)  # two studies may ask for the same row
     both = before.merge(now, on=ROW, suffixes=("_before", "_now"))
-    apart = (both["value_before"] - both["value_now"]).abs().fillna(0).max()
+    both["change"] = (both["value_now"] - both["value_before"]).fillna(0.0)
+    wild = both["method"].isin(list(unstable))
+    stable = both[~wild]
+    means = stable.groupby([column for column in ROW if column != "image"], observed=True)["change"].mean()
+    gaps = both[wild].groupby("method", sort=False, observed=True)["change"].agg(_largest)
     one_only = int((both["value_before"].isna() != both["value_now"].isna()).sum())
-    same = len(both) == len(before) == len(now) and not one_only and not apart > 0
-    said = f"{len(both)} scores {'as in' if same else 'compared with'} {where}, largest difference {apart or 0:g}"
+    whole = len(both) == len(before) == len(now) and not one_only
     rest = [
         (len(before) - len(both), "only there"),
         (len(now) - len(both), "only here"),
         (one_only, "with a number in one of the two only"),
     ]
-    return "; ".join([said, *(f"{count} {what}" for count, what in rest if count)])
+    return Comparison(
+        where,
+        scores=len(both),
+        same=whole and _largest(both["change"]) == 0,
+        largest=_largest(stable["change"]),
+        largest_mean=_largest(means),
+        unstable={str(method): float(gap) for method, gap in gaps.items()},
+        rest=rest,
+    )
+
+
+def _largest(changes: pd.Series[float]) -> float:
+    return float(changes.abs().max()) if len(changes) else 0.0

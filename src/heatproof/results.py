@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,10 +10,15 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 
+from heatproof import run_state, sealed_json
 from heatproof.errors import BadInput, UnknownName
 from heatproof.stats import bootstrap, ranks
 from heatproof.stats.significance import PairwiseTests, compare_pairs
+
+NO_DETAILS = pd.DataFrame(columns=["dataset", "model", "method", "metric", "image", "detail", "value"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,24 +58,33 @@ class Results:
     """All rows of a run."""
 
     scores: pd.DataFrame
-    curves: pd.DataFrame
+    lines: pd.DataFrame | None = None  # the curves, if they are not to be read from `root`
     root: Path | None = None
     info: dict[str, Any] = field(default_factory=dict)
+    numbers: pd.DataFrame | None = None  # the details, if they are not to be read from `root`
 
     @classmethod
     def load(cls, path: str | Path) -> Results:
-        """The results a run left in its directory."""
+        """The results that the last finished run committed to its directory, whole and belonging together."""
         root = Path(path)
-        if not (root / "scores.parquet").is_file():
-            raise BadInput(f"{root} must be a directory that a finished run wrote; it has no scores.parquet")
-        curves = root / "curves.parquet"
-        info = root / "info.json"
-        return cls(
-            pd.read_parquet(root / "scores.parquet"),
-            pd.read_parquet(curves) if curves.is_file() else pd.DataFrame(),
-            root,
-            json.loads(info.read_text()) if info.is_file() else {},
-        )
+        state = run_state.committed(root)
+        info = sealed_json.read((root / "info.json").read_bytes(), root / "info.json")
+        later = {} if state.state in ("complete", "stopped") else {"later": state.state}
+        return cls(_read_table(root / "scores.parquet"), None, root, {**info, **later})
+
+    @cached_property
+    def curves(self) -> pd.DataFrame:
+        """One row per curve; read when they are looked at, since they are most of a run's numbers."""
+        if self.lines is not None:
+            return self.lines
+        return pd.DataFrame() if self.root is None else _read_table(self.root / "curves.parquet")
+
+    @cached_property
+    def details(self) -> pd.DataFrame:
+        """Further numbers beside the scores, one row each: place, image, `detail` (its name), value."""
+        if self.numbers is not None:
+            return self.numbers
+        return NO_DETAILS if self.root is None else _read_table(self.root / "details.parquet")
 
     @property
     def complete(self) -> bool:
@@ -90,7 +103,11 @@ class Results:
         ]
 
     def higher_is_better(self, metric: str) -> bool:
-        return bool(self.info.get("metrics", {}).get(metric, {}).get("higher_is_better", True))
+        """The direction of a metric. It is never guessed: the wrong one turns a ranking upside down."""
+        known = self.info.get("metrics", {}).get(metric, {}).get("higher_is_better")
+        if not isinstance(known, bool):
+            raise BadInput(f"these results do not say whether higher {metric!r} is better: run the study again")
+        return known
 
     def is_control(self, method: str) -> bool:
         """Whether the method is a yardstick (random, oracle, edges) and not a contestant."""
@@ -188,32 +205,46 @@ class Results:
     @cached_property
     def gallery(self) -> list[Picture]:
         """The pictures kept for looking at: those of the last run, in its order."""
-        if self.root is None or not (self.root / "gallery.json").is_file():
+        if self.root is None:
             return []
+        listed = self.root / "gallery.json"
+        hashes = sealed_json.read(listed.read_bytes(), listed)["files"]
+        if wrong := run_state.changed(self.root, hashes):
+            raise sealed_json.Damaged(
+                f"pictures kept in {self.root} were damaged or removed ({', '.join(wrong)}): {run_state.AGAIN}"
+            )
         folders: dict[Path, list[Path]] = {}
-        for name in json.loads((self.root / "gallery.json").read_text()):
-            folders.setdefault((self.root / name).parent, []).append(self.root / name)
+        for name in hashes:
+            maps = folders.setdefault((self.root / name).parent, [])
+            if Path(name).name not in ("about.json", "pictures.npz"):
+                maps.append(self.root / name)
         return [picture for folder, files in folders.items() for picture in _pictures(folder, files)]
 
 
+def _read_table(path: Path) -> pd.DataFrame:
+    try:
+        table: pd.DataFrame = pq.read_table(path).to_pandas()
+    except (OSError, pa.ArrowException) as error:
+        raise sealed_json.Damaged(f"{path} cannot be read ({error}): {run_state.AGAIN}") from error
+    return table
+
+
 def _pictures(folder: Path, files: Sequence[Path]) -> Iterator[Picture]:
-    if not (folder / "about.json").is_file():  # no method got as far as a map
-        return
-    told = json.loads((folder / "about.json").read_text())
+    about = sealed_json.read((folder / "about.json").read_bytes(), folder / "about.json")
     with np.load(folder / "pictures.npz") as arrays:
         images, targets = arrays["images"], arrays["targets"]
         regions = arrays.get("regions")
-    maps: dict[str, dict[str, np.ndarray[Any, Any]]] = {identity: {} for identity in told["ids"]}
-    for file in (one for one in files if one.is_file()):
+    maps: dict[str, dict[str, np.ndarray[Any, Any]]] = {identity: {} for identity in about["ids"]}
+    for file in files:
         with np.load(file) as arrays:
             for identity, values in zip(arrays["ids"].tolist(), arrays["maps"], strict=True):
                 maps[identity][str(arrays["method"])] = values.astype(np.float32)
-    classes = told.get("classes", [])
-    for i, identity in enumerate(told["ids"]):
+    classes = about.get("classes", [])
+    for i, identity in enumerate(about["ids"]):
         target = int(targets[i])
         yield Picture(
-            told["dataset"],
-            told["model"],
+            about["dataset"],
+            about["model"],
             identity,
             np.moveaxis(images[i], 0, -1).repeat(3 if images.shape[1] == 1 else 1, -1),
             None if regions is None else regions[i],

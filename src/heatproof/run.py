@@ -7,34 +7,42 @@ one more method pays only for that method.
 from __future__ import annotations
 
 import dataclasses
+import signal
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
-from heatproof import recipe, study
+from heatproof import recipe, run_lock, study
+from heatproof.atomic_file import sha256_of
+from heatproof.census import census, recorded
 from heatproof.data import seen_by
 from heatproof.data.class_order import alphabetical
+from heatproof.data.value_range import warn_of_narrow
 from heatproof.errors import BadInput, NotApplicable
 from heatproof.executors import local
 from heatproof.executors.local import Workers
-from heatproof.gallery import keep_pictures
+from heatproof.gallery import is_kept, keep_pictures, shown_files
 from heatproof.models import engine
 from heatproof.models.engine import EngineKind
-from heatproof.provenance import describe, timed
+from heatproof.models.outputs import SHOWN, recognised
+from heatproof.provenance import describe
 from heatproof.results import Results
 from heatproof.run_engine import begin_with, engine_of
-from heatproof.store import Store, StoreFull, Unit
+from heatproof.run_state import Record, State
+from heatproof.store import Store, Unit
 from heatproof.study import Study
 from heatproof.types import Attribution, Batch, Dataset, Model
 from heatproof.unit import explain, judge
 
-EDITION = 5  # of what components mean: numbers of another one answer other questions and are computed anew
+EDITION = 7  # of what components mean: numbers of another one answer other questions and are computed anew
 Watch = Callable[[int, int, str], None]  # (units done, units in all, what was done)
 
 
@@ -73,44 +81,86 @@ def _run(
     work = [shard for one in asked for shard in shards(one, place)]
     _check_regions(work)
     _warn_of_lost(asked)
-    store.put_json("study.json", study.dump(asked))  # not before it is known to make sense
+    with run_lock.held(store.root), _sigterm_as_ctrl_c():
+        store.clear_leftovers()
+        resumed = any(store.get(key, shard.ids) for shard in work for key in shard.units.values())
+        record = Record(store.root, resumed)
+        if not record.state.results:  # else it belongs to those results until there are others
+            store.put_json("study.json", study.dump(asked))
+        try:
+            _work(work, store, local.how_many(workers, place), record, watch)
+            return _commit(asked, work, store, record, "complete")
+        except KeyboardInterrupt:
+            _commit_finished(asked, work, store, record)
+            raise
+        except BaseException as error:
+            with suppress(Exception):  # the disk may be what failed
+                record.write("failed", reason=str(error)[:500])
+            raise
+
+
+def _work(work: Sequence[Shard], store: Store, count: int, record: Record, watch: Watch | None) -> None:
+    """Do what is not done, on so many processes."""
     total = sum(len(shard.units) for shard in work)
-    resumed = any(store.get(key) for shard in work for key in shard.units.values())
+    waiting = [shard for shard in work if not finished(shard, store)]
+    done = total - sum(len(shard.units) for shard in waiting)
+    with (
+        engine.threads_for(shard.model for shard in work),
+        closing(local.spread(partial(finish, store=store), waiting, count)) as labels,
+    ):
+        for label in labels:
+            done += 1
+            record.tick()
+            if watch:
+                watch(done, total, label)
+    _resume_engine(store)  # what workers chose is part of the record
+
+
+@contextmanager
+def _sigterm_as_ctrl_c() -> Iterator[None]:
+    """A run that is terminated keeps what it has, like one that is stopped by hand."""
+    if threading.current_thread() is not threading.main_thread():  # only that one may listen
+        yield
+        return
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
     try:
-        with timed(store, resumed), engine.threads_for(shard.model for shard in work):
-            count = local.how_many(workers, place)
-            waiting = [shard for shard in work if not finished(shard, store)]
-            done = total - sum(len(shard.units) for shard in waiting)
-            with closing(local.spread(partial(finish, store=store), waiting, count)) as labels:
-                for label in labels:
-                    done += 1
-                    if watch:
-                        watch(done, total, label)
-            _resume_engine(store)  # what workers chose is part of the record
-    except KeyboardInterrupt:
-        _gather_finished(asked, work, store)
-        raise
-    return _gather(asked, work, store)
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
-def _gather(asked: Sequence[Study], work: Sequence[Shard], store: Store, **notes: str) -> Results:
-    """The tables, the gallery and what was run, from units in the store."""
-    scores, curves = store.compact(_places(work, store))
-    store.put_json("gallery.json", _shown(work))
-    info = {**describe(asked, store), **notes}
-    store.put_json("info.json", info)
-    return Results(scores, curves, store.root, info)
+def _commit(
+    asked: Sequence[Study], work: Sequence[Shard], store: Store, record: Record, state: State, part: str = ""
+) -> Results:
+    """Write the results from the units in the store. `run.json` comes last: only then do they count."""
+    files = store.write_tables(_places(work, store))
+    store.put_json("gallery.json", {"files": shown_files(store.root, _shown(work))})
+    stopped = {"stopped": part} if part else {}
+    pictures = census((shard.place, found) for shard in work if (found := _counted(shard, store)))
+    about = {**describe(asked, record.at(state), store.damaged), "pictures": pictures, **stopped}
+    store.put_json("info.json", about)
+    store.put_json("study.json", study.dump(asked))
+    files |= {name: sha256_of(store.root / name) for name in ("gallery.json", "info.json", "study.json")}
+    record.write(state, reason=part, results=files, partial=part)
+    return Results.load(store.root)
 
 
-def _gather_finished(asked: Sequence[Study], work: Sequence[Shard], store: Store) -> None:
+def _commit_finished(asked: Sequence[Study], work: Sequence[Shard], store: Store, record: Record) -> None:
     """Of a run that was stopped, the pictures on which everybody was judged: a report can be drawn of them.
 
-    A table of an earlier run stays: it is whole, and this one goes on.
+    The results of an earlier run stay: they are whole, and this one goes on.
     """
-    finished = [shard for shard in work if all(store.get(key) for key in shard.units.values())]
-    if finished and not (store.root / "scores.parquet").is_file():
-        counts = (sum(len(shard.indices) for shard in some) for some in (finished, work))
-        _gather(asked, finished, store, stopped="after {} of {} pictures".format(*counts))
+    finished = [shard for shard in work if all(store.get(key, shard.ids) for key in shard.units.values())]
+    counts = (sum(len(shard.indices) for shard in some) for some in (finished, work))
+    part = "after {} of {} pictures".format(*counts)
+    if finished and (record.state.partial or not record.state.results):
+        _commit(asked, finished, store, record, "stopped", part)
+    else:
+        record.write("stopped", reason=part)
 
 
 def _check_regions(work: Sequence[Shard]) -> None:
@@ -163,10 +213,16 @@ class Shard:
     ids: tuple[str, ...]
     gallery: Mapping[str, str]  # method label -> where its maps are kept for looking at, if they are
     units: Mapping[tuple[str, str], str]  # (method label, metric label) -> key
+    key: str  # of the shard itself: what its pictures are to the model is kept under it
+    guessed: tuple[str, ...]  # class names that were numbered in alphabetical order
 
     @property
     def place(self) -> dict[str, str]:
         return {"dataset": recipe.label(self.dataset), "model": self.model.name}
+
+    @property
+    def file(self) -> str:
+        return f"shards/{self.key[:2]}/{self.key}.json"
 
 
 def shards(study: Study, device: torch.device) -> Iterator[Shard]:
@@ -174,15 +230,22 @@ def shards(study: Study, device: torch.device) -> Iterator[Shard]:
     # Once: recipes of one's own code are read from all that it reaches, and an object may change while it works.
     methods = {recipe.label(method): recipe.plain(method) for method in study.methods}
     metrics = {recipe.label(metric): recipe.plain(metric) for metric in study.metrics}
+    models: dict[Model, Model] = {}  # as given -> as its answers show it to be
     for given in study.datasets:
-        for model in study.models:
-            assert isinstance(model, Model)
-            model.to(device)
-            dataset = fitted(given, model, study)  # type: ignore[arg-type]
+        for named in study.models:
+            assert isinstance(named, Model)
+            named.to(device)
+            dataset = fitted(given, named, study)  # type: ignore[arg-type]
             ids = dataset.ids()
             if not ids:
                 raise BadInput(f"data set {recipe.label(dataset)!r} has no pictures")
             places = study.places(dataset)
+            if named not in models:
+                first = dataset.batch(places[:SHOWN])
+                warn_of_narrow(first)
+                models[named] = recognised(named, first.images)
+            model = models[named]
+            guessed = alphabetical(dataset)
             for start in range(0, len(places), study.shard):
                 indices = places[start : start + study.shard]
                 common = [
@@ -193,6 +256,7 @@ def shards(study: Study, device: torch.device) -> Iterator[Shard]:
                     study.seed,
                     getattr(dataset, "target", study.target),
                     recipe.plain(getattr(dataset, "view", None)),
+                    *(["probabilities"] if model.output == "probabilities" else []),
                     *(["reference"] if engine.kind() == "reference" else []),
                 ]
                 units = {
@@ -202,9 +266,10 @@ def shards(study: Study, device: torch.device) -> Iterator[Shard]:
                 }
                 names = tuple(ids[i] for i in indices)
                 place = [recipe.label(dataset), model.name]
-                folder = f"gallery/{recipe.key([*place, *common])}"
+                key = recipe.key([*place, *common])
+                folder = f"gallery/{key}"
                 files = {name: f"{folder}/{recipe.key(plain)}.npz" for name, plain in methods.items()}
-                yield Shard(study, model, dataset, indices, names, files if start == 0 else {}, units)
+                yield Shard(study, model, dataset, indices, names, files if start == 0 else {}, units, key, guessed)
 
 
 def fitted(dataset: Dataset, model: Model, study: Study) -> Dataset:
@@ -230,7 +295,7 @@ def _by_label(study: Study) -> bool:
 
 def _check_order(shard: Shard, count: int) -> None:
     """Folders named by class mean the model's classes; where it names none, the alphabet's order is but a guess."""
-    names = alphabetical(shard.dataset) if _by_label(shard.study) else ()
+    names = shard.guessed if _by_label(shard.study) else ()
     if not names:
         return
     few = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
@@ -245,18 +310,23 @@ def _check_order(shard: Shard, count: int) -> None:
 
 
 def finished(shard: Shard, store: Store) -> bool:
-    """Whether every unit of a shard has its rows, and every map its picture."""
-    units = [store.get(key) for key in shard.units.values()]  # all of them: one that is damaged is set aside and named
-    kept = all((store.root / file).is_file() for file in shard.gallery.values())
-    return kept and all(unit is not None and not unit.failed for unit in units)
+    """Whether every unit of a shard has its rows, every map its picture, and the pictures are counted."""
+    units = [store.get(key, shard.ids) for key in shard.units.values()]  # all of them: damaged ones are set aside
+    kept = [is_kept(store, file) for file in shard.gallery.values()]
+    counted = _counted(shard, store) is not None
+    return counted and all(kept) and all(unit is not None and not unit.failed for unit in units)
 
 
 def finish(shard: Shard, store: Store) -> Iterator[str]:
     """Do what is not done of a shard; yield a word for every unit, old or new."""
-    known = {names: store.get(key) for names, key in shard.units.items()}
+    known = {names: store.get(key, shard.ids) for names, key in shard.units.items()}
     todo = {names for names, unit in known.items() if unit is None or unit.failed}
-    unseen = {method for method, file in shard.gallery.items() if not (store.root / file).is_file()}
-    batch = aimed(shard) if todo or unseen else None
+    unseen = {method for method, file in shard.gallery.items() if not is_kept(store, file)}
+    batch = None
+    if todo or unseen or _counted(shard, store) is None:
+        batch, answers = aimed(shard)
+        found = recorded(shard.model, batch, answers, shard.guessed, _by_label(shard.study))
+        store.put_json(shard.file, {"key": shard.key, **found})
     for method in shard.study.methods:
         title = recipe.label(method)
         metrics = [metric for metric in shard.study.metrics if (title, recipe.label(metric)) in todo]
@@ -272,22 +342,27 @@ def finish(shard: Shard, store: Store) -> Iterator[str]:
         for metric in metrics:
             unit = judge(explained, batch, shard.ids, metric)  # type: ignore[arg-type]
             _remember_engine(store)
-            if unit.failed:
-                _log(store, shard, title, recipe.label(metric), unit)
             store.put(shard.units[title, recipe.label(metric)], unit)
             yield f"{title} · {recipe.label(metric)}"
 
 
-def aimed(shard: Shard) -> Batch:
-    """The shard's pictures with the class to be explained set, and the study's seed."""
+def _counted(shard: Shard, store: Store) -> dict[str, Any] | None:
+    """What the shard's pictures are to its model, if that is known and this shard's."""
+    found = store.get_json(shard.file)
+    return found if found and found.get("key") == shard.key else None
+
+
+def aimed(shard: Shard) -> tuple[Batch, Tensor | None]:
+    """The shard's pictures with the class to be explained set and the study's seed, and the model's answers."""
     batch = dataclasses.replace(shard.dataset.batch(shard.indices), seed=shard.study.seed).to(shard.model.device)
     target = getattr(shard.dataset, "target", shard.study.target)  # mosaics know their own
     if target == "given" or not len(batch):
-        return batch
+        return batch, None
     classes = engine.forward(shard.model, batch.images)
     _check_order(shard, classes.shape[1])
+    answers = classes.argmax(1)
     if target == "predicted":
-        return batch.aimed(classes.argmax(1))
+        return batch.aimed(answers), answers
     labels = batch.labels.get(shard.model.task)
     count = classes.shape[1]
     if labels is None or bool(((labels < 0) | (labels >= count)).any()):
@@ -295,7 +370,7 @@ def aimed(shard: Shard) -> Batch:
             f"target='label' needs a label from 0 to {count - 1} ({shard.model.task}) for every picture of "
             f"{recipe.label(shard.dataset)!r}: use target='predicted', or name the sub-folders index_name"
         )
-    return batch.aimed(labels)
+    return batch.aimed(labels), answers
 
 
 def _shown(work: Sequence[Shard]) -> list[str]:
@@ -311,23 +386,10 @@ def _places(work: Sequence[Shard], store: Store) -> Iterator[tuple[dict[str, str
     seen: set[tuple[str, ...]] = set()
     every = ((shard, names, key) for shard in work for names, key in shard.units.items())
     for shard, (method, metric), key in sorted(every, key=order):
-        unit, asked = store.get(key), (*shard.place.values(), method, metric, key)
+        unit, asked = store.get(key, shard.ids), (*shard.place.values(), method, metric, key)
         if unit is not None and asked not in seen:  # two studies may ask for the same unit
             yield {**shard.place, "method": method, "metric": metric}, unit
         seen.add(asked)
-
-
-def _log(store: Store, shard: Shard, method: str, metric: str, unit: Unit) -> None:
-    lines = [
-        f"{shard.place['dataset']} · {shard.place['model']} · {method} · {metric} · {image}: {note}\n"
-        for image, status, note in zip(unit.images, unit.statuses, unit.notes, strict=True)
-        if status == "failed"
-    ]
-    try:
-        with (store.root / "failures.log").open("a") as file:
-            file.writelines(lines)
-    except OSError as error:
-        raise StoreFull(f"{store.root} cannot be written: {error}") from error
 
 
 def _resume_engine(store: Store) -> None:

@@ -1,45 +1,44 @@
 """Rows on disk, one small file per unit of work, wholly there or not there.
 
-A unit file is a line with the SHA-256 of what follows, then JSON. It is written beside and renamed into place, so that
-Ctrl-C, kill -9 or a full disk leave whole units only; one that does not match its own hash is set aside, named, and
-computed again. `compact` gathers units into two tables: scores.parquet and curves.parquet.
+A unit file is a line with the SHA-256 of what follows, then JSON that begins with the unit's key. One that is damaged,
+or that stands in another one's place, is set aside, named, and computed again. `write_tables` gathers units into three
+tables, a few at a time.
 """
 
 from __future__ import annotations
 
-import errno
 import hashlib
+import io
 import json
-import os
-import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from heatproof.errors import HeatproofError
+from heatproof import sealed_json
+from heatproof.atomic_file import NotWritable, StoreFull, atomic_writer, leftovers, write_atomically
+
+__all__ = ["NotWritable", "Store", "StoreFull", "Unit", "write_atomically"]
 
 try:
     import fcntl
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-SCORES = ("dataset", "model", "method", "metric", "image", "value", "status", "note", "seconds")
-CURVES = ("dataset", "model", "method", "metric", "image", "x", "y")
-
-
-class StoreFull(HeatproofError):
-    """Nothing more can be written; everything finished so far is safe."""
-
-
-class NotWritable(HeatproofError, OSError):
-    """A place where no file can be put."""
+_PLACE = [(name, pa.string()) for name in ("dataset", "model", "method", "metric", "image")]
+SCHEMAS = {
+    "scores.parquet": pa.schema(
+        [*_PLACE, ("value", pa.float64()), ("status", pa.string()), ("note", pa.string()), ("seconds", pa.float64())]
+    ),
+    "curves.parquet": pa.schema([*_PLACE, ("x", pa.list_(pa.float64())), ("y", pa.list_(pa.float64()))]),
+    "details.parquet": pa.schema([*_PLACE, ("detail", pa.string()), ("value", pa.float64())]),
+}
+GROUP = 10_000  # rows held in memory while tables are written
 
 
 @dataclass(frozen=True)
@@ -53,33 +52,14 @@ class Unit:
     seconds: float  # per image: explaining and scoring it
     x: Sequence[Sequence[float]] | None = None
     y: Sequence[Sequence[float]] | None = None
+    details: Mapping[str, Sequence[float | None]] = field(default_factory=dict)  # further numbers per image
 
     @property
     def failed(self) -> bool:
         return "failed" in self.statuses
 
 
-def write_atomically(path: Path, payload: bytes) -> None:
-    """The whole file or none of it, also across a power cut."""
-    beside = path.parent / f".{path.name}.{uuid.uuid4().hex}"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with beside.open("xb") as file:
-            file.write(payload)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            beside.unlink()
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise StoreFull(
-                f"no space left for {path}: everything finished is safe; free some space and run the same command again"
-            ) from error
-        raise NotWritable(f"{path} cannot be written ({error.strerror}): choose another place for it") from error
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
+Place = Mapping[str, str]  # dataset, model, method and metric of a unit
 
 
 @dataclass
@@ -89,34 +69,44 @@ class Store:
     root: Path
     damaged: list[str] = field(default_factory=list)
 
-    def _path(self, key: str) -> Path:
+    def unit_path(self, key: str) -> Path:
         return self.root / "units" / key[:2] / f"{key}.json"
 
     def put(self, key: str, unit: Unit) -> None:
-        body = json.dumps(unit.__dict__, allow_nan=False).encode()
-        write_atomically(self._path(key), hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
+        body = json.dumps({"key": key, **asdict(unit)}, allow_nan=False).encode()
+        write_atomically(self.unit_path(key), hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
 
-    def get(self, key: str) -> Unit | None:
-        """The unit, or None if it is not there or cannot be trusted."""
-        path = self._path(key)
+    def get(self, key: str, images: Sequence[str] | None = None) -> Unit | None:
+        """The unit, or None if it is not there or cannot be trusted: damaged, another unit's, or of other images."""
+        path = self.unit_path(key)
         try:
-            seal, _, body = path.read_bytes().partition(b"\n")
-        except FileNotFoundError:
+            payload = path.read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
             return None
-        if seal.decode("ascii", "replace") == hashlib.sha256(body).hexdigest():
-            return Unit(**json.loads(body))
-        self.damaged.append(path.name)
-        path.replace(path.with_suffix(".damaged"))
+        unit = unit_in(payload, key)
+        if unit is not None and (images is None or list(unit.images) == list(images)):
+            return unit
+        self.set_aside(path)
         return None
 
-    def put_json(self, name: str, value: Any) -> None:
-        write_atomically(self.root / name, json.dumps(value, indent=1).encode())
+    def set_aside(self, path: Path) -> None:
+        """Name a damaged file and move it out of the way."""
+        self.damaged.append(path.name)
+        with suppress(OSError):
+            path.replace(path.with_suffix(".damaged"))
 
-    def get_json(self, name: str) -> Any:
-        """The value, or None if it is not there or is not JSON."""
+    def put_json(self, name: str, value: Mapping[str, Any]) -> None:
+        write_atomically(self.root / name, sealed_json.written(value))
+
+    def get_json(self, name: str) -> dict[str, Any] | None:
+        """The value, or None if it is not there or cannot be trusted."""
+        path = self.root / name
         try:
-            return json.loads((self.root / name).read_bytes())
-        except (FileNotFoundError, NotADirectoryError, ValueError):
+            return sealed_json.read(path.read_bytes(), path)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except sealed_json.Damaged:
+            self.set_aside(path)
             return None
 
     @contextmanager
@@ -129,38 +119,83 @@ class Store:
             yield
 
     def put_arrays(self, name: str, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
-        import io
-
         buffer = io.BytesIO()
         np.savez_compressed(buffer, **dict(arrays))  # type: ignore[arg-type]
         write_atomically(self.root / name, buffer.getvalue())
 
-    def compact(self, places: Iterable[tuple[Mapping[str, str], Unit]]) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Gather units, each with its dataset, model, method and metric, into the two tables and write them."""
-        rows: list[dict[str, Any]] = []
-        curves: list[dict[str, Any]] = []
-        for place, unit in places:
-            for i, image in enumerate(unit.images):
-                value = unit.values[i]
-                rows.append(
-                    {**place, "image": image, "value": float("nan") if value is None else value}
-                    | {"status": unit.statuses[i], "note": unit.notes[i], "seconds": unit.seconds}
-                )
-                if unit.x is not None and unit.y is not None and value is not None:
-                    curves.append({**place, "image": image, "x": unit.x[i], "y": unit.y[i]})
-        scores = pd.DataFrame(rows, columns=list(SCORES))
-        lines = pd.DataFrame(curves, columns=list(CURVES))
-        for name, table in (("scores.parquet", scores), ("curves.parquet", lines)):
-            sink = pa.BufferOutputStream()
-            pq.write_table(pa.Table.from_pandas(table, schema=_SCHEMAS[name], preserve_index=False), sink)
-            write_atomically(self.root / name, sink.getvalue().to_pybytes())
-        return scores, lines
+    def write_tables(self, units: Iterable[tuple[Place, Unit]]) -> dict[str, str]:
+        """Gather units into the tables; the hash of each. Memory does not grow with the run."""
+        with ExitStack() as files:
+            sinks = {name: files.enter_context(atomic_writer(self.root / name)) for name in SCHEMAS}
+            with ExitStack() as open_tables:
+                tables = [open_tables.enter_context(_Table(sinks[name], SCHEMAS[name])) for name in SCHEMAS]
+                for place, unit in units:
+                    for table, rows in zip(tables, (_rows, _curves, _details), strict=True):
+                        table.extend(rows(place, unit))
+            return {name: sink.sha256 for name, sink in sinks.items()}
+
+    def clear_leftovers(self) -> None:
+        """Remove what writes that never finished left behind; only who holds the directory may."""
+        for path in list(leftovers(self.root)):
+            path.unlink(missing_ok=True)
 
 
-_TEXT = [(name, pa.string()) for name in ("dataset", "model", "method", "metric", "image")]
-_SCHEMAS = {
-    "scores.parquet": pa.schema(
-        [*_TEXT, ("value", pa.float64()), ("status", pa.string()), ("note", pa.string()), ("seconds", pa.float64())]
-    ),
-    "curves.parquet": pa.schema([*_TEXT, ("x", pa.list_(pa.float64())), ("y", pa.list_(pa.float64()))]),
-}
+class _Table:
+    """A Parquet file that is written a group of rows at a time."""
+
+    def __init__(self, sink: Any, schema: pa.Schema) -> None:
+        self._writer = pq.ParquetWriter(pa.PythonFile(sink, mode="w"), schema)
+        self._schema = schema
+        self._rows: list[dict[str, Any]] = []
+
+    def extend(self, rows: Iterable[dict[str, Any]]) -> None:
+        self._rows.extend(rows)
+        if len(self._rows) >= GROUP:
+            self._flush()
+
+    def _flush(self) -> None:
+        self._writer.write_table(pa.Table.from_pylist(self._rows, schema=self._schema))
+        self._rows = []
+
+    def __enter__(self) -> _Table:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None:
+            self._flush()
+            self._writer.close()
+        self._writer.is_open = False  # else it would write its end into a file that is closed
+
+
+def unit_in(payload: bytes, key: str) -> Unit | None:
+    """What a unit file holds, if it is sound and this unit's."""
+    seal, _, body = payload.partition(b"\n")
+    if seal.decode("ascii", "replace") != hashlib.sha256(body).hexdigest():
+        return None
+    held = json.loads(body)
+    if not isinstance(held, dict) or held.pop("key", None) != key:
+        return None
+    return Unit(**held) if held.keys() == {f.name for f in fields(Unit)} else None
+
+
+def _rows(place: Place, unit: Unit) -> Iterator[dict[str, Any]]:
+    for image, value, status, note in zip(unit.images, unit.values, unit.statuses, unit.notes, strict=True):
+        worth = float("nan") if value is None else value
+        yield {**place, "image": image, "value": worth, "status": status, "note": note, "seconds": unit.seconds}
+
+
+def _curves(place: Place, unit: Unit) -> Iterator[dict[str, Any]]:
+    """One row per image that has a score and a curve."""
+    if unit.x is None or unit.y is None:
+        return
+    for image, value, x, y in zip(unit.images, unit.values, unit.x, unit.y, strict=True):
+        if value is not None:
+            yield {**place, "image": image, "x": x, "y": y}
+
+
+def _details(place: Place, unit: Unit) -> Iterator[dict[str, Any]]:
+    """One row per image and further number."""
+    for name, values in unit.details.items():
+        for image, value in zip(unit.images, values, strict=True):
+            if value is not None:
+                yield {**place, "image": image, "detail": name, "value": value}

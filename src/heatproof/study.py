@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, chdir, nullcontext
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, chdir, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from heatproof import recipe, replay
+from heatproof import any_path, recipe, replay, stored_study, user_code
 from heatproof.data.sample import sample
-from heatproof.errors import BadInput, HeatproofError, UnknownName
-from heatproof.own_files import own_file
+from heatproof.errors import BadInput, HeatproofError, UnknownName, UntrustedCode
+from heatproof.own_files import no_user_code, own_file
 from heatproof.parsing import parse
 from heatproof.types import AnyMethod, Dataset, Metric, Model, check_network
 
@@ -65,15 +65,18 @@ class Study:
         for model in self.models:
             if isinstance(model, Model):
                 check_network(model.network, model.name)
+        for dataset in self.datasets:
+            if not hasattr(type(dataset), "__len__") or not hasattr(type(dataset), "batch"):
+                raise BadInput(f"{recipe.label(dataset)!r} must be a data set, got {type(dataset).__name__}")
+        for part in (*self.methods, *self.metrics):
+            if not callable(part):
+                raise BadInput(f"{recipe.label(part)!r} must be a method or metric, got {type(part).__name__}")
         for metric in self.metrics:
             if not isinstance(getattr(metric, "higher_is_better", None), bool):
                 raise BadInput(f"metric {recipe.label(metric)!r} must say whether higher_is_better, true or false")
-        if self.limit is not None and self.limit < 1:
-            raise BadInput(f"limit must be at least 1 picture, got {self.limit}")
+        stored_study.check_numbers(self.seed, self.limit, self.shard)
         if self.sample not in ("balanced", "first"):
             raise BadInput(f"sample must be 'balanced' or 'first', got {self.sample!r}")
-        if self.shard < 1:
-            raise BadInput(f"shard must be at least 1 picture, got {self.shard}")
         if self.target not in ("predicted", "label"):
             raise BadInput(f"target must be 'predicted' or 'label', got {self.target!r}")
 
@@ -93,11 +96,19 @@ class Study:
         }
 
     @classmethod
-    def from_plain(cls, stored: dict[str, Any], trust_pickle: bool = False) -> Study:
+    def from_plain(cls, stored: dict[str, Any], trust_pickle: bool = False, trust_code: bool = False) -> Study:
+        """The study that `plain` described. Code that it names is refused without `trust_code`."""
+        stored_study.check(stored, "study")
+        if not trust_code:
+            user_code.refuse(user_code.named([stored]))
+        return cls._of_checked(stored, _Trust(trust_pickle, trust_code))
+
+    @classmethod
+    def _of_checked(cls, stored: dict[str, Any], trust: _Trust) -> Study:
         stored = {"sample": "first", **replay.found_here(stored)}  # as studies were cut before they said how
-        written = cache(lambda: _written(stored))
-        loaded = [_same_model(wanted, written, trust_pickle) for wanted in stored["models"]]
-        components = _components(stored, written)
+        written = cache(lambda: _written(stored, trust))
+        loaded = [_same_model(wanted, written, trust) for wanted in stored["models"]]
+        components = _components(stored, written, trust)
         chosen = {f.name for f in dataclasses.fields(cls)} - {"models", *components}
         rest = {name: value for name, value in stored.items() if name in chosen}
         study = cls(models=loaded, **components, **rest)
@@ -125,42 +136,82 @@ class Study:
         return digests
 
 
+@dataclass(frozen=True)
+class _Trust:
+    """What a stored study may run: pickles as weights, the code it names, and models that the caller names."""
+
+    pickle: bool = False
+    code: bool = False
+    models: frozenset[str] = frozenset()
+
+    def guard(self, spec: str = "") -> AbstractContextManager[None]:
+        return nullcontext() if self.code or spec in self.models else no_user_code()
+
+
 Written = Callable[[], Sequence[Study]]  # the studies of the Python file that a stored one was written in
 
 
-def _written(stored: Mapping[str, Any]) -> Sequence[Study]:
+def _written(stored: Mapping[str, Any], trust: _Trust) -> Sequence[Study]:
     file = stored.get("file", "")
-    if not file or not Path(file).is_file():
+    if not file or not any_path.is_file(file):
         return ()
+    if not trust.code:
+        raise UntrustedCode(
+            f"The study was written in {file}, which may define it: read that file; if you trust it, "
+            "pass --trust-code (trust_code=True) to run it"
+        )
     with _in_folder(stored):
         return load(file)
 
 
-def _in_folder(stored: Mapping[str, Any]) -> AbstractContextManager[None]:
+def _elsewhere(written: Written, error: HeatproofError) -> Sequence[Study]:
+    """The studies of the file that a stored one was written in, after `error`, which is the reason to look there."""
+    try:
+        return written()
+    except UntrustedCode as refused:
+        raise UntrustedCode(f"{error}. {refused}") from error
+
+
+@contextmanager
+def _in_folder(stored: Mapping[str, Any]) -> Iterator[None]:
+    """In the folder a study was run in, from which no module is imported: '' in Python's path is wherever one is."""
     folder = stored.get("folder", "")
-    return chdir(folder) if folder and Path(folder).is_dir() else nullcontext()
+    if not folder or not any_path.is_dir(folder):
+        yield
+        return
+    here, blank = str(Path.cwd()), "" in sys.path
+    sys.path[:] = [place or here for place in sys.path]  # in place: user code that is trusted adds its own folder
+    try:
+        with chdir(folder):
+            yield
+    finally:
+        if blank:
+            sys.path[sys.path.index(here)] = ""
 
 
-def _components(stored: Mapping[str, Any], written: Written) -> dict[str, Any]:
+def _components(stored: Mapping[str, Any], written: Written, trust: _Trust) -> dict[str, Any]:
     """The stored data sets, methods and metrics; those of one's own come from the file the study was written in."""
     with _in_folder(stored):
         return {
-            kind: tuple(_same_component(wanted, kind, written) for wanted in stored[kind])
+            kind: tuple(_same_component(wanted, kind, written, trust) for wanted in stored[kind])
             for kind in ("datasets", "methods", "metrics")
         }
 
 
-def _same_component(wanted: Any, kind: str, written: Written) -> Any:
+def _same_component(wanted: Any, kind: str, written: Written, trust: _Trust) -> Any:
     """What a stored recipe describes or, of what has no name to be found by, what the study's file makes again."""
     try:
-        return recipe.build(wanted)
+        with trust.guard():
+            return recipe.build(wanted, trust_code=trust.code)
     except HeatproofError as error:
-        made = [part for study in written() for part in getattr(study, kind)]  # this registers what was not known, too
+        made = [
+            part for study in _elsewhere(written, error) for part in getattr(study, kind)
+        ]  # this registers what was not known, too
         same = [part for part in made if recipe.plain(part) == wanted]
         if same:
             return same[0]
         if isinstance(error, UnknownName) and made:
-            return recipe.build(wanted)
+            return recipe.build(wanted, trust_code=trust.code)
         raise
 
 
@@ -175,20 +226,21 @@ def _whole(spec: str) -> str:
     """A model's spec with the whole path of its file or weights, if it has one: it must be found from anywhere."""
     place, _, factory = spec.rpartition(":")
     if place.endswith(".py"):
-        return f"{Path(place).expanduser().absolute()}:{factory}"
+        return f"{any_path.expanded(place).absolute()}:{factory}"
     name, mark, file = spec.partition("@" if "@" in spec or not spec.startswith("hf:") else ":")
-    there = Path(file).expanduser()
-    return f"{name}{mark}{there.absolute()}" if file and there.exists() else spec
+    there = any_path.expanded(file)
+    return f"{name}{mark}{there.absolute()}" if file and any_path.exists(there) else spec
 
 
-def _same_model(wanted: Mapping[str, Any], written: Written, trust_pickle: bool) -> Model:
+def _same_model(wanted: Mapping[str, Any], written: Written, trust: _Trust) -> Model:
     """A stored study's model by the name it had or, from another directory, by its whole path, or from its file."""
     whole = wanted.get("from", wanted["spec"])
     spec = wanted["spec"] if _whole(wanted["spec"]) == whole else whole
     try:
-        model = _named_model(spec, trust_pickle)
-    except HeatproofError:
-        made = [one for study in written() for one in study.models if one.name == spec]  # type: ignore[union-attr]
+        with trust.guard(wanted["spec"]):
+            model = _named_model(spec, trust.pickle)
+    except HeatproofError as error:
+        made = [one for study in _elsewhere(written, error) for one in study.models if one.name == spec]  # type: ignore[union-attr]
         if not made:
             raise
         model = made[0]  # type: ignore[assignment]
@@ -225,28 +277,33 @@ def dump(studies: Sequence[Study]) -> dict[str, Any]:
 
 
 def load(
-    path: str | Path, trust_pickle: bool = False, models: Sequence[str] = (), images: Sequence[str] = ()
+    path: str | Path,
+    trust_pickle: bool = False,
+    models: Sequence[str] = (),
+    images: Sequence[str] = (),
+    trust_code: bool = False,
 ) -> list[Study]:
     """Studies from a `study.json` that a run wrote, or from a Python file that defines `study` or `studies`.
 
-    `models` and `images` say where the models and pictures of a `study.json` are now, if elsewhere.
+    `models` and `images` say where the models and pictures of a `study.json` are now, if elsewhere. A `study.json` is
+    data: code that it names runs only with `trust_code`. A Python file is code, and runs.
     """
     path = Path(path)
     if path.suffix == ".py":
-        module = own_file(path)
-        found = getattr(module, "studies", None) or getattr(module, "study", None)
-        listed = found if isinstance(found, Sequence) else (found,)
-        studies = [study for study in listed if isinstance(study, Study)]
-        if not studies or len(studies) < len(listed):
-            raise BadInput(f"{path} must define `study` (a heatproof.Study) or `studies` (a list of them)")
-        where = {"file": str(path.absolute()), "folder": str(Path.cwd())}
-        return [dataclasses.replace(study, **where) for study in studies]  # type: ignore[arg-type]
-    try:
-        stored = json.loads(path.read_text())
-    except OSError as error:
-        raise BadInput(f"there is no study file {path} that can be read: {error.strerror}") from None
-    except ValueError as error:
-        raise BadInput(f"{path} must be a study.json that a run wrote; it is not JSON: {error}") from error
-    if not isinstance(stored, dict) or "studies" not in stored:
-        raise BadInput(f"{path} must be a study.json that a run wrote, with a list 'studies'")
-    return [Study.from_plain(item, trust_pickle) for item in replay.told_anew(stored["studies"], models, images)]
+        return _of_python(path)
+    stored = stored_study.read(path)
+    if not trust_code:
+        user_code.refuse(user_code.named(stored, models_too=not models))
+    trust = _Trust(trust_pickle, trust_code, frozenset(models))
+    return [Study._of_checked(item, trust) for item in replay.told_anew(stored, models, images)]
+
+
+def _of_python(path: Path) -> list[Study]:
+    module = own_file(path)
+    found = getattr(module, "studies", None) or getattr(module, "study", None)
+    listed = found if isinstance(found, Sequence) else (found,)
+    studies = [study for study in listed if isinstance(study, Study)]
+    if not studies or len(studies) < len(listed):
+        raise BadInput(f"{path} must define `study` (a heatproof.Study) or `studies` (a list of them)")
+    where = {"file": str(path.absolute()), "folder": str(Path.cwd())}
+    return [dataclasses.replace(study, **where) for study in studies]  # type: ignore[arg-type]

@@ -124,7 +124,8 @@ def check_metric(metric: Metric, model: Model, batch: Batch) -> Iterator[Verdict
     try:
         oracle = attribute(model, batch, Oracle())
         noise = attribute(model, batch, Random())
-        best, worst = _values(metric(oracle)), _values(metric(noise))
+        answer = metric(noise)
+        best, worst = _values(metric(oracle)), _values(answer)
     except NotApplicable as reason:
         yield Verdict("says why it does not apply", len(str(reason)) > 10, "the reason is empty")
         return
@@ -144,6 +145,13 @@ def check_metric(metric: Metric, model: Model, batch: Batch) -> Iterator[Verdict
         silent = [not (notes and notes[i]) for i, value in enumerate(_values(flat)) if not value.isfinite()]
         yield Verdict(f"scores a {what} map or says why not", not any(silent), "a score is NaN, and no note says why")
     single = [_values(metric(_alone(noise, i))) for i in range(count)]
+    if isinstance(answer, Scored):
+        axes = getattr(metric, "axes", ("", ""))
+        named = answer.curve is None or (len(axes) == 2 and all(axes))
+        yield Verdict("names the axes of its curve", named, f"axes is {axes!r}: give it a name for x and one for y")
+        shapes = {name: tuple(numbers.shape) for name, numbers in answer.details.items()}
+        fit = all(shape == (count,) for shape in shapes.values())
+        yield Verdict("gives each detail once per picture", fit, f"shapes {shapes}")
     yield _same("does not depend on batch mates", worst, torch.cat(single))
     yield _same("answers the same when asked again", worst, _values(metric(noise)))
     yield Verdict("its recipe is the same when read back", *_round_trip(metric))
@@ -247,7 +255,7 @@ def _same(claim: str, one: Tensor, other: Tensor, tolerance: float = CLOSE) -> V
 
 def _round_trip(component: Any) -> tuple[bool, str]:
     stored = recipe.plain(component)
-    again = recipe.plain(recipe.build(stored))
+    again = recipe.plain(recipe.build(stored, trust_code=True))
     return stored == again, f"{stored} became {again}"
 
 

@@ -6,6 +6,7 @@ import hashlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, get_args, runtime_checkable
 
 import torch
@@ -22,6 +23,7 @@ Scores: TypeAlias = Tensor  # (B,) one number per image
 Logits: TypeAlias = Tensor  # (B, classes)
 
 Readout: TypeAlias = Literal["probability", "logit", "log_probability"]
+Output: TypeAlias = Literal["logits", "probabilities"]
 
 
 def read(logits: Logits, targets: Tensor, readout: Readout) -> Tensor:
@@ -175,10 +177,17 @@ class Model:
     task: str = "label"  # which of Batch.labels are this model's classes
     classes: tuple[str, ...] = ()  # class names, where known
     fixed_size: bool = False  # True for networks that take one input size only (plain ViTs)
+    output: Output | None = None  # what the network answers with; None: found out from its answers
 
     def __post_init__(self) -> None:
         # One place, once: dropout and batch-norm statistics must not move while a model is being explained.
         self.network.eval()
+        if self.output not in (None, *get_args(Output)):
+            raise BadModel(
+                f"model {self.name!r} declares the output {self.output!r}, and heatproof reads logits and the "
+                "probabilities of a softmax so far: for several labels or a number return [0, z] for the one to be "
+                "explained, torch.stack([torch.zeros_like(z[:, k]), z[:, k]], 1), and declare output='logits'"
+            )
 
     @property
     def revision(self) -> str:
@@ -222,7 +231,14 @@ class Model:
 
     def __call__(self, images: Images) -> Logits:
         """Logits of images in [0, 1], differentiable; see `heatproof.models.engine` for the fast way."""
-        return check_logits(self.network(self.normalised(images).to(self.dtype)), len(images), self.name)
+        return self.logits(self.network(self.normalised(images).to(self.dtype)), len(images))
+
+    def logits(self, answer: Any, count: int) -> Logits:
+        """The network's answer to so many pictures as logits, or `BadModel`: of probabilities the logarithms, whose
+        softmax they are. One that was rounded to 0 counts as the smallest number there is, so that slopes are finite.
+        """
+        found = check_logits(answer, count, self.name)
+        return found.clamp_min(torch.finfo(found.dtype).tiny).log() if self.output == "probabilities" else found
 
 
 def check_network(network: nn.Module, name: str) -> None:
@@ -257,8 +273,8 @@ def check_logits(answer: Any, count: int, name: str) -> Logits:
     if answer.shape[1] < 2:
         raise BadModel(
             f"model {name!r} must return at least two logits per image, got {answer.shape[1]}: the probability of a "
-            "single class is always 1; for a yes-or-no network wrap it in a module that returns torch.cat([-z, z], 1), "
-            "or [0, z] to keep its sigmoid"
+            "single class is always 1; wrap a yes-or-no network that answers z in a module that returns "
+            "torch.cat([torch.zeros_like(z), z], 1), since the softmax of [0, z] is its sigmoid"
         )
     logits: Logits = answer if answer.dtype in (torch.float32, torch.float64) else answer.float()
     return logits
@@ -288,6 +304,9 @@ class Imputer(Protocol):
     def __call__(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Images: ...
 
 
+REMOVED = "share of the picture removed"  # the usual x axis of a curve
+
+
 class Curve(NamedTuple):
     """What a score was read from, for the report: (B, K) each, or (K,) where all images share it."""
 
@@ -295,16 +314,37 @@ class Curve(NamedTuple):
     y: Tensor
 
 
+class Reason(StrEnum):
+    """Why there is no score."""
+
+    NOT_APPLICABLE = "not_applicable"  # the method or metric does not fit this model or these pictures
+    UNDEFINED = "undefined"  # the metric has no value for this picture
+    FAILED = "failed"  # an error; the next run tries again
+    UNREADABLE = "unreadable"  # the picture could not be read
+
+
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """Scores with what a person should know about them: a note per image, and the curve they summarise.
+    """Scores with what is known beside them.
 
-    A NaN with a note is an undefined score (a row with a reason); a NaN without one is a defect of the metric.
+    `details` are further numbers per image by name: controls, the share of ties, whether a patch was verified. They
+    land in the run's tables. `notes` are remarks for people, one per image, and nothing reads them: what makes a score
+    say little, or why there is none. A NaN with a note is undefined, one without is a defect of the metric, unless
+    `reasons` says otherwise. `curve` is what a score summarises.
     """
 
     values: Scores
     notes: tuple[str, ...] = ()
     curve: Curve | None = None
+    details: Mapping[str, Tensor] = field(default_factory=dict)  # each (B,); NaN where there is none
+    reasons: tuple[Reason | None, ...] = ()  # per image why there is no score; None where there is one
+
+    def reason(self, row: int) -> Reason | None:
+        """Why an image has no score; None if it has one."""
+        given = self.reasons[row] if self.reasons else None
+        if given is not None or math.isfinite(float(self.values[row])):
+            return given
+        return Reason.UNDEFINED if self.notes and self.notes[row] else Reason.FAILED
 
 
 @runtime_checkable

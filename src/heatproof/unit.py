@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,9 +15,12 @@ from torch import Tensor
 
 from heatproof import recipe
 from heatproof.border import attribute
-from heatproof.errors import BadInput, HeatproofError, NotApplicable
+from heatproof.errors import BadInput, HeatproofError, NotApplicable, OutOfMemory
+from heatproof.models.engine.device import out_of_memory
 from heatproof.store import Unit
-from heatproof.types import AnyMethod, Attribution, Batch, Metric, Model, Scored
+from heatproof.types import AnyMethod, Attribution, Batch, Metric, Model, Reason, Scored
+
+OK = "ok"  # the status of a row with a score; that of others is the reason why there is none
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,14 +44,14 @@ def explain(model: Model, batch: Batch, method: AnyMethod) -> Explained:
         try:
             attribution = watched(model, batch, method)
         except NotApplicable as error:
-            rows, reasons = (), dict.fromkeys(everyone, ("not_applicable", str(error)))
+            rows, reasons = (), dict.fromkeys(everyone, (Reason.NOT_APPLICABLE, str(error)))
         except Exception:
             maps = []
             for row in everyone:
                 try:
                     maps.append(watched(model, batch.select([row]), method).maps)
                 except Exception as error:
-                    reasons[row] = ("failed", said(error))
+                    reasons[row] = (Reason.FAILED, message(error))
             rows = tuple(row for row in everyone if row not in reasons)
             if rows:
                 attribution = Attribution(model, batch.select(rows), method, torch.cat(maps))  # type: ignore[arg-type]
@@ -95,6 +99,7 @@ def judge(explained: Explained, batch: Batch, ids: Sequence[str], metric: Metric
     began = time.perf_counter()
     found: dict[str, tuple[float | None, str, str]] = {}
     curves: dict[str, tuple[list[float], list[float]]] = {}
+    beside: dict[str, dict[str, float]] = {}
     attribution = explained.attribution
     if attribution is not None:
         for part, scored in _scored(attribution, metric):
@@ -104,19 +109,22 @@ def judge(explained: Explained, batch: Batch, ids: Sequence[str], metric: Metric
                     continue
                 note = scored.notes[i] if scored.notes else ""
                 value = float(scored.values[i])
-                if value - value == 0:  # finite
-                    found[identity] = (value, "ok", note)
+                reason = scored.reason(i)
+                if reason is None:
+                    found[identity] = (value, OK, note)
                 else:
-                    found[identity] = (None, "undefined" if note else "failed", note or f"the score is {value}")
-                if scored.curve is not None and value - value == 0:  # no curve without a score
+                    found[identity] = (None, reason, note or f"the score is {value}")
+                beside[identity] = {name: float(numbers[i]) for name, numbers in scored.details.items()}
+                if scored.curve is not None and reason is None:  # no curve without a score
                     x, y = (side if side.ndim == 1 else side[i] for side in scored.curve)
                     curves[identity] = (x.double().tolist(), y.double().tolist())
     for row, (status, note) in explained.reasons.items():
         found[batch.ids[row]] = (None, status, note)
     for identity, why in batch.missing.items():
-        found[identity] = (None, "unreadable", why)
+        found[identity] = (None, Reason.UNREADABLE, why)
     rows = [found[identity] for identity in ids]
     lines = [curves.get(identity, ([], [])) for identity in ids]
+    names = dict.fromkeys(name for numbers in beside.values() for name in numbers)
     return Unit(
         images=list(ids),
         values=[value for value, _, _ in rows],
@@ -125,7 +133,12 @@ def judge(explained: Explained, batch: Batch, ids: Sequence[str], metric: Metric
         seconds=explained.seconds + (time.perf_counter() - began) / max(1, len(ids)),
         x=[x for x, _ in lines] if curves else None,
         y=[y for _, y in lines] if curves else None,
+        details={name: [_finite(beside.get(one, {}).get(name)) for one in ids] for name in names},
     )
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
 
 
 def _scored(attribution: Attribution, metric: Metric) -> Iterator[tuple[tuple[str, ...], Scored | tuple[str, str]]]:
@@ -134,10 +147,10 @@ def _scored(attribution: Attribution, metric: Metric) -> Iterator[tuple[tuple[st
     try:
         yield batch.ids, _as_scored(metric(attribution), len(batch))
     except NotApplicable as error:
-        yield batch.ids, ("not_applicable", str(error))
+        yield batch.ids, (Reason.NOT_APPLICABLE, str(error))
     except Exception as error:
         if len(batch) == 1:
-            yield batch.ids, ("failed", said(error))
+            yield batch.ids, (Reason.FAILED, message(error))
             return
         for row in range(len(batch)):
             alone = dataclasses.replace(attribution, batch=batch.select([row]), maps=attribution.maps[[row]])
@@ -149,9 +162,15 @@ def _as_scored(answer: Any, count: int) -> Scored:
     if not isinstance(scored.values, torch.Tensor) or scored.values.shape != (count,):
         shape = tuple(getattr(scored.values, "shape", ()))
         raise BadInput(f"a metric must return one score per picture, shape ({count},), got {shape}")
+    for name, numbers in scored.details.items():
+        if not isinstance(numbers, torch.Tensor) or numbers.shape != (count,):
+            shape = tuple(getattr(numbers, "shape", ()))
+            raise BadInput(f"detail {name!r} of a metric must be one number per picture, shape ({count},), got {shape}")
     return scored
 
 
-def said(error: BaseException) -> str:
-    """What went wrong, for people: our own errors are sentences, of others the kind is named too."""
+def message(error: BaseException) -> str:
+    """What went wrong, for people: heatproof's errors are sentences, of others the kind is named too."""
+    if out_of_memory(error):
+        return str(OutOfMemory.during(f"({type(error).__name__})"))
     return str(error) if isinstance(error, HeatproofError) else f"{type(error).__name__}: {error}"

@@ -87,7 +87,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def _run(*words: str) -> Result:
-    return CliRunner().invoke(app, ["run", *words, "--quiet"])
+    trusted = ["--trust-code"] if words[0].endswith(".json") else []  # the code is this person's
+    return CliRunner().invoke(app, ["run", *words, *trusted, "--quiet"])
 
 
 def _scores(run: Path) -> pd.DataFrame:

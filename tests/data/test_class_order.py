@@ -52,6 +52,7 @@ def test_folders(tmp_path: Path, names: Sequence[str], guessed: Sequence[str]) -
     ],
 )
 def test_tables(tmp_path: Path, labels: Sequence[str], guessed: Sequence[str]) -> None:
+    (tmp_path / "0.png").touch()
     rows = [f"{i}.png,{label}" for i, label in enumerate(labels)]
     (tmp_path / "table.csv").write_text("\n".join(["path,label", *rows]))
     assert alphabetical(data.load(str(tmp_path / "table.csv"))) == guessed

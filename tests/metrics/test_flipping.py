@@ -67,8 +67,12 @@ def test_a_constant_map_scores_exactly_nothing_and_says_why() -> None:
     shown = batch(3)
     scored = SRG()(answered(small_cnn(), shown, torch.full((3, 32, 32), 0.1)))
     assert torch.equal(scored.values, torch.zeros(3, dtype=torch.float64))
-    assert scored.notes == ("100% of segments tied",) * 3
-    assert SRG()(answered(small_cnn(), shown, noise(shown))).notes == ("",) * 3
+    assert scored.notes == ("all segments tie: their order is drawn by lot",) * 3
+    assert scored.details["tied"].tolist() == [1.0] * 3
+    unlike = SRG()(answered(small_cnn(), shown, noise(shown)))
+    assert unlike.notes == ("",) * 3
+    assert unlike.details["tied"].tolist() == [0.0] * 3
+    assert unlike.details["segments"].tolist() == list(SRG().game(answered(small_cnn(), shown, noise(shown))).counts)
 
 
 def test_ties_are_not_broken_in_raster_order() -> None:

@@ -69,11 +69,10 @@ def test_kept_pixels_are_the_pictures_own_at_every_level():
 def test_controls_are_told_beside_the_score_and_gain_is_the_area_less_that_of_chance():
     attribution = _attribution()
     told = _few(controls=CONTROLS)(attribution)
-    for row, note in enumerate(told.notes):
-        names, values = zip(*(part.rsplit(" ", 1) for part in note.split(", ")), strict=True)
-        assert list(names) == ["clean", *(c.replace("_", " ") for c in CONTROLS)]
-        assert float(values[0]) == pytest.approx(float(told.curve.y[row, 0]), abs=6e-4)
+    assert list(told.details) == ["clean", *CONTROLS]
+    assert torch.equal(told.details["clean"], told.curve.y[:, 0])
     beside = _few(controls=("random",)).beside(attribution)
+    assert torch.equal(told.details["random"], beside["random"])
     torch.testing.assert_close(_few(score="gain")(attribution).values, told.values - beside["random"])
 
 

@@ -68,6 +68,7 @@ def test_a_map_equal_on_both_pictures_ties(method: object) -> None:
     scored = IDR()(asked("embedded:scene", method))
     assert scored.values.tolist() == [0.5] * COUNT
     assert scored.notes == ("tie",) * COUNT
+    assert scored.details["tie"].tolist() == [1.0] * COUNT
 
 
 def test_a_constant_map_is_perfectly_independent_and_marked_as_flat_and_blind() -> None:
@@ -250,7 +251,9 @@ def test_a_given_patch_is_verified_and_not_solved() -> None:
     assert torch.equal(one.values[:3], other.values[:3])
     assert not bool(one.values[:3].isnan().any())
     assert bool(one.values[3].isnan())
-    assert "the patch changes the logits" in one.notes[3]
+    assert one.notes[3] == "the patch changes the logits or the class"
+    assert one.details["verified"].tolist() == [1, 1, 1, 0]
+    assert float(one.details["logit_change"][3]) > float(one.details["logit_change"][:3].max())
 
 
 def test_a_patch_of_noise_needs_no_twins() -> None:

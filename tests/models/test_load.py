@@ -188,6 +188,13 @@ def test_preprocessing_we_do_not_offer_is_refused(declared):
         read_view({"image_mean": [0.5] * 3, "image_std": [0.5] * 3, **declared}, "hf:x")
 
 
+def test_a_repository_of_many_labels_is_refused(hub_folder):
+    config = json.loads((hub_folder / "config.json").read_text())
+    (hub_folder / "config.json").write_text(json.dumps({**config, "problem_type": "multi_label_classification"}))
+    with pytest.raises(BadModel, match=r"multi label classification network.*\[0, z\]"):
+        models.load(f"hf:{hub_folder}")
+
+
 def test_hugging_face_without_transformers(monkeypatch):
     monkeypatch.setitem(sys.modules, "transformers", None)
     with pytest.raises(Missing, match="transformers"):

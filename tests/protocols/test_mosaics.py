@@ -81,7 +81,7 @@ def test_a_study_stored_as_predicted_asks_the_same_and_finds_its_units() -> None
     older = Study.from_plain({**json.loads(json.dumps(study.plain())), "target": "predicted"})
     for now, before in zip(*(shards(one, torch.device("cpu")) for one in (study, older)), strict=True):
         assert now.units == before.units
-        assert torch.equal(aimed(now).targets, aimed(before).targets)
+        assert torch.equal(aimed(now)[0].targets, aimed(before)[0].targets)
 
 
 @pytest.mark.parametrize("model", ["embedded:scene", "efficientnet-lite0"])
@@ -136,7 +136,7 @@ def test_folders_become_mosaics_of_as_many_pictures_as_there_are(tmp_path: Path)
 def test_the_mosaic_s_class_is_explained_whatever_the_model_says() -> None:
     (study,) = Mosaics(per_class=2).studies(["embedded:object"], None, ["random"])
     for shard in shards(study, torch.device("cpu")):
-        batch = aimed(shard)
+        batch, _ = aimed(shard)
         assert batch.targets.tolist() == [shard.dataset.mosaics[i].target for i in shard.indices]  # type: ignore[attr-defined]
 
 

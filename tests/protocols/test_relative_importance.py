@@ -144,11 +144,11 @@ def test_layers_a_concept_is_found_in_are_shown(tmp_path: Path) -> None:
     rows = results.rows("mcs")
     own = rows[rows["method"] == "tcav"]
     assert (own["status"] == "ok").any()
-    note = own[own["status"] == "ok"]["note"].iloc[0]
-    assert note.startswith("layers kept: ")
-    assert "of embedded:object; " in note
-    assert note.endswith("of embedded:scene")
-    assert f"tcav: {note}." in Path(report(results, tmp_path / "report.html")).read_text()
+    layers = set(results.details.query("metric == 'mcs' and method == 'tcav'")["detail"])
+    assert any(name.startswith("model layer ") for name in layers)
+    page = Path(report(results, tmp_path / "report.html")).read_text()
+    assert "tcav counts these layers of embedded:object: " in page
+    assert all(name.split(" layer ")[1] in page for name in layers)
 
 
 def test_models_that_violate_the_premises_are_flagged(tmp_path: Path) -> None:

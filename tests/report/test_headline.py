@@ -122,3 +122,12 @@ def test_the_chart_can_be_read_as_a_table() -> None:
     assert [row[0] for row in rows] == ["method", "a", "b", "random"]
     assert rows[1][1:3] == ["20", "0.900"]
     assert rows[1][-1] == "1"
+
+
+def test_a_blind_control_that_nothing_could_be_compared_with_did_take_part() -> None:
+    alone = told(20, {"srg": {"random": 0.1}})[0]
+    assert "No blind control took part" not in alone
+    assert "A blind control (random) took part, but no method could be compared with it" in alone
+    unscored = told(5, {"srg": {"a": 0.9, "random": 0.1, "edges": 0.2}}, holes=[("a", i) for i in range(5)])[0]
+    assert "Blind controls (random and edges) took part, but no method could be compared with them" in unscored
+    assert "No blind control took part" in told(20, {"srg": {"a": 0.9, "oracle": 1.0}})[0]

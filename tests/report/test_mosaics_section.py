@@ -8,10 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from heatproof.metrics.mosaic import ONE_SIGN as metric_note
 from heatproof.report.reading import Panel, Reading
 from heatproof.report.sections.mosaic_reliability import alphas
-from heatproof.report.sections.mosaics import ONE_SIGN, chance, mosaic_panels, mosaics
+from heatproof.report.sections.mosaics import chance, mosaic_panels, mosaics
 from heatproof.results import Results
 
 RATIO = "mosaic_precision"
@@ -121,14 +120,9 @@ def test_methods_that_fail_together_are_held_against_that_chance() -> None:
 
 def test_maps_of_one_sign_are_named() -> None:
     results = invented()
-    results.scores.loc[results.scores["method"] == "method1", "note"] = ONE_SIGN
-    refused = results.scores["method"] == "method2"
-    results.scores.loc[refused, "status"] = "not_applicable"
-    results.scores.loc[refused, "note"] = "recall needs negative relevance too, and no map here has any: take precision"
-    page = mosaics(Reading(results)) or ""
+    rows = results.scores.assign(detail="one_sign", value=(results.scores["method"] == "method1").astype(float))
+    unsigned = {**results.info, "methods": {"method2": {"signed": False}}}
+    page = mosaics(Reading(Results(results.scores, pd.DataFrame(), None, unsigned, rows))) or ""
     assert "8 mosaics on which method1 has no negative relevance" in page
+    assert "on which method0" not in page
     assert "Judged by precision only, their maps being never negative: method2<" in page
-
-
-def test_the_note_is_the_metric_s_own() -> None:
-    assert metric_note == ONE_SIGN

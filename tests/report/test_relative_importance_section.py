@@ -43,7 +43,9 @@ def invented() -> Results:
         "methods": {method: {"control": method == "random"} for method in HITS},
         "metrics": {label: {"name": "idr", "higher_is_better": True, "measures": measured[label]} for label in LABELS},
     }
-    return Results(pd.DataFrame(rows), pd.DataFrame(columns=["metric", "dataset", "model"]), None, info)
+    scores = pd.DataFrame(rows)
+    details = scores.assign(detail="tie", value=(scores["value"] == 0.5).astype(float))
+    return Results(scores, pd.DataFrame(), None, info, details)
 
 
 @pytest.fixture(scope="module")

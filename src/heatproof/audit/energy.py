@@ -13,7 +13,7 @@ from heatproof.errors import BadInput
 from heatproof.models import engine
 from heatproof.occlusion.shown import Samples
 from heatproof.registry import metric
-from heatproof.types import Attribution, Curve, Logits, Model, Scored
+from heatproof.types import REMOVED, Attribution, Curve, Logits, Model, Scored
 
 
 def energy(logits: Logits, temperature: float = 1.0) -> Tensor:
@@ -43,6 +43,7 @@ class Energy:
     temperature: float = 1.0
 
     higher_is_better: ClassVar[bool] = False
+    axes: ClassVar[tuple[str, str]] = (REMOVED, "energy")
     measures: ClassVar[Literal["pictures"]] = "pictures"
 
     def __post_init__(self) -> None:

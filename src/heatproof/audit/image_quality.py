@@ -15,7 +15,7 @@ from heatproof.errors import BadInput, Missing, NotApplicable
 from heatproof.models import engine
 from heatproof.models.torchvision_repair import import_torchvision
 from heatproof.registry import metric
-from heatproof.types import Attribution, Curve, Images, Scored
+from heatproof.types import REMOVED, Attribution, Curve, Images, Scored
 
 Measure = Literal["psnr", "psnr_masked", "ssim", "ms_ssim", "fsim", "gmsd", "haarpsi", "vsi"]
 MEASURES: tuple[Measure, ...] = get_args(Measure)
@@ -103,6 +103,7 @@ class ImageQuality:
     measure: Measure = "ssim"
 
     measures: ClassVar[Literal["pictures"]] = "pictures"
+    axes: ClassVar[tuple[str, str]] = (REMOVED, "likeness to the original")
 
     @property
     def higher_is_better(self) -> bool:

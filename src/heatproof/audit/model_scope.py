@@ -25,7 +25,7 @@ from heatproof.occlusion.game import Occlusion, game_of
 from heatproof.occlusion.orders import Steps, area, on_grid, random_curves, removals
 from heatproof.registry import metric
 from heatproof.stats.bootstrap import FloatArray, interval, resampled_means
-from heatproof.types import Attribution, Batch, Curve, Imputer, Model, Scored, Segmenter
+from heatproof.types import REMOVED, Attribution, Batch, Curve, Imputer, Model, Scored, Segmenter
 
 Answer = Literal["target", "any"]
 _DRAWN = torch.linspace(0, 1, 41, dtype=torch.float64)
@@ -68,6 +68,7 @@ class Scope:
     how: RandomOrders = field(default_factory=RandomOrders)
     answer: ClassVar[Answer]
     higher_is_better: ClassVar[bool] = True
+    axes: ClassVar[tuple[str, str]] = (REMOVED, "confidence")
     measures: ClassVar[Literal["pictures"]] = "pictures"
 
     def __call__(self, attribution: Attribution, /) -> Scored:

@@ -13,7 +13,7 @@ from heatproof.models import engine
 from heatproof.occlusion.shown import Samples
 from heatproof.registry import metric
 from heatproof.stats.falling import tau
-from heatproof.types import Attribution, Curve, Scored, read
+from heatproof.types import REMOVED, Attribution, Curve, Scored, read
 
 
 def kendall(removed: Tensor, confidence: Tensor) -> Tensor:
@@ -56,32 +56,23 @@ def fall(curve: Curve) -> Tensor:
 class Smoothness:
     """Kendall's tau between what is kept and the confidence: 1 if confidence falls with every removal.
 
-    A smooth curve is no proof of a faithful map: the notes say how smooth the random and the inverted order
-    are, and the evaluation's own controls, how far the curve falls at all, and how much confidence the random
-    order leaves (R-OMS). Where the map has no say in what is removed there is no such order, and no such note.
+    A smooth curve is no proof of a faithful map: the details say how smooth the random and the inverted order
+    are, and the evaluation's own controls, how far the curve falls at all (`fall`), and how much confidence the
+    random order leaves (`scope`, R-OMS). Where the map has no say in what is removed there is no such order.
     """
 
     of: Evaluation = field(default_factory=Removal)
     controls: bool = True
 
     higher_is_better: ClassVar[bool] = True
+    axes: ClassVar[tuple[str, str]] = (REMOVED, "confidence")
     measures: ClassVar[Literal["pictures"]] = "pictures"
 
     def __call__(self, attribution: Attribution, /) -> Scored:
         curve = confidences(attribution, self.of.samples(attribution))
         values = kendall(*curve)
         beside = self.beside(attribution) if self.controls else {}
-        falls = fall(curve)
-        notes = tuple(
-            ", ".join(
-                [
-                    f"falls by {float(falls[row]):.3f}",
-                    *(f"{n} {float(v[row]):.2f}" for n, v in beside.items()),
-                ]
-            )
-            for row in range(len(values))
-        )
-        return Scored(values, notes, curve)
+        return Scored(values, curve=curve, details={"fall": fall(curve), **beside})
 
     def beside(self, attribution: Attribution) -> dict[str, Tensor]:
         """(B,) tau of each control, and the height of the random order's curve."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
+
 import typer
 
-from heatproof.cli import building, concepts, explaining, judging, listing, making, reading, tabling
+from heatproof.cli import building, concepts, explaining, judging, listing, making, reading, tabling, terminal, verify
 
 app = typer.Typer(
     help="Which heatmaps hold up: judge attribution methods for image classifiers under published protocols.",
@@ -17,6 +19,7 @@ app.command()(judging.demo)
 app.command()(judging.run)
 app.command()(judging.report)
 app.command()(tabling.table)
+app.command()(verify.verify)
 app.command("list")(listing.list_)
 app.command()(listing.check)
 app.command()(explaining.explain)
@@ -27,4 +30,5 @@ app.add_typer(building.data, name="data")
 
 
 def main() -> None:
+    warnings.showwarning = terminal.show_warning  # type: ignore[assignment]
     app()

@@ -40,6 +40,7 @@ def tcav(
     from heatproof.errors import BadInput
     from heatproof.methods.concepts import TCAV, read_for
     from heatproof.models import engine
+    from heatproof.models.outputs import recognised
 
     with readable_errors():
         if limit < 1:
@@ -70,6 +71,7 @@ def tcav(
                 few = f"{len(seen['concept'])} concept pictures are fewer than --size {size}"
                 echo(f"{few}: so many are taken of every set, and a weak concept may be missed", err=True)
             batch = seen["images"]
+            loaded = recognised(loaded, batch.images)
             logits = engine.forward(loaded, batch.images)
             if target is not None and not 0 <= target < logits.shape[1]:
                 raise BadInput(f"--target must be a class of the model, 0 … {logits.shape[1] - 1}, got {target}")

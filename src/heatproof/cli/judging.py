@@ -23,11 +23,16 @@ from heatproof.cli.terminal import (
     Quiet,
     Workers,
     echo,
+    line,
     progress_bar,
     readable_errors,
     usage,
+    warn_of_later,
 )
+from heatproof.pictures_in_words import pictures_in_words
 from heatproof.stored_engine import StoredEngine
+
+SETTINGS = 6  # data sets and models whose pictures are counted in the terminal; the report has all
 
 
 def demo(
@@ -44,7 +49,9 @@ def demo(
 
 
 def run(
-    study: Annotated[Path | None, typer.Argument(help="study.json that a run wrote, or STUDY.py.")] = None,
+    study: Annotated[
+        Path | None, typer.Argument(help="study.json that a run wrote (data), or STUDY.py (code).")
+    ] = None,
     model: Annotated[list[str] | None, typer.Option(help="Who is explained; may be repeated.")] = None,
     images: Annotated[list[str] | None, typer.Option(help="Folder, CSV or built-in data set.")] = None,
     masks: Annotated[str, typer.Option(help="Folder of masks named like the pictures.")] = "",
@@ -63,11 +70,13 @@ def run(
         str | None, typer.Option(help="auto, or reference: slower, the same numbers whatever this machine measured.")
     ] = None,
     trust_pickle: Annotated[bool, typer.Option(help="Load weights that are arbitrary pickles.")] = False,
+    trust_code: Annotated[bool, typer.Option("--trust-code", help="Run code that a study.json names.")] = False,
     quiet: Quiet = False,
 ) -> None:
     """Judge methods on a model and images, under protocols or single metrics; write rows and a report.
 
-    With a study.json, --model and --images say where its models and pictures are now, if they were moved.
+    A STUDY.py is code, and runs. A study.json is data: code that it names is refused without --trust-code; --model
+    and --images say where its models and pictures are now, if they were moved.
     """
     from heatproof import asking
 
@@ -90,8 +99,10 @@ def run(
         from heatproof.study import load
 
         with readable_errors():
-            studies = load(study, trust_pickle=trust_pickle, models=model or [], images=images or [])
-            before, passes = _Before.beside(study), StoredEngine.beside(study)
+            if trust_code and study.suffix != ".py":
+                _list_code(study, models_too=not model)
+            studies = load(study, trust_pickle, model or [], images or [], trust_code)
+            before, passes = _Before.beside(study, trust_code), StoredEngine.beside(study)
     else:
         with readable_errors():
             studies = asking.studies(
@@ -105,6 +116,15 @@ def run(
                 changes={"limit": limit, "seed": seed, "target": target},
             )
     run_and_report(studies, out, device, workers, quiet, before, passes if engine is None else passes.of_kind(engine))
+
+
+def _list_code(study: Path, models_too: bool) -> None:
+    """Say which code a stored study brings, before it runs."""
+    from heatproof import stored_study, user_code
+
+    stored = stored_study.read(study)
+    for one in [*user_code.named(stored, models_too), *user_code.written_in(stored)]:
+        typer.echo(f"Trusted to run: {one}", err=True)
 
 
 def _joined(words: list[str] | None) -> str | None:
@@ -123,6 +143,7 @@ def report(
     page = out or directory / "report.html"
     with readable_errors():
         results = Results.load(directory)
+        warn_of_later(results)
         try:
             page = draw(results, page)
         except OSError as error:
@@ -138,21 +159,24 @@ class _Before:
     scores: pd.DataFrame
     studies: list[dict[str, Any]]
     methods: list[str]
+    trust_code: bool
 
     @classmethod
-    def beside(cls, study: Path) -> _Before | None:
-        import json
-
-        import pandas as pd
+    def beside(cls, study: Path, trust_code: bool) -> _Before | None:
+        from heatproof import stored_study
+        from heatproof.errors import HeatproofError
+        from heatproof.results import Results
 
         file = study.with_name("scores.parquet")
         if study.suffix == ".py" or not file.is_file():
             return None
         try:
-            methods = json.loads(study.with_name("info.json").read_text())["methods"]
-            return cls(file, pd.read_parquet(file), json.loads(study.read_text())["studies"], list(methods))
-        except (OSError, ValueError, LookupError):  # of no use
+            before = Results.load(study.parent)
+        except HeatproofError as error:
+            echo(f"The replay cannot be compared with its first run: {error}", err=True)
             return None
+        # The studies of the file itself: what it names was checked, or trusted.
+        return cls(file, before.scores, stored_study.read(study), list(before.info["methods"]), trust_code)
 
     def apart(self, results: Results, studies: list[Any]) -> str:
         from heatproof import recipe, replay
@@ -165,8 +189,9 @@ class _Before:
             names["model"] |= {one["spec"]: now.name for one, now in zip(stored["models"], study.models, strict=True)}
             for one, now in zip(stored["datasets"], study.datasets, strict=True):
                 with suppress(HeatproofError):  # known to another file only: then it is called what it was
-                    names["dataset"][recipe.label(recipe.build(one))] = recipe.label(now)
-        return replay.compared(self.scores, results.scores, names, self.file)
+                    names["dataset"][recipe.label(recipe.build(one, trust_code=self.trust_code))] = recipe.label(now)
+        unstable = [label for label, about in results.info["methods"].items() if about.get("unstable")]
+        return str(replay.compared(self.scores, results.scores, names, self.file, unstable))
 
 
 def run_and_report(
@@ -191,7 +216,7 @@ def run_and_report(
             page = draw(results, out / "report.html")
     except KeyboardInterrupt:
         echo(f"\nStopped. Everything finished is kept in {out}; the same command goes on from there.", err=True)
-        if (out / "scores.parquet").is_file():
+        if _shown_in(out):
             echo(f"What all methods were judged on so far: heatproof report {out}", err=True)
         raise typer.Exit(INTERRUPTED) from None
     for kind, known in before.items():
@@ -206,29 +231,38 @@ def run_and_report(
         echo(earlier.apart(results, studies), err=True)
     for name in results.info.get("damaged", []):
         echo(f"{name} was damaged and has been computed again.", err=True)
+    for sentence in pictures_in_words(results.info.get("pictures", []))[:SETTINGS]:
+        line(sentence, err=True)
     if not results.complete:
         bad = results.scores[results.scores["status"].isin(["failed", "unreadable"])]
-        echo(f"{len(bad)} of {len(results.scores)} rows have no score; first: {bad.iloc[0]['note']}", err=True)
-    unscored = _unscored(results.scores)
-    if unscored:
-        names = ", ".join(unscored)
-        echo(f"Not a single score under {names}; first reason: {next(iter(unscored.values()))}", err=True)
+        line(f"{len(bad)} of {len(results.scores)} rows have no score; first: {bad.iloc[0]['note']}", err=True)
+    silent = _unscored(results.scores, "metric")
+    if silent:
+        line(f"Not a single score under {', '.join(silent)}; first reason: {next(iter(silent.values()))}", err=True)
+    empty = _unscored(results.scores, "method")
+    for method, reason in empty.items() if not silent else ():
+        line(f"Not a single score of {method}; first reason: {reason}", err=True)
+    judged = [name for name in results.scores["method"].unique() if not (name in empty or results.is_control(name))]
+    beside = results.scores.loc[results.scores["method"].isin(empty), "status"].eq("not_applicable").all()
+    # A method that does not apply to this network is an answer, as long as another method has one.
+    whole = results.complete and not silent and beside and (judged or not empty)
     echo(page)
-    raise typer.Exit(COMPLETE if results.complete and not unscored else FAILED_ROWS)
+    raise typer.Exit(COMPLETE if whole else FAILED_ROWS)
 
 
 def _shown_in(out: Path) -> dict[str, set[str]]:
     """What the table of an earlier run in this directory shows, by kind."""
-    import pandas as pd
+    from heatproof.errors import HeatproofError
+    from heatproof.results import Results
 
     try:
-        earlier = pd.read_parquet(out / "scores.parquet", columns=["dataset", "model", "method", "metric"])
-    except (OSError, ValueError):  # none, or of no use
+        earlier = Results.load(out).scores
+    except HeatproofError:  # none, or of no use
         return {}
-    return {str(kind): set(names) for kind, names in earlier.items()}
+    return {kind: set(earlier[kind]) for kind in ("dataset", "model", "method", "metric")}
 
 
-def _unscored(scores: pd.DataFrame) -> dict[str, str]:
-    """Metrics that judged nothing, with the first reason: a method may not apply, but then another one should."""
-    empty = scores.groupby("metric", sort=False)["value"].count() == 0
-    return {str(name): scores[scores["metric"] == name].iloc[0]["note"] for name in empty.index[empty]}
+def _unscored(scores: pd.DataFrame, kind: str) -> dict[str, str]:
+    """Metrics, or methods, without any score in the whole run, with the first reason."""
+    empty = scores.groupby(kind, sort=False)["value"].count() == 0
+    return {str(name): scores[scores[kind] == name].iloc[0]["note"] for name in empty.index[empty]}

@@ -43,13 +43,18 @@ def list_(
 
     table = Table(box=None, pad_edge=False, title=None)
     cost = kind == "method"
-    for heading in ("name", *(["forward", "backward"] if cost else []), "what it is", "fields"):
+    for heading in ("name", *(["forward", "backward", "unstable"] if cost else []), "what it is", "fields"):
         table.add_column(heading, overflow="fold")
     for row in rows:
         passes = [f"{row['cost'][side]:g}" if row["cost"] else "?" for side in ("forward", "backward")] if cost else []
+        passes += ["†" if row["unstable"] else ""] if cost else []
         fields = ", ".join(f"{name}={_brief(value)}" for name, value in row["fields"].items())
         table.add_row(*(printable(cell) for cell in (row["name"], *passes, row["summary"], fields)))
     Console(width=None if sys.stdout.isatty() else 160, markup=False, emoji=False).print(table)
+    if any(row.get("unstable") for row in rows):
+        echo(
+            "† numerically unstable: float noise moves its maps visibly, so only --engine reference repeats its scores"
+        )
 
 
 def check(

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from heatproof.cli.terminal import echo, readable_errors
+from heatproof.cli.terminal import echo, readable_errors, warn_of_later
 
 
 class Form(StrEnum):
@@ -31,5 +31,6 @@ def table(
 
     with readable_errors():
         results = Results.load(directory)
+        warn_of_later(results)
         found = tables.pairs(results, metric or ()) if pairs else tables.rankings(results, metric or ())
     echo(tables.written(found, form.value), nl=False)

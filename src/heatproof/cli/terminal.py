@@ -7,11 +7,14 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from heatproof.printable import printable
+
+if TYPE_CHECKING:
+    from heatproof.results import Results
 
 COMPLETE, FAILED_ROWS, BAD_USAGE, INTERRUPTED = 0, 1, 2, 130
 
@@ -26,6 +29,17 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
 def echo(text: object = "", *, err: bool = False, nl: bool = True) -> None:
     """Print a line; names and notes in it come from files and cannot steer the terminal."""
     typer.echo(printable(text), err=err, nl=nl)
+
+
+def line(text: object, *, err: bool = False) -> None:
+    """Print one line, whatever the names in it hold: a line break in a file name is shown, not obeyed."""
+    typer.echo(printable(text, keep=""), err=err)
+
+
+def show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+    """A Python warning as one line; what it names comes from files, too."""
+    kind = "" if category is UserWarning else f" ({category.__name__})"
+    line(f"heatproof: warning{kind}: {message}", err=True)
 
 
 @contextmanager
@@ -60,12 +74,18 @@ def progress_bar(quiet: bool) -> Iterator[Callable[[int, int, str], None] | None
 @contextmanager
 def readable_errors() -> Iterator[None]:
     """Our own errors are sentences for a person, and so is a file that is in the way: print, leave with status 2."""
-    from heatproof.errors import HeatproofError
+    from heatproof.errors import HeatproofError, OutOfMemory
 
     try:
         yield
     except HeatproofError as error:
         usage(str(error))
+    except MemoryError as error:
+        usage(str(OutOfMemory.during(f"({type(error).__name__})")))
+    except RuntimeError as error:
+        if "out of memory" in str(error) or "DefaultCPUAllocator" in str(error):  # torch's own; it may not be loaded
+            usage(str(OutOfMemory.during(f"({str(error)[:120]})")))
+        raise
     except OSError as error:
         if error.filename is not None:
             usage(f"{error.filename} cannot be read or written: {error.strerror}")
@@ -76,5 +96,17 @@ def readable_errors() -> Iterator[None]:
 
 def usage(sentence: str) -> NoReturn:
     """Say what was wrong with the words, and leave."""
-    echo(f"heatproof: {sentence}", err=True)
+    line(f"heatproof: {sentence}", err=True)
     raise typer.Exit(BAD_USAGE)
+
+
+def warn_of_later(results: Results) -> None:
+    """Say that these results are not of the last run in their directory, if they are not."""
+    later = results.info.get("later")
+    if later:
+        state = "failed" if later == "failed" else "has not finished, or was killed"
+        echo(
+            f"These are the results of an earlier run in {results.root}: the last one {state}. Run its command again "
+            "for its results.",
+            err=True,
+        )

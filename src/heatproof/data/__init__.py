@@ -14,6 +14,7 @@ from pathlib import Path
 
 from torch import Tensor
 
+from heatproof import any_path
 from heatproof.data.pictures import takes_grey
 from heatproof.errors import BadInput, UnknownName
 from heatproof.parsing import parse
@@ -29,12 +30,12 @@ def load(spec: str, masks: str = "", view: View | None = None, classes: Sequence
     if not isinstance(spec, str) or not spec.strip():
         raise BadInput(f"a data set must be a folder, a .csv file or a registered name, got {spec!r}")
     spec = spec.strip()
-    path = Path(spec).expanduser()
+    path = any_path.expanded(spec)
     if path.suffix.lower() == ".csv":
         from heatproof.data.table import Table
 
         return _alone(Table(spec, view, tuple(classes)), masks)
-    if path.is_dir():
+    if any_path.is_dir(path):
         return _of_folder(spec, path, masks, view, tuple(classes))
     return _alone(_registered(spec), masks)
 

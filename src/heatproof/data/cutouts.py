@@ -17,7 +17,8 @@ from PIL import Image
 from heatproof.data.bam.build import SMALLEST, paste
 from heatproof.data.bam.coco import Cutout
 from heatproof.data.bam.turns import pair
-from heatproof.data.files import absolute, pictures_under, root
+from heatproof.data.files import absolute, root
+from heatproof.data.listing import pictures_under
 from heatproof.data.other_region import OTHER_REGION, lender
 from heatproof.data.pictures import open_picture, read_picture
 from heatproof.errors import BadInput

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 
 from heatproof.data.masks import cut_region, read_mask, share
-from heatproof.data.pictures import SUFFIXES, apply_view, read_picture
+from heatproof.data.pictures import Levels, apply_view, read_picture
 from heatproof.errors import BadInput
 from heatproof.types import Batch, View
 
-UNKNOWN = -1  # the label of a picture whose class nobody told
+UNKNOWN = -1  # the label of a picture whose class is not known
 
 
 class PictureFile(NamedTuple):
@@ -42,6 +42,20 @@ def as_view(view: Any) -> View | None:
     return View(size, *parts[1:])
 
 
+def as_levels(levels: Any) -> Levels | None:
+    """The grey values of black and white, also from the highest alone (`4095`) or a recipe's list."""
+    if levels is None:
+        return None
+    parts = levels if isinstance(levels, tuple | list) else (0, levels)
+    try:
+        low, high = (float(part) for part in parts)
+    except (TypeError, ValueError):
+        low = high = 0.0
+    if not -1e9 < low < high < 1e9:
+        raise BadInput(f"levels must be the grey values of black and white, as in levels=[0, 4095], got {levels!r}")
+    return low, high
+
+
 def absolute(path: str) -> str:
     """The whole path, so that a stored study finds the same pictures from any directory."""
     return str(Path(path).expanduser().absolute()) if path else ""
@@ -57,35 +71,19 @@ def root(path: str, kind: str) -> Path:
     return folder
 
 
-def pictures_under(folder: Path) -> list[Path]:
-    """All picture files at any depth, sorted; links are followed, hidden files and folders passed over."""
-    try:
-        found = list(_walk(folder, ()))
-    except OSError as error:
-        raise BadInput(f"{folder} cannot be listed ({error.strerror}): check its permissions") from error
-    return sorted(found, key=lambda path: path.relative_to(folder).parts)
-
-
-def _walk(folder: Path, above: tuple[Path, ...]) -> Iterator[Path]:
-    real = folder.resolve()
-    if real in above:  # a link that leads back up
-        return
-    for path in folder.iterdir():
-        if path.name.startswith("."):
-            continue
-        if path.is_dir():
-            yield from _walk(path, (*above, real))
-        elif path.suffix.lower() in SUFFIXES:
-            yield path
-
-
 def identity(path: Path, folder: Path) -> str:
     """A picture's id: its path below the folder, '/'-separated; bytes that are no text are spelt out."""
     text = path.relative_to(folder).as_posix()
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
-def read_batch(files: Sequence[PictureFile], view: View | None, masked: bool = False, grey: bool = False) -> Batch:
+def read_batch(
+    files: Sequence[PictureFile],
+    view: View | None,
+    masked: bool = False,
+    grey: bool = False,
+    levels: Levels | None = None,
+) -> Batch:
     """The readable pictures as a batch; the others are named in `missing` with the reason."""
     images: list[Tensor] = []
     regions: list[Tensor] = []
@@ -94,7 +92,7 @@ def read_batch(files: Sequence[PictureFile], view: View | None, masked: bool = F
     missing: dict[str, str] = {}
     for file in files:
         try:
-            picture = read_picture(file.path, grey)
+            picture = read_picture(file.path, grey, levels)
             image = apply_view(picture, view)
             if masked:
                 region, covered = _region(file, picture.size, view)
@@ -150,9 +148,10 @@ def _check_sizes(images: list[Tensor], files: list[PictureFile]) -> None:
             )
 
 
-def digest(files: Sequence[PictureFile], grey: bool = False) -> str:
+def digest(files: Sequence[PictureFile], grey: bool = False, levels: Levels | None = None) -> str:
     """A hash of names, labels and the bytes of pictures and masks, and of how they are read."""
     total = hashlib.sha256(b"grey" if grey else b"")
+    total.update(repr(levels).encode() if levels else b"")
     for file in files:
         total.update(f"{file.id}\x1f{file.label}\x1f{file.cluster}\x1f".encode())
         for path in (file.path, file.mask):
@@ -164,6 +163,8 @@ def _bytes_digest(path: Path | None) -> bytes:
     if path is None:
         return b"no file"
     try:
+        if not path.is_file():  # nor a pipe or a device, which would be read for ever
+            return b"unreadable"
         with path.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").digest()
     except (OSError, ValueError):  # its absence is part of what was seen

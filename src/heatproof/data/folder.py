@@ -12,14 +12,16 @@ from heatproof.data.files import (
     UNKNOWN,
     PictureFile,
     absolute,
+    as_levels,
     as_view,
     digest,
     identity,
     pick,
-    pictures_under,
     read_batch,
     root,
 )
+from heatproof.data.listing import pictures_under
+from heatproof.data.pictures import Levels
 from heatproof.errors import BadInput
 from heatproof.registry import dataset
 from heatproof.types import Batch, View
@@ -62,9 +64,11 @@ class Folder:
     view: View | None = None
     classes: tuple[str, ...] = ()
     grey: bool = False  # in one channel, for models that look at no more
+    levels: Levels | None = None  # grey values of black and white in pictures of more than 8 bits: [0, 4095]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "view", as_view(self.view))
+        object.__setattr__(self, "levels", as_levels(self.levels))
         object.__setattr__(self, "path", absolute(self.path))
 
     @property
@@ -85,7 +89,7 @@ class Folder:
         return tuple(file.label for file in self.files)
 
     def batch(self, indices: Sequence[int], /) -> Batch:
-        return read_batch(pick(self.files, indices), self.view, grey=self.grey)
+        return read_batch(pick(self.files, indices), self.view, grey=self.grey, levels=self.levels)
 
     def digest(self, indices: Sequence[int], /) -> str:
-        return digest(pick(self.files, indices), self.grey)
+        return digest(pick(self.files, indices), self.grey, self.levels)

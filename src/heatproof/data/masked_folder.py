@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from heatproof.data.files import PictureFile, absolute, as_view, digest, pick, pictures_under, read_batch, root
+from heatproof.data.files import PictureFile, absolute, as_levels, as_view, digest, pick, read_batch, root
 from heatproof.data.folder import list_folder
+from heatproof.data.listing import pictures_under
 from heatproof.data.masks import warn_of_undecided
+from heatproof.data.pictures import Levels
 from heatproof.errors import BadInput
 from heatproof.registry import dataset
 from heatproof.types import Batch, View
@@ -59,9 +61,11 @@ class MaskedFolder:
     view: View | None = None
     classes: tuple[str, ...] = ()
     grey: bool = False  # in one channel, for models that look at no more
+    levels: Levels | None = None  # grey values of black and white in pictures of more than 8 bits: [0, 4095]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "view", as_view(self.view))
+        object.__setattr__(self, "levels", as_levels(self.levels))
         object.__setattr__(self, "path", absolute(self.path))
         object.__setattr__(self, "masks", absolute(self.masks))
 
@@ -90,7 +94,7 @@ class MaskedFolder:
         return tuple(file.label for file in self.files)
 
     def batch(self, indices: Sequence[int], /) -> Batch:
-        return read_batch(pick(self.files, indices), self.view, masked=True, grey=self.grey)
+        return read_batch(pick(self.files, indices), self.view, masked=True, grey=self.grey, levels=self.levels)
 
     def digest(self, indices: Sequence[int], /) -> str:
-        return digest(pick(self.files, indices), self.grey)
+        return digest(pick(self.files, indices), self.grey, self.levels)

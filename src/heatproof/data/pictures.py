@@ -7,6 +7,7 @@ cannot be read whole is refused with the reason: half a picture would give half 
 from __future__ import annotations
 
 import warnings
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +15,11 @@ import torch
 from PIL import ExifTags, Image, ImageOps
 from torch import Tensor, nn
 
-from heatproof.errors import BadInput
+from heatproof.errors import BadInput, OutOfMemory
 from heatproof.types import Model, View
 
 SUFFIXES = frozenset((".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm"))
+MOST_PIXELS = 2**26  # a small file may unpack to gigabytes; cameras and slides beyond it are scaled down first
 SMALLEST_SIDE = 8  # pixels; below it a picture is an icon or an accident
 BACKDROP = (
     255,
@@ -26,23 +28,43 @@ BACKDROP = (
 )  # what transparent pixels are laid on: most such pictures were made for white pages
 _FILTERS = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
 
+Levels = tuple[float, float]  # the grey values that are black and white in a picture of more than 8 bits
 Box = tuple[float, float, float, float]  # left, top, right, bottom, in pixels of the picture
 
 
 def open_picture(path: Path) -> Image.Image:
     """The picture as stored (first frame), upright and wholly decoded, or `BadInput` with the reason."""
     try:
-        if not path.is_file():
-            raise BadInput(f"there is no file {path}")
+        check_regular(path)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow warns of oddities it copes with; what it cannot, it raises
             with Image.open(path) as picture:
+                check_pixels(picture)
                 picture.load()
                 return _upright(picture)
     except BadInput:
         raise
+    except MemoryError as error:  # the picture may be perfect
+        raise OutOfMemory.during(f"while {path} was read") from error
     except Exception as error:  # decoders meet broken files in many ways (OSError, SyntaxError, struct.error, …)
         raise BadInput(f"not a readable picture ({type(error).__name__}: {str(error)[:120]})") from error
+
+
+def check_pixels(picture: Image.Image) -> None:
+    """`BadInput` for a picture that unpacks to more than memory is meant for; its header tells, undecoded."""
+    if picture.width * picture.height > MOST_PIXELS:
+        raise BadInput(f"{picture.width}x{picture.height} pixels, more than {MOST_PIXELS} in all: scale it down")
+
+
+def check_regular(path: Path) -> None:
+    """`BadInput` unless the path leads to a file: a pipe would be waited for, a device read for ever."""
+    if path.is_file():
+        return
+    if path.is_symlink() and not path.exists():
+        raise BadInput(f"{path} is a link that leads nowhere: remove it, or put the picture there")
+    if path.exists() and not path.is_dir():
+        raise BadInput(f"{path} is a pipe, a device or a socket, not a file: remove it")
+    raise BadInput(f"there is no file {path}")
 
 
 def takes_grey(model: Model) -> bool:
@@ -51,9 +73,17 @@ def takes_grey(model: Model) -> bool:
     return len(model.mean) == 1 and first is not None and first.in_channels == 1
 
 
-def read_picture(path: Path, grey: bool = False) -> Image.Image:
-    """The picture as 8-bit RGB, or one channel of its brightness, upright, or `BadInput` with the reason."""
-    picture = to_rgb(open_picture(path))
+def read_picture(path: Path, grey: bool = False, levels: Levels | None = None) -> Image.Image:
+    """The picture as 8-bit RGB, or one channel of its brightness, upright, or `BadInput` with the reason.
+
+    `levels` are the values that are black and white in pictures of more than 8 bits, where it is not the whole range.
+    """
+    if levels is not None and _deep_colour(path):
+        raise BadInput(
+            "16 bits per colour are read over their whole range, and levels are for grey pictures only: scale the "
+            "values to 0 … 65535 and leave levels out, or save it in grey"
+        )
+    picture = to_rgb(open_picture(path), levels)
     if grey:
         picture = picture.convert("L")
     if min(picture.size) < SMALLEST_SIDE:
@@ -62,10 +92,9 @@ def read_picture(path: Path, grey: bool = False) -> Image.Image:
 
 
 def _upright(picture: Image.Image) -> Image.Image:
-    try:
-        return ImageOps.exif_transpose(picture)
-    except Exception:  # broken EXIF: no viewer would turn the picture either
-        return picture.copy()
+    with suppress(Exception):  # broken EXIF: no viewer would turn the picture either
+        ImageOps.exif_transpose(picture, in_place=True)  # a copy would double the memory of large pictures
+    return picture
 
 
 def header(path: Path) -> tuple[tuple[int, int], int]:
@@ -74,6 +103,7 @@ def header(path: Path) -> tuple[tuple[int, int], int]:
     1, as they lie, where nothing can be read: `open_picture` says why.
     """
     try:
+        check_regular(path)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             with Image.open(path) as picture:
@@ -85,12 +115,24 @@ def header(path: Path) -> tuple[tuple[int, int], int]:
         return (0, 0), 1
 
 
-def to_rgb(picture: Image.Image) -> Image.Image:
+def _deep_colour(path: Path) -> bool:
+    """Whether a file holds 16 bits per colour, of which Pillow reads the upper 8."""
+    check_regular(path)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with Image.open(path) as picture:
+                return picture.mode.startswith("RGB") and any("16" in str(tile.args) for tile in picture.tile)
+    except Exception:  # as in `open_picture`, which says why
+        return False
+
+
+def to_rgb(picture: Image.Image, levels: Levels | None = None) -> Image.Image:
     """8-bit RGB from any mode Pillow reads."""
     if picture.mode == "RGB" and "transparency" not in picture.info:
         return picture
     if picture.mode.startswith(("I", "F")):
-        return deep_grey(picture).convert("RGB")
+        return deep_grey(picture, levels).convert("RGB")
     if picture.has_transparency_data:
         picture = picture.convert("RGBA")
         ground = Image.new("RGBA", picture.size, (*BACKDROP, 255))
@@ -98,15 +140,19 @@ def to_rgb(picture: Image.Image) -> Image.Image:
     return picture.convert("RGB")
 
 
-def deep_grey(picture: Image.Image) -> Image.Image:
-    """8-bit grey from 16-bit integers (full scale 65535) or floats in [0, 1]; Pillow's own conversion clips
-    them."""
+def deep_grey(picture: Image.Image, levels: Levels | None = None) -> Image.Image:
+    """8-bit grey from 16-bit integers (full scale 65535) or floats in [0, 1], or from the levels that are given:
+    Pillow's own conversion clips them."""
     values = np.asarray(picture, dtype=np.float64)
-    full = 1.0 if picture.mode == "F" else 65535.0
-    low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 0.0)
-    if not (low >= 0 and high <= full):
-        raise BadInput(f"grey values must lie in [0, {full:g}], got [{low:g}, {high:g}]: save it as 8 or 16 bits")
-    return Image.fromarray(np.round(values * (255.0 / full)).astype(np.uint8))
+    black, white = levels or (0.0, 1.0 if picture.mode == "F" else 65535.0)
+    low, high = (float(values.min()), float(values.max())) if values.size else (black, black)
+    if not (low >= black and high <= white):
+        mend = "set" if levels else "save it as 8 or 16 bits, or set"
+        raise BadInput(
+            f"grey values must lie in [{black:g}, {white:g}], got [{low:g}, {high:g}]: {mend} the data set's levels to "
+            "what is black and white in it, as in levels=[0, 4095]"
+        )
+    return Image.fromarray(np.round((values - black) * (255.0 / (white - black))).astype(np.uint8))
 
 
 def cut(width: int, height: int, view: View) -> Box:

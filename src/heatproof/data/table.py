@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from heatproof.data.class_names import class_indices
-from heatproof.data.files import UNKNOWN, PictureFile, absolute, as_view, digest, pick, read_batch
+from heatproof.data.files import UNKNOWN, PictureFile, absolute, as_levels, as_view, digest, pick, read_batch
+from heatproof.data.pictures import Levels
 from heatproof.errors import BadInput
 from heatproof.registry import dataset
 from heatproof.types import Batch, View
 
+_SEVERAL = re.compile(r"[;|]|^\s*\d+\s*(,\s*\d+\s*)+$")  # `3;7`, `cat|dog`, `3, 7`
 _MOST = 10**9  # classes; a larger label is a number of something else
 
 
@@ -49,25 +53,52 @@ def list_table(path: Path, classes: Sequence[str] = ()) -> tuple[PictureFile, ..
         raise BadInput(f"{path}: line {line} has no mask while others have: give every row one, or none")
     labels = _labels([row.get("label", "") for row in rows], classes, path)
     files: list[PictureFile] = []
-    seen: dict[str, int] = {}
+    lines: dict[str, list[int]] = {}  # where each picture is listed
     for line, (row, label) in enumerate(zip(rows, labels, strict=True), start=2):
         if not row["path"]:
             raise BadInput(f"{path}: line {line} has no path")
         identity = row["path"].replace("\\", "/")
-        seen[identity] = seen.get(identity, 0) + 1
-        if seen[identity] > 1:  # listed again on purpose, perhaps with another label
-            identity = f"{identity}#{seen[identity]}"
         mask = _beside(path, row["mask"]) if row.get("mask") else None
+        for other in lines.setdefault(identity, []):
+            if files[other - 2][2:4] == (label, mask):
+                raise BadInput(
+                    f"{path}: lines {other} and {line} list {row['path']} with the same label, and a picture counted "
+                    "twice makes every interval too narrow: remove one"
+                )
+        lines[identity].append(line)
+        if len(lines[identity]) > 1:  # listed again with another label or mask: two questions about one picture
+            identity = f"{identity}#{len(lines[identity])}"
         files.append(PictureFile(identity, _beside(path, row["path"]), label, mask))
+    if not any(_is_there(file.path) for file in files):
+        raise BadInput(
+            f"{path}: none of its {len(files)} pictures is there, the first being {files[0].path}: paths are relative "
+            "to the table's folder"
+        )
     return tuple(files)
 
 
+def _is_there(picture: Path) -> bool:
+    try:
+        return picture.is_file()
+    except OSError:  # a name that no file can have
+        return False
+
+
 def _beside(table: Path, name: str) -> Path:
-    return table.parent / Path(name.replace("\\", "/")).expanduser()
+    place = Path(name.replace("\\", "/"))
+    with suppress(RuntimeError):  # `~` of a user that does not exist is a name like any other
+        place = place.expanduser()
+    return table.parent / place
 
 
 def _labels(texts: list[str], classes: Sequence[str], path: Path) -> list[int]:
     given = [text for text in texts if text not in ("", str(UNKNOWN))]
+    several = next((text for text in given if _SEVERAL.search(text) and text not in classes), None)
+    if several is not None:
+        raise BadInput(
+            f"{path}: a picture must have one label, got {several!r}; pictures with several labels cannot be judged "
+            "yet: keep the label that is to be explained, or leave the cell empty and explain what the model says"
+        )
     try:
         indices = {text: int(text) for text in given}
     except ValueError:
@@ -91,9 +122,11 @@ class Table:
     view: View | None = None
     classes: tuple[str, ...] = ()
     grey: bool = False  # in one channel, for models that look at no more
+    levels: Levels | None = None  # grey values of black and white in pictures of more than 8 bits: [0, 4095]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "view", as_view(self.view))
+        object.__setattr__(self, "levels", as_levels(self.levels))
         object.__setattr__(self, "path", absolute(self.path))
 
     @property
@@ -116,7 +149,13 @@ class Table:
         return tuple(file.label for file in self.files)
 
     def batch(self, indices: Sequence[int], /) -> Batch:
-        return read_batch(pick(self.files, indices), self.view, masked=self.files[0].mask is not None, grey=self.grey)
+        return read_batch(
+            pick(self.files, indices),
+            self.view,
+            masked=self.files[0].mask is not None,
+            grey=self.grey,
+            levels=self.levels,
+        )
 
     def digest(self, indices: Sequence[int], /) -> str:
-        return digest(pick(self.files, indices), self.grey)
+        return digest(pick(self.files, indices), self.grey, self.levels)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import zipfile
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,6 +19,7 @@ from torch import Tensor
 from heatproof.errors import BadInput, BadShape, NotApplicable
 from heatproof.recipe import spelt
 from heatproof.registry import method
+from heatproof.stored_arrays import of_archive, of_file
 from heatproof.types import Batch, Cost, Maps, Model
 
 
@@ -60,10 +62,10 @@ class Precomputed:
         if not Path(self.path).is_file():
             return
         stored = _archive(self.path, Path(self.path).stat().st_mtime_ns, os.getpid())
-        if not {"ids", "targets"} <= set(stored.files) or stored["ids"].ndim != 1:
+        ids = _ids(stored)
+        if ids is None or "targets" not in _names_in(stored):
             return
-        ids = stored["ids"].tolist()
-        given = str(stored["targets"][ids.index(_place(ids, identity))])
+        given = str(of_archive(stored, "targets")[ids.index(_place(ids, identity))])
         if given not in names:
             raise BadInput(
                 f"the map of {identity!r} in {self.path} explains {given!r}, and {names[0]!r} is asked for: make maps "
@@ -82,25 +84,25 @@ class Precomputed:
         where = Path(self.path)
         try:
             if where.is_dir():
-                return np.asarray(np.load(_file(where, identity), allow_pickle=False))
+                return of_file(_file(where, identity))
             if where.is_file():
                 stored = _archive(str(where), where.stat().st_mtime_ns, os.getpid())
-                if "ids" in stored.files and stored["ids"].ndim == 1:
-                    ids = stored["ids"].tolist()
-                    return np.asarray(stored[self._named(stored)][ids.index(_place(ids, identity))])
-                return np.asarray(stored[_place(stored.files, identity)])
+                ids = _ids(stored)
+                if ids is not None:
+                    return of_archive(stored, self._named(stored), ids.index(_place(ids, identity)))
+                return of_archive(stored, _place(_names_in(stored), identity))
             raise BadInput(f"there is no file or folder {self.path} with precomputed maps")
         except LookupError:
             pass
-        except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
             if isinstance(error, BadInput):
                 raise
             raise BadInput(f"the map of {identity!r} in {self.path} cannot be read: {error}") from error
         raise BadInput(f"{self.path} holds no map for image {identity!r}: one per image id is needed")
 
-    def _named(self, stored: np.lib.npyio.NpzFile) -> str:
+    def _named(self, stored: zipfile.ZipFile) -> str:
         """Which of the arrays of an `.npz` written by `heatproof explain`."""
-        there = [name for name in stored.files if name not in ("ids", "targets")]
+        there = [name for name in _names_in(stored) if name not in ("ids", "targets")]
         if self.name in there or (not self.name and len(there) == 1):
             return self.name or there[0]
         raise BadInput(
@@ -127,7 +129,9 @@ def _file(where: Path, identity: str) -> Path:
         file = where / f"{name}.npy"
         if file.is_file() and file.resolve().is_relative_to(where.resolve()):
             return file
-    there = {file.relative_to(where).with_suffix("").as_posix(): file for file in where.rglob("*.npy")}
+    there = {
+        file.relative_to(where).with_suffix("").as_posix(): file for file in where.rglob("*.npy") if file.is_file()
+    }
     return there[_place(list(there), identity)]
 
 
@@ -165,9 +169,20 @@ def _hashed(path: str, *_state: int) -> str:
 
 
 @lru_cache(maxsize=4)
-def _archive(path: str, modified: int, process: int) -> np.lib.npyio.NpzFile:
+def _archive(path: str, modified: int, process: int) -> zipfile.ZipFile:
     """An opened .npz; opened again when the file changes, and by a fork, which would move its parent's place in it."""
-    opened = np.load(path, allow_pickle=False)
-    if not isinstance(opened, np.lib.npyio.NpzFile):
-        raise BadInput(f"{path} must be an .npz with one map per image id, or a folder of .npy files")
-    return opened
+    if not zipfile.is_zipfile(path):
+        raise BadInput(
+            f"{path} cannot be read: it must be an .npz with one map per image id, or a folder of .npy files"
+        )
+    return zipfile.ZipFile(path)
+
+
+def _names_in(stored: zipfile.ZipFile) -> list[str]:
+    return [name.removesuffix(".npy") for name in stored.namelist()]
+
+
+def _ids(stored: zipfile.ZipFile) -> list[str] | None:
+    """The image ids of an archive that holds all maps of a method in one array; None where each map has a name."""
+    ids = of_archive(stored, "ids") if "ids" in _names_in(stored) else None
+    return None if ids is None or ids.ndim != 1 else ids.tolist()

@@ -28,12 +28,13 @@ from heatproof.occlusion.orders import (
     tied,
 )
 from heatproof.registry import metric
-from heatproof.types import Attribution, Batch, Curve, Model, Readout, Scored
+from heatproof.types import REMOVED, Attribution, Batch, Curve, Model, Readout, Scored
 
 Target = Literal["explained", "label"]
 _DRAWN = torch.linspace(0, 1, 41, dtype=torch.float64)  # where differences of curves are drawn
 
 
+TIED = "all segments tie: their order is drawn by lot"
 UNLABELLED = "target='label' asks about the true class, and nobody told this picture's"
 
 
@@ -97,26 +98,22 @@ class Flipping:
         ranks = removal_ranks(values, lots(game.batch, game.counts, "ties"))
         return removal_curve(game, ranks, self.removed(game))
 
-    def notes(self, attribution: Attribution) -> tuple[str, ...]:
-        """Per image: how many segments, where not as many as asked for, and how many tie."""
+    def details(self, attribution: Attribution) -> dict[str, Tensor]:
+        """Per image: how many segments it has, and which share of them tie."""
         game = self.game(attribution)
-        asked = getattr(self.occlusion.segmenter, "expected", None)
-        notes = []
-        for count, share in zip(game.counts, tied(pooled(game, attribution.maps)).tolist(), strict=True):
-            real = [f"{count} segments"] if count != asked else []
-            notes.append(", ".join(real + ([f"{share:.0%} of segments tied"] if share else [])))
-        return tuple(notes)
+        return {"segments": torch.tensor(game.counts).double(), "tied": tied(pooled(game, attribution.maps))}
 
     def scored(self, attribution: Attribution, values: Tensor, curve: Curve) -> Scored:
-        """The scores with their notes; where there is none, NaN and why."""
-        notes = list(self.notes(attribution))
+        """The scores with their details; where there is none, NaN and why."""
+        details = self.details(attribution)
+        notes = [TIED if share == 1 else "" for share in details["tied"].tolist()]
         values = values.clone()
         for row, unknown in enumerate(unlabelled(attribution.model, attribution.batch, self.target)):
             if unknown:
                 values[row], notes[row] = torch.nan, UNLABELLED
             elif not bool(values[row].isfinite()):
-                notes[row] = ", ".join(filter(None, ["the model's answer on the way is not finite", notes[row]]))
-        return Scored(values, tuple(notes), curve)
+                notes[row] = "the model's answer on the way is not finite"
+        return Scored(values, tuple(notes), curve, details)
 
     def baseline(self, attribution: Attribution, orders: int) -> tuple[Tensor, Tensor]:
         """R-OMS per image, and its curve on the common grid."""
@@ -140,6 +137,7 @@ class MIF(Flipping):
     """
 
     higher_is_better: ClassVar[bool] = False
+    axes: ClassVar[tuple[str, str]] = (REMOVED, "the model's answer")
 
     def __call__(self, attribution: Attribution, /) -> Scored:
         most = self.curve(attribution, "most")
@@ -156,6 +154,7 @@ class LIF(Flipping):
     """
 
     higher_is_better: ClassVar[bool] = True
+    axes: ClassVar[tuple[str, str]] = (REMOVED, "the model's answer")
 
     def __call__(self, attribution: Attribution, /) -> Scored:
         least = self.curve(attribution, "least")
@@ -172,6 +171,7 @@ class SRG(Flipping):
     """
 
     higher_is_better: ClassVar[bool] = True
+    axes: ClassVar[tuple[str, str]] = (REMOVED, "least first − most first")
 
     def __call__(self, attribution: Attribution, /) -> Scored:
         most, least = self.curve(attribution, "most"), self.curve(attribution, "least")
@@ -190,6 +190,7 @@ class MRG(Flipping):
 
     orders: int = 5  # random orders behind the baseline
     higher_is_better: ClassVar[bool] = True
+    axes: ClassVar[tuple[str, str]] = (REMOVED, "random order − most first")
 
     def __call__(self, attribution: Attribution, /) -> Scored:
         most = self.curve(attribution, "most")
@@ -209,6 +210,7 @@ class LRG(Flipping):
 
     orders: int = 5  # random orders behind the baseline
     higher_is_better: ClassVar[bool] = True
+    axes: ClassVar[tuple[str, str]] = (REMOVED, "least first − random order")
 
     def __call__(self, attribution: Attribution, /) -> Scored:
         least = self.curve(attribution, "least")

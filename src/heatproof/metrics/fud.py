@@ -63,6 +63,7 @@ class Fud:
     known: Literal["clean", "noised"] = "clean"  # how kept pixels are shown to the prior on the way
 
     higher_is_better: ClassVar[bool] = True
+    axes: ClassVar[tuple[str, str]] = ("share of the picture re-drawn", "confidence")
     measures: ClassVar[Literal["faithfulness"]] = "faithfulness"
 
     def __post_init__(self) -> None:
@@ -98,12 +99,7 @@ class Fud:
             chance = beside.get("random", None)
             chance = self.area(self.curve(attribution, _random(attribution.batch))) if chance is None else chance
             values = values - chance
-        told = {"clean": curve[:, 0], **beside}
-        notes = tuple(
-            ", ".join(f"{name.replace('_', ' ')} {float(areas[row]):.3f}" for name, areas in told.items())
-            for row in range(len(values))
-        )
-        return Scored(values, notes, Curve(self.removed, curve))
+        return Scored(values, curve=Curve(self.removed, curve), details={"clean": curve[:, 0], **beside})
 
     def beside(self, attribution: Attribution) -> dict[str, Tensor]:
         """The areas of the controls asked for, each per image."""

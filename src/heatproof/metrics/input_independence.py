@@ -87,8 +87,8 @@ class InputIndependence:
         """For the conformance kit: a model of scenes, and objects small enough to be made insignificant."""
         return staged("embedded:scene_only", (0.35, 0.45))
 
-    def heats(self, attribution: Attribution) -> tuple[Tensor, Tensor, list[list[str]], list[str]]:
-        """The region's heat without and with the patch, reasons to leave pictures out, and remarks."""
+    def heats(self, attribution: Attribution) -> tuple[Tensor, Tensor, list[list[str]], list[str], dict[str, Tensor]]:
+        """The region's heat without and with the patch, reasons to leave pictures out, remarks, and details."""
         model, batch, method = attribution.model, attribution.batch, attribution.method
         if hasattr(method, "importance"):
             raise NotApplicable("a concept method gives no heat to compare between two pictures: it is judged by MCS")
@@ -98,10 +98,7 @@ class InputIndependence:
         bare, covered = batch.showing(images), batch.showing(result.images)
         before = ask(model, bare.aimed(classes(model, bare)), method)
         after = ask(model, covered.aimed(classes(model, covered)), method)
-        unverified = [
-            "" if ok else f"the patch changes the logits by {float(change):.1%} or the class"
-            for ok, change in zip(result.verified.tolist(), result.change.tolist(), strict=True)
-        ]
+        unverified = ["" if ok else "the patch changes the logits or the class" for ok in result.verified.tolist()]
         reasons = [
             wrong(model, bare, self.task),
             wrong(model, covered, self.task, " with the patch"),
@@ -110,7 +107,8 @@ class InputIndependence:
             hidden(batch),
         ]
         heat = framed_heat(before.maps, regions, self.rule), framed_heat(after.maps, regions, self.rule)
-        return *heat, reasons, flat_remarks(self.rule, before.maps, after.maps)
+        details = {"verified": result.verified.double(), "logit_change": result.change.double()}
+        return *heat, reasons, flat_remarks(self.rule, before.maps, after.maps), details
 
 
 @metric("iir")
@@ -129,10 +127,10 @@ class IIR(InputIndependence):
     share: ClassVar[bool] = True  # of pictures
 
     def __call__(self, attribution: Attribution, /) -> Scored:
-        before, after, reasons, remarks = self.heats(attribution)
+        before, after, reasons, remarks, details = self.heats(attribution)
         # "No more than" instead of the paper's "less than": a map without heat, before and after, has not changed.
         kept = ((after - before).abs() <= self.threshold * before).double()
-        return scored(kept.masked_fill(before.isnan() | after.isnan(), torch.nan), reasons, remarks)
+        return scored(kept.masked_fill(before.isnan() | after.isnan(), torch.nan), reasons, remarks, details)
 
 
 @metric("iir_change")
@@ -146,8 +144,8 @@ class IIRChange(InputIndependence):
     higher_is_better: ClassVar[bool] = False
 
     def __call__(self, attribution: Attribution, /) -> Scored:
-        before, after, reasons, remarks = self.heats(attribution)
+        before, after, reasons, remarks, details = self.heats(attribution)
         still = before == after
         cold = ["no heat in the region to begin with" if no else "" for no in ((before == 0) & ~still).tolist()]
         change = torch.where(still, 0.0, (after - before).abs() / before)
-        return scored(change, [*reasons, cold], remarks)
+        return scored(change, [*reasons, cold], remarks, details)

@@ -15,7 +15,7 @@ from heatproof.occlusion.orders import area, lots, pooled, removal_ranks, remova
 from heatproof.occlusion.segmenters.pixels import Pixels
 from heatproof.occlusion.shown import Samples, shown
 from heatproof.registry import metric
-from heatproof.types import Attribution, Curve, Readout, Scored
+from heatproof.types import REMOVED, Attribution, Curve, Readout, Scored
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,7 @@ class Deletion(_Steps):
     """
 
     higher_is_better: ClassVar[bool] = False
+    axes: ClassVar[tuple[str, str]] = (REMOVED, "the model's answer")
 
 
 @metric
@@ -77,4 +78,5 @@ class Insertion(_Steps):
 
     occlusion: Occlusion = field(default_factory=lambda: Occlusion(Blur(5.0, kernel=11), Pixels(), 1))
     higher_is_better: ClassVar[bool] = True
+    axes: ClassVar[tuple[str, str]] = ("share of the picture shown", "the model's answer")
     comes: ClassVar[bool] = True

@@ -102,7 +102,7 @@ class MosaicRatio:
             ONE_SIGN if single else LACKING[self.ratio] if missing else ""
             for missing, single in zip(values.isnan().tolist(), one_sign, strict=True)
         )
-        return Scored(values, notes)
+        return Scored(values, notes, details={"one_sign": torch.tensor(one_sign, dtype=torch.float64)})
 
     def _one_sign(self, attribution: Attribution) -> list[bool]:
         """Which maps have no negative relevance; `NotApplicable` where that is how the method is.

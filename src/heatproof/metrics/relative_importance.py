@@ -7,6 +7,7 @@ a comparison are judged: nobody knows what should matter for a mistake.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import ClassVar
@@ -25,8 +26,6 @@ from heatproof.metrics.region_heat import FLAT, Law, Measured, Rule, flat, measu
 from heatproof.registry import metric
 from heatproof.types import Attribution, Batch, Images, Keep, Maps, Model, Scored, Scores
 
-LAYERS = "layers kept: "
-
 # Variants of a score load the same contrast model, and one of them is enough.
 _contrasts: WeakValueDictionary[tuple[str, str], Model] = WeakValueDictionary()
 
@@ -37,12 +36,11 @@ def concept_importance(attribution: Attribution) -> Scores | None:
     return None if own is None else own(attribution.model, attribution.batch)
 
 
-def concept_layers(*asked: Attribution) -> str:
-    """In which layers of each model the concept was told from chance: only these count."""
-    told = getattr(asked[0].method, "kept_layers", None)
-    if told is None:
-        return ""
-    return LAYERS + "; ".join(f"{', '.join(told(one.model))} of {one.model.name}" for one in asked)
+def concept_layers(attribution: Attribution, role: str) -> dict[str, Tensor]:
+    """The layers in which the concept differs from chance, as details: only these count."""
+    kept = getattr(attribution.method, "kept_layers", None)
+    layers = kept(attribution.model) if kept else ()
+    return {f"{role} layer {layer}": torch.ones(len(attribution.batch)) for layer in layers}
 
 
 def wrong(model: Model, batch: Batch, task: str = "", what: str = "") -> list[str]:
@@ -51,16 +49,20 @@ def wrong(model: Model, batch: Batch, task: str = "", what: str = "") -> list[st
     return ["" if ok else f"misclassified by {model.name}{what}" for ok in right.tolist()]
 
 
-def scored(values: Tensor, reasons: list[list[str]], remarks: list[str] | None = None) -> Scored:
+def scored(
+    values: Tensor,
+    reasons: list[list[str]],
+    remarks: list[str] | None = None,
+    details: Mapping[str, Tensor] | None = None,
+) -> Scored:
     """Values where there is no reason against one; the others undefined, with all reasons."""
     told = ["; ".join(word for word in words if word) for words in zip(*reasons, strict=True)]
     void = torch.tensor([bool(words) for words in told], dtype=torch.bool, device=values.device)
     notes = [words or remark for words, remark in zip(told, remarks or [""] * len(told), strict=True)]
     values = values.double().masked_fill(void, torch.nan)
     lost = (values.isnan() & ~void).tolist()
-    return Scored(
-        values, tuple("the heat in the region is undefined" if no else n for n, no in zip(notes, lost, strict=True))
-    )
+    notes = ["the heat in the region is undefined" if no else n for n, no in zip(notes, lost, strict=True)]
+    return Scored(values, tuple(notes), details=details or {})
 
 
 def framed_region(batch: Batch, law: Law) -> Keep:
@@ -154,7 +156,8 @@ class MCS:
             if self.region != "object":
                 raise NotApplicable("a concept has no region to be moved: its random counterparts are its baseline")
             absent = ["does not show the concept" if no else "" for no in mine.isnan().tolist()]
-            return scored(mine - against, [*reasons, absent], [concept_layers(attribution, theirs)] * len(batch))
+            layers = {**concept_layers(attribution, "model"), **concept_layers(theirs, "contrast")}
+            return scored(mine - against, [*reasons, absent], details=layers)
         heat = framed_heat(attribution.maps, regions, self.rule) - framed_heat(theirs.maps, regions, self.rule)
         return scored(heat, reasons, flat_remarks(self.rule, attribution.maps, theirs.maps))
 
@@ -215,5 +218,5 @@ class IDR:
         there = framed_heat(without, regions, self.rule)
         values = 0.5 * ((here < there).double() + (here <= there).double())
         values = values.masked_fill(here.isnan() | there.isnan(), torch.nan)
-        remarks = ["tie" if tie else "" for tie in (here == there).tolist()]
-        return scored(values, reasons, remarks)
+        tie = here == there
+        return scored(values, reasons, ["tie" if yes else "" for yes in tie.tolist()], {"tie": tie.double()})

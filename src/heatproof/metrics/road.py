@@ -14,7 +14,7 @@ from heatproof.occlusion.imputers.road import NoisyLinear
 from heatproof.occlusion.orders import lots, pooled, removal_ranks
 from heatproof.occlusion.segmenters.pixels import Pixels
 from heatproof.registry import metric
-from heatproof.types import Attribution, Curve, Readout, Scored
+from heatproof.types import REMOVED, Attribution, Curve, Readout, Scored
 
 
 @metric
@@ -33,6 +33,7 @@ class Road:
     readout: Readout = "probability"
 
     higher_is_better: ClassVar[bool] = True
+    axes: ClassVar[tuple[str, str]] = (REMOVED, "half of least − most first")
     measures: ClassVar[Literal["faithfulness"]] = "faithfulness"
 
     def __post_init__(self) -> None:

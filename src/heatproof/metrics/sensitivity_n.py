@@ -17,7 +17,7 @@ from heatproof.occlusion.segmenters.pixels import Pixels
 from heatproof.occlusion.segments import totals
 from heatproof.occlusion.shown import Samples, shown
 from heatproof.registry import metric
-from heatproof.types import Attribution, Curve, Readout, Scored
+from heatproof.types import REMOVED, Attribution, Curve, Readout, Scored
 
 
 def pearson(one: Tensor, other: Tensor) -> Tensor:
@@ -49,6 +49,7 @@ class SensitivityN:
     sets: int = 50  # random sets for each n, the same for all methods
 
     higher_is_better: ClassVar[bool] = True
+    axes: ClassVar[tuple[str, str]] = (REMOVED, "correlation with the drop")
     measures: ClassVar[Literal["faithfulness"]] = "faithfulness"
     follows_map: ClassVar[bool] = False  # sets are drawn by lot
 

@@ -71,6 +71,8 @@ class AUCIoU(Localisation):
     Method-Dependent Performance Patterns" (arXiv 2509.03176)
     """
 
+    axes: ClassVar[tuple[str, str]] = ("threshold", "IoU")
+
     rule: Choice = "by_method"
     thresholds: int = 19
     area: Area = "mean_height"
@@ -198,6 +200,8 @@ class RelevanceMass(Localisation):
 @dataclass(frozen=True)
 class IoUByArea(ByOrder):
     """IoU when the hottest 5 %, 10 %, … 95 % of the pixels are taken, averaged: needs no normalising."""
+
+    axes: ClassVar[tuple[str, str]] = ("share of the picture taken", "IoU")
 
     areas: int = 19
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from heatproof import any_path
 from heatproof.errors import BadInput, UnknownName
 from heatproof.types import Model
 
@@ -73,7 +74,7 @@ def _registered(spec: str) -> Model:
     except UnknownName as error:
         if Path(spec).suffix == ".py":
             raise BadInput(f"{spec!r} must say which function makes the network, as in {spec}:factory") from error
-        if Path(spec).suffix in _WEIGHTS or Path(spec).is_file():
+        if Path(spec).suffix in _WEIGHTS or any_path.is_file(spec):
             raise BadInput(
                 f"{spec!r} holds weights, or a whole network as a pickle, and does not say how its pictures are "
                 "prepared: write a file mine.py with `def factory(): …` that makes the network, loads this file and "

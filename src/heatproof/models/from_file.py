@@ -13,11 +13,13 @@ Instead of a network the factory may return a `heatproof.types.Model`, which say
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
 from torch import nn
 
+from heatproof import any_path
 from heatproof.errors import BadModel, HeatproofError, UnknownName
 from heatproof.models.cam_layer import find_cam_layer, takes_one_size
 from heatproof.own_files import from_file
@@ -32,32 +34,23 @@ def load_from_file(path: str = "", factory: str = "factory") -> Model:
     """A network made by a function in a Python file, as `path/to/file.py:factory`.
 
     The function takes no arguments. It may carry the attributes `mean`, `std`, `size`, `resize`,
-    `interpolation`, `classes` and `cam_layer`; what is not given is: inputs as they are in [0, 1], pictures
-    squeezed to `size`, no class names, and the last layer that is still a picture.
+    `interpolation`, `classes`, `cam_layer` and `output` ("logits" or "probabilities"); what is not given is: inputs as
+    they are in [0, 1], pictures squeezed to `size`, no class names, the last layer that is still a picture, and what
+    its answers show it to answer with.
     """
     if not path:
         raise BadModel("a model from a file must be named path/to/file.py:factory, got no path")
-    make, answer = _call(Path(path).expanduser(), factory)
+    make, answer = _call(any_path.expanded(path), factory)
     spec = f"{path}:{factory}"
     if isinstance(answer, Model):
-        return Model(
-            name=spec,
-            network=answer.network,
-            mean=answer.mean,
-            std=answer.std,
-            cam_layer=answer.cam_layer,
-            view=answer.view,
-            task=answer.task,
-            classes=answer.classes,
-            fixed_size=answer.fixed_size,
-        )
+        return dataclasses.replace(answer, name=spec)
     if not isinstance(answer, nn.Module):
         raise BadModel(f"{spec} must return a torch.nn.Module or a heatproof Model, got {type(answer).__name__}")
     return _wrap(spec, answer, make)
 
 
 def _call(path: Path, factory: str) -> tuple[Any, Any]:
-    if not path.is_file():
+    if not any_path.is_file(path):
         raise BadModel(f"there is no file {path}: a model from a file is named path/to/file.py:factory")
     try:
         module = from_file(path)
@@ -102,7 +95,8 @@ def _wrap(spec: str, network: nn.Module, make: Any) -> Model:
     if size is not None:
         view = View(int(size), getattr(make, "resize", None), getattr(make, "interpolation", "bilinear"))
     classes = tuple(str(name) for name in getattr(make, "classes", ()))
-    return Model(spec, network, mean, std, cam_layer, view, classes=classes, fixed_size=fixed)
+    output = getattr(make, "output", None)
+    return Model(spec, network, mean, std, cam_layer, view, classes=classes, fixed_size=fixed, output=output)
 
 
 def _numbers(value: Any, what: str) -> tuple[float, ...]:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from heatproof.errors import BadModel, Missing
 from heatproof.models.cam_layer import find_cam_layer, takes_one_size
-from heatproof.models.weights import put_weights, read_weights
+from heatproof.models.weights import put_weights, read_weights, weights_only
 from heatproof.registry import model
 from heatproof.types import Model, View
 
@@ -44,11 +44,22 @@ def load_huggingface(name: str = "microsoft/resnet-18", weights: str = "", trust
     try:
         classifier, declared = _fetched(transformers, name, weights)
     except Exception as error:  # the hub, its cache and the repository can each fail in their own way
+        if "trust_remote_code" in str(error):
+            raise BadModel(
+                f"{spec!r} needs Python code of its repository (auto_map in config.json), which heatproof never runs: "
+                "read that code, make the network in a file mine.py, and name it mine.py:factory"
+            ) from error
         raise BadModel(
             f"{spec!r} could not be had from the hub or read as an image classifier "
             f"({str(error).strip()[:300]}): without "
             "internet, pass a local folder with config.json, preprocessor_config.json and model.safetensors"
         ) from error
+    kind = getattr(classifier.config, "problem_type", None)
+    if kind in ("multi_label_classification", "regression"):
+        raise BadModel(
+            f"{spec} declares itself a {kind.replace('_', ' ')} network, and heatproof explains one of several classes "
+            "so far: wrap it in a file.py:factory whose network returns [0, z] for the label to be explained"
+        )
     if weights and weights != "random":
         put_weights(classifier, read_weights(weights, trust_pickle), weights)
     network = LogitsOnly(classifier)
@@ -70,11 +81,14 @@ def load_huggingface(name: str = "microsoft/resnet-18", weights: str = "", trust
 
 
 def _fetched(transformers: Any, name: str, weights: str) -> tuple[Any, dict[str, Any]]:
+    """The classifier and its preprocessing. `trust_remote_code` is set, since transformers else asks on stdin."""
     auto = transformers.AutoModelForImageClassification
     if weights:
-        classifier = auto.from_config(transformers.AutoConfig.from_pretrained(name))
+        config = transformers.AutoConfig.from_pretrained(name, trust_remote_code=False)
+        classifier = auto.from_config(config, trust_remote_code=False)
     else:
-        classifier = auto.from_pretrained(name)
+        with weights_only():
+            classifier = auto.from_pretrained(name, trust_remote_code=False)
     processing = importlib.import_module("transformers.image_processing_utils")
     declared, _ = processing.BaseImageProcessor.get_image_processor_dict(name)
     return classifier, declared

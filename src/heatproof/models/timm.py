@@ -9,7 +9,7 @@ from typing import Any
 from heatproof.errors import BadModel, Missing, UnknownName
 from heatproof.models.cam_layer import find_cam_layer, takes_one_size
 from heatproof.models.torchvision_repair import import_torchvision
-from heatproof.models.weights import class_count, put_weights, read_weights
+from heatproof.models.weights import class_count, put_weights, read_weights, weights_only
 from heatproof.registry import model
 from heatproof.types import Model, View
 
@@ -53,7 +53,8 @@ def _timm(spec: str) -> Any:
 def _network(timm: Any, name: str, weights: str, spec: str, trust_pickle: bool) -> Any:
     if not weights:
         try:
-            return timm.create_model(name, pretrained=True)
+            with weights_only():  # of a folder or a repository of anyone's; older versions of timm read any pickle
+                return timm.create_model(name, pretrained=True)
         except Exception as error:
             raise BadModel(
                 f"the weights of {spec!r} could not be downloaded ({error}): fetch them elsewhere and pass "

@@ -7,17 +7,22 @@ caller trusts it.
 
 from __future__ import annotations
 
+import os
 import pickle
-from collections.abc import Mapping
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from heatproof import any_path
 from heatproof.errors import BadModel
 
 Weights = dict[str, Tensor]
+_ONLY = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
 _WRAPPINGS = (
     "state_dict",
     "model_state_dict",
@@ -28,13 +33,27 @@ _WRAPPINGS = (
 def read_weights(path: str | Path, trust_pickle: bool = False) -> Weights:
     """The named tensors in a file: a state dict, bare, inside a checkpoint, or (trusted only) of a pickled
     network."""
-    path = Path(path).expanduser()
-    if not path.is_file():
+    path = any_path.expanded(path)
+    if not any_path.is_file(path):
         raise BadModel(
             f"there is no weights file {path}, nor are these weights known by name: check the path, or take 'random'"
         )
     found = _read_safetensors(path) if path.suffix == ".safetensors" else _read_torch(path, trust_pickle)
     return _named_tensors(found, path)
+
+
+@contextmanager
+def weights_only() -> Iterator[None]:
+    """torch reads nothing but weights in here, whatever a library that loads them asks for."""
+    before = os.environ.get(_ONLY)
+    os.environ[_ONLY] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_ONLY]
+        else:
+            os.environ[_ONLY] = before
 
 
 def _read_safetensors(path: Path) -> Any:
@@ -46,9 +65,21 @@ def _read_safetensors(path: Path) -> Any:
         raise BadModel(f"{path} must be a safetensors file, got: {error}") from error
 
 
+def _check_stored(path: Path) -> None:
+    """`BadModel` for an archive with compressed members: torch writes none, and they could unpack to any size."""
+    if not zipfile.is_zipfile(path):
+        return
+    with zipfile.ZipFile(path) as archive:
+        if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):
+            raise BadModel(f"{path} is a compressed archive, which torch does not write: save the weights anew")
+
+
 def _read_torch(path: Path, trust_pickle: bool) -> Any:
     try:
+        _check_stored(path)
         return torch.load(path, map_location="cpu", weights_only=not trust_pickle)
+    except BadModel:
+        raise
     except pickle.UnpicklingError as error:
         reason = str(error).strip()
         if "weights_only" not in reason and "Unsupported" not in reason:

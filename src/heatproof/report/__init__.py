@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
+from heatproof.atomic_file import write_atomically
 from heatproof.errors import BadInput
 from heatproof.report.naming import Named
 from heatproof.report.page import page
 from heatproof.report.reading import FinishedRun, Reading
-from heatproof.store import write_atomically
 
 __all__ = ["report"]
 
@@ -20,6 +21,17 @@ def report(results: FinishedRun, path: str | Path) -> Path:
         target = target / "report.html"
     if not len(results.scores):
         raise BadInput("a report needs at least one row of scores, got an empty table: run the study first.")
-    text = page(Reading(Named(results)))
-    write_atomically(target, text.encode("utf-8", "replace"))
+    text = page(Reading(Named(results))).encode("utf-8", "replace").decode()
+    write_atomically(target, sealed(text).encode())
     return target
+
+
+def sealed(text: str) -> str:
+    """A page with its own hash in its last line, so that `heatproof verify` can tell whether it is as it was drawn."""
+    return f"{text}<!-- sha256 {hashlib.sha256(text.encode()).hexdigest()} -->\n"
+
+
+def is_intact(payload: bytes) -> bool:
+    """Whether a page is as it was drawn."""
+    text, mark, _ = payload.decode("utf-8", "replace").rpartition("<!-- sha256 ")
+    return bool(mark) and sealed(text).encode() == payload

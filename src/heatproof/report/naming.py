@@ -68,6 +68,10 @@ class Named:
         return self._renamed(self.inner.curves)
 
     @cached_property
+    def details(self) -> pd.DataFrame:
+        return self._renamed(self.inner.details)
+
+    @cached_property
     def gallery(self) -> Sequence[Exhibit]:
         return [self._shown(exhibit) for exhibit in self.inner.gallery]
 

@@ -14,6 +14,7 @@ from heatproof.report.sections import SECTIONS, Section
 from heatproof.report.sections.curves import curves
 from heatproof.report.sections.disagreement import disagreement
 from heatproof.report.sections.missing import missing
+from heatproof.report.sections.pictures import pictures
 from heatproof.report.sections.provenance import provenance
 from heatproof.report.sections.ranking import ranking
 from heatproof.report.sections.significance import significance
@@ -33,7 +34,7 @@ MARK = (
 def sections_of(reading: Reading) -> list[Section]:
     """All sections in the order of the page; those of the run's protocols stand before the gallery."""
     own = [SECTIONS[name] for name in reading.info.get("protocols") or [] if name in SECTIONS]
-    return [verdict, ranking, significance, curves, *own, gallery, disagreement, missing, provenance]
+    return [verdict, ranking, significance, curves, *own, pictures, gallery, disagreement, missing, provenance]
 
 
 def page(reading: Reading) -> str:
@@ -80,6 +81,9 @@ def _masthead(reading: Reading) -> str:
     facts = [("methods", count(len(contestants))), ("images", count(images)), ("models", count(len(models)))]
     facts += [("metrics", count(len(reading.metrics))), ("scores", count(len(reading.scores)))]
     facts += [("missing", count(holes))] + ([("not applicable", count(beside))] if beside else [])
+    met = [entry["accuracy"]["share"] for entry in reading.info.get("pictures", []) if "accuracy" in entry]
+    if len(met) == 1:
+        facts.append(("of the model’s answers right", f"{100 * met[0]:.0f} %"))
     seconds = reading.info.get("seconds")
     if isinstance(seconds, int | float):
         facts.append(("time", duration(float(seconds))))

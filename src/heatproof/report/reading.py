@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from heatproof.errors import HeatproofError
+from heatproof.errors import BadInput, HeatproofError
 from heatproof.stats.bootstrap import is_share
 from heatproof.stats.significance import PairwiseTests, compare_pairs
 from heatproof.stats.verdict import verdict
@@ -57,6 +57,8 @@ class FinishedRun(Protocol):
     @property
     def curves(self) -> pd.DataFrame: ...
     @property
+    def details(self) -> pd.DataFrame: ...
+    @property
     def gallery(self) -> Sequence[Any]: ...
     @property
     def info(self) -> Mapping[str, Any]: ...
@@ -96,6 +98,19 @@ class Reading:
     def curves(self) -> pd.DataFrame:
         """One row per curve: x and y."""
         return self.run.curves
+
+    def detail(self, panel: Panel, name: str) -> pd.DataFrame:
+        """Images × methods: one of the further numbers of a panel; NaN where there is none, empty if nowhere."""
+        found = self.details_of(panel)
+        return found[found["detail"] == name].pivot_table(
+            index="image", columns="method", values="value", sort=False, observed=True
+        )
+
+    def details_of(self, panel: Panel) -> pd.DataFrame:
+        """All further numbers of a panel: method, image, detail, value."""
+        found = self.run.details
+        here = (found["metric"] == panel.metric) & (found["dataset"] == panel.dataset)
+        return found[here & (found["model"] == panel.model)]
 
     @property
     def gallery(self) -> Sequence[Exhibit]:
@@ -138,14 +153,21 @@ class Reading:
         """Whether the method is a yardstick (random, oracle, edges) and not a contestant."""
         return bool(self.info.get("methods", {}).get(method, {}).get("control", False))
 
+    def is_unstable(self, method: str) -> bool:
+        """Whether float noise moves the method's maps visibly, so that another machine gives it other scores."""
+        return bool(self.info.get("methods", {}).get(method, {}).get("unstable", False))
+
     def is_blind(self, method: str) -> bool:
         """Whether the method is a control that looks neither at the model nor at the answer."""
         told = self.info.get("methods", {}).get(method, {})
         return bool(told.get("blind", told.get("control") and told.get("name") in BLIND))
 
     def higher_is_better(self, metric: str) -> bool:
-        """The direction of a metric."""
-        return bool(self.info.get("metrics", {}).get(metric, {}).get("higher_is_better", True))
+        """The direction of a metric. It is never guessed: the wrong one turns a ranking upside down."""
+        known = self.info.get("metrics", {}).get(metric, {}).get("higher_is_better")
+        if not isinstance(known, bool):
+            raise BadInput(f"these results do not say whether higher {metric!r} is better: run the study again")
+        return known
 
     def is_share(self, panel: Panel) -> bool:
         """Whether a panel's scores are hits and misses, so that their mean is a share of the images."""

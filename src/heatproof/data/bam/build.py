@@ -25,7 +25,7 @@ from PIL import Image
 from heatproof.data.bam.classes import FIRST_VALIDATION, OBJECTS, SCENES
 from heatproof.data.bam.coco import Cutout, candidates, cut_out, read_annotations
 from heatproof.data.bam.masks import write_masks
-from heatproof.data.files import pictures_under
+from heatproof.data.listing import pictures_under
 from heatproof.data.pictures import read_picture
 from heatproof.errors import BadInput
 

@@ -11,7 +11,7 @@ from PIL import Image
 
 from heatproof.data.bam.classes import OBJECTS, SCENES
 from heatproof.data.bam.masks import Mask
-from heatproof.data.files import pictures_under
+from heatproof.data.listing import pictures_under
 from heatproof.errors import BadInput
 
 Published = Literal["obj", "scene", "scene_only", "dog_bedroom", "bamboo_forest", "bamboo_forest_patch"]

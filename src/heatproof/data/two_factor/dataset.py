@@ -108,7 +108,7 @@ def pixels(pictures: NDArray[np.uint8]) -> torch.Tensor:
     return torch.from_numpy(pictures).permute(0, 3, 1, 2).contiguous().float() / 255
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=4)  # 4 MB each; more would be memory that grows with the run
 def _block(seed: int, instance: int, size: int, scale: tuple[float, float]) -> Block:
     """The hundred class pairs of one instance: from the cache directory, else drawn and put there."""
     name = f"{seed}-{instance}-{size}-{scale[0]!r}-{scale[1]!r}.npz.sealed"

@@ -113,6 +113,6 @@ class TwoFactorK:
         )
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)
 def _drawn(entry: KEntry, size: int, scale: tuple[float, float]) -> Sample:
     return entry.draw(size=size, scale=scale)

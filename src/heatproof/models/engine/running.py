@@ -14,7 +14,7 @@ from heatproof.models.engine.choice import Layout
 from heatproof.models.engine.identity import HOOKS
 from heatproof.models.engine.setting import Precision
 from heatproof.models.engine.steady import steadied
-from heatproof.types import Images, Logits, Model, check_logits
+from heatproof.types import Images, Logits, Model
 
 Runner: TypeAlias = Callable[[Tensor], Any]  # the answer is checked by whoever asked
 
@@ -104,4 +104,4 @@ def input_gradient(
 
 def answered(model: Model, images: Images, run: Runner) -> Logits:
     """What a runner says about images in [0, 1], differentiable, checked to be logits."""
-    return check_logits(run(model.normalised(images).to(model.dtype)), len(images), model.name)
+    return model.logits(run(model.normalised(images).to(model.dtype)), len(images))

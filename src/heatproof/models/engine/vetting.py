@@ -15,7 +15,7 @@ from torch import Tensor
 from heatproof.errors import BadInput, BadModel, BadShape, HeatproofError
 from heatproof.models.engine.device import out_of_memory
 from heatproof.models.engine.running import Runner, unheard, untouched
-from heatproof.types import Images, Logits, Model, check_logits
+from heatproof.types import Images, Logits, Model
 
 TOLERANCE = 1e-4  # relative to the largest logit
 
@@ -65,7 +65,7 @@ def close(one: Logits, other: Logits, tolerance: float = TOLERANCE) -> bool:
 
 def answers(model: Model, run: Runner, images: Images) -> Logits:
     """What a runner says about images in [0, 1], checked to be logits."""
-    return check_logits(run(presented(model, images)), len(images), model.name)
+    return model.logits(run(presented(model, images)), len(images))
 
 
 def vet(model: Model, shape: Sequence[int]) -> None:

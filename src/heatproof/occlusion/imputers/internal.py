@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from heatproof.errors import NotApplicable
 from heatproof.registry import imputer
-from heatproof.types import Images, Keep, Logits, Model, check_logits
+from heatproof.types import Images, Keep, Logits, Model
 
 _MICRO = 8  # rows per pass, always: a row's answer must not depend on how many others drop as many tokens
 _FIRST_BLOCK = re.compile(r"(^|\.)((blocks|layers?|h)\.0|encoder_layer_0)$")
@@ -116,7 +116,7 @@ class Internal:
         if own is None:
             return logits_of_kept(model, images, kept)
         with torch.no_grad():
-            found = check_logits(own(model.normalised(images).to(model.dtype), kept), len(images), model.name)
+            found = model.logits(own(model.normalised(images).to(model.dtype), kept), len(images))
         return finite(found, model)
 
     def __call__(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Images:

@@ -19,6 +19,8 @@ and then `SRG(Occlusion(segmenter=FromFile("segments/")))`. Masks from any other
 from __future__ import annotations
 
 import hashlib
+import zipfile
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,9 +31,11 @@ import numpy.typing as npt
 import torch
 from PIL import Image
 
+from heatproof.data.pictures import check_pixels
 from heatproof.errors import BadInput, BadShape, NotApplicable
 from heatproof.occlusion.segments import relabelled
 from heatproof.registry import segmenter
+from heatproof.stored_arrays import of_archive, of_file
 from heatproof.types import Batch, Images, Segments
 
 Labels = npt.NDArray[np.integer]
@@ -62,6 +66,26 @@ def content(place: Path) -> str:
         name = "" if file == place else file.relative_to(place).as_posix()
         digest.update(f"{name}\x1f{hashlib.sha256(file.read_bytes()).hexdigest()}\x1f".encode())
     return digest.hexdigest()[:16]
+
+
+def _found(place: Path, identity: str) -> Labels | None:
+    """An image's label map, or None where there is none."""
+    if place.suffix == ".npz" and place.is_file():
+        with zipfile.ZipFile(place) as maps:
+            return of_archive(maps, identity) if f"{identity}.npy" in maps.namelist() else None
+    for path in (place / f"{identity}{suffix}" for suffix in SUFFIXES):
+        if path.is_file():
+            return of_file(path) if path.suffix == ".npy" else _of_picture(path)
+    return None
+
+
+def _of_picture(path: Path) -> Labels:
+    try:
+        with Image.open(path) as picture:
+            check_pixels(picture)
+            return np.asarray(picture)
+    except Image.DecompressionBombError as error:  # of more pixels still
+        raise BadInput(f"{path}: {error}") from error
 
 
 @segmenter
@@ -95,14 +119,14 @@ class FromFile:
 
     def _labels(self, identity: str) -> Labels:
         place = Path(self.path)
-        if place.suffix == ".npz" and place.is_file():
-            with np.load(place, allow_pickle=False) as maps:
-                if identity in maps:
-                    return np.asarray(maps[identity])
-        else:
-            for path in (place / f"{identity}{suffix}" for suffix in SUFFIXES):
-                if path.is_file():
-                    return np.asarray(np.load(path, allow_pickle=False) if path.suffix == ".npy" else Image.open(path))
+        try:
+            found = _found(place, identity)
+        except (OSError, EOFError, zipfile.BadZipFile, zlib.error, ValueError) as error:
+            if isinstance(error, BadInput):
+                raise
+            raise BadInput(f"the label map of image {identity!r} in {place} cannot be read: {error}") from error
+        if found is not None:
+            return found
         raise BadInput(f"there is no label map of image {identity!r} in {place}: add {identity}.npy, or leave it out")
 
     def __call__(self, images: Images, /) -> Segments:

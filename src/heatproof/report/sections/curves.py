@@ -20,24 +20,6 @@ POINTS = 31  # per curve: more cannot be seen at this size
 SHOWN = 4  # metrics in full; further ones are behind a fold
 LOUD = 8  # contestants in colour; with many methods the others are thin and grey
 
-# What the axes are called where the metric's entry in the run's info does not say (`x_label`, `y_label`).
-REMOVED = "share of the picture removed"
-AXES = {
-    **dict.fromkeys(("mif", "lif", "deletion"), (REMOVED, "the model's answer")),
-    "srg": (REMOVED, "least first − most first"),
-    "mrg": (REMOVED, "random order − most first"),
-    "lrg": (REMOVED, "least first − random order"),
-    "insertion": ("share of the picture shown", "the model's answer"),
-    "auc_iou": ("threshold", "IoU"),
-    "iou_by_area": ("share of the picture taken", "IoU"),
-    "fud": ("share of the picture re-drawn", "confidence"),
-    **dict.fromkeys(("r_oms", "nr_oms", "smoothness"), (REMOVED, "confidence")),
-    "road": (REMOVED, "half of least − most first"),
-    "sensitivity_n": (REMOVED, "correlation with the drop"),
-    "energy": (REMOVED, "energy"),
-    "image_quality": (REMOVED, "likeness to the original"),
-}
-
 
 def curves(reading: Reading) -> str | None:
     """One chart per metric, data set and model that left curves behind."""
@@ -87,13 +69,13 @@ def _chart(reading: Reading, panel: Panel, part: pd.DataFrame) -> tuple[str, str
         lines.append(Line(method, x, mean, low, high, reading.colours.get(method), control, quiet))
     where = reading.named(panel)
     entry = reading.info.get("metrics", {}).get(panel.metric, {})
-    known = AXES.get(str(entry.get("name", panel.metric)), ("", ""))
+    x_label, y_label = entry.get("axes") or ("", "")
     title = f"Curves of {panel.metric}{', ' + where if where else ''}"
     drawing = draw(
         lines,
         title=title,
-        x_label=str(entry.get("x_label") or known[0]),
-        y_label=str(entry.get("y_label") or known[1]),
+        x_label=x_label,
+        y_label=y_label,
     )
     images = counted(int(part["image"].nunique()), "image")
     return f"{where + ' · ' if where else ''}{images}", drawing

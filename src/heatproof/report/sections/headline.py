@@ -123,6 +123,13 @@ def _against_blind(reading: Reading) -> str:
         for method in (one for one in tests.methods if not reading.is_control(one)):
             asked[method] += 1
             beats[method] += all(winners.get(frozenset((method, control))) == method for control in blind)
+    there = [escape(method) for method in reading.methods if reading.is_blind(method)]
+    if not asked and there:
+        took = "A blind control" if len(there) == 1 else "Blind controls"
+        return (
+            f"{took} ({listed(there)}) took part, but no method could be compared with "
+            f"{'it' if len(there) == 1 else 'them'}: there are too few scores of both."
+        )
     if not asked:
         return "No blind control took part, so nothing here says that a method is better than chance."
     several = max(asked.values()) > 1

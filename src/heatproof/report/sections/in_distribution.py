@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,7 +16,7 @@ from heatproof.stats.falling import mean_curve_tau
 from heatproof.stats.out_of_distribution import alike, auroc, fpr95
 
 PROTOCOL = "in_distribution"
-CONTROLS = ("random", "no guidance", "guidance only", "prior only")  # in the notes on FUD
+CONTROLS = ("random", "no_guidance", "guidance_only", "prior_only")  # details of FUD
 BESIDE = (
     "method",
     "FUD",
@@ -28,9 +27,7 @@ BESIDE = (
     "prior alone",
     "untouched",
 )
-GAIN = "score=gain"  # in the label of FUD less the random order
-AFTER_TAU = ("random", "inverted", "scope")  # in the notes on smoothness
-_NOTED = re.compile(r"([a-z][a-z ]*?) (-?\d+(?:\.\d+)?)(?:,|$)")
+AFTER_TAU = ("random", "inverted", "scope")  # details of smoothness
 QUALITY = {
     "psnr": "PSNR ↑",
     "psnr_masked": "PSNR, removed pixels ↑",
@@ -69,22 +66,17 @@ def _stranger(reading: Reading) -> str:
     return ""
 
 
-def noted(note: str) -> dict[str, float]:
-    """`random 0.61, no guidance 0.70` as numbers."""
-    return {name.strip(): float(value) for name, value in _NOTED.findall(note)}
-
-
 def _controls(reading: Reading) -> str | None:
     """Per method its area, and the areas of its controls, mean over images."""
-    named = reading.info.get("metrics", {})
-    labels = [one for one in reading.metrics if named.get(one, {}).get("name") == "fud"]
-    label = next((one for one in labels if GAIN not in one), None)
-    if label is None:
-        return None
-    gained = next((one for one in labels if GAIN in one), None)
+    known = reading.info.get("metrics", {})
+    areas = [
+        label
+        for label in reading.metrics
+        if known.get(label, {}).get("name") == "fud" and known[label].get("fields", {}).get("score") != "gain"
+    ]
     pieces = []
-    for panel in (one for one in reading.panels if one.metric == label):
-        rows = [_beside(reading, panel, gained, str(method)) for method in reading.table(panel).columns]
+    for panel in (one for one in reading.panels if one.metric in areas[:1]):
+        rows = [_beside(reading, panel, str(method)) for method in reading.table(panel).columns]
         rows.sort(key=lambda row: row[1], reverse=True)
         told = table(BESIDE, rows, control=reading.is_control)
         pieces.append(f"<h4>{escape(panel.model)} on {breakable(panel.dataset)}</h4>{told}")
@@ -97,29 +89,15 @@ def _controls(reading: Reading) -> str | None:
     return f"<h3>FUD and its controls</h3><p>{said}</p>{''.join(pieces)}" if pieces else None
 
 
-def _beside(reading: Reading, panel: Panel, gained: str | None, method: str) -> list[Any]:
-    """A row of the table: method, FUD and what it is to be read against."""
-    scores = _rows(reading, panel).query("method == @method").set_index("image")
-    controls = pd.DataFrame([noted(str(note)) for note in scores["note"]], index=scores.index)
-    area = float(scores["value"].mean())
-    chance, *others = (float(controls[one].mean()) if one in controls else float("nan") for one in CONTROLS)
-    gain = area - chance
-    if gained is not None and reading.has(other := Panel(gained, panel.dataset, panel.model)):
-        # Notes are rounded. Where the gain is a score of its own, the whole page tells that one.
-        gains = _rows(reading, other).query("method == @method").set_index("image")["value"]
-        gain = float(gains.reindex(scores.index).mean())
-        chance = area - gain
-    return [method, area, chance, gain, *others, _untouched(reading.curves, panel, method)]
-
-
-def _untouched(curves: pd.DataFrame, panel: Panel, method: str) -> float:
-    """The confidence in the pictures as they are: where FUD's curves begin."""
-    if not len(curves):
-        return float("nan")
-    chosen = (curves["metric"] == panel.metric) & (curves["dataset"] == panel.dataset)
-    chosen &= (curves["model"] == panel.model) & (curves["method"] == method)
-    begun = [float(y[0]) for x, y in curves.loc[chosen, ["x", "y"]].itertuples(index=False) if float(x[0]) == 0]
-    return float(np.mean(begun)) if begun else float("nan")
+def _beside(reading: Reading, panel: Panel, method: str) -> list[Any]:
+    """A row of the table: method, FUD and what it is to be read against, means over the same pictures."""
+    scored = reading.table(panel)[method].dropna()
+    area = float(scored.mean())
+    chance, *others, untouched = (
+        float(reading.detail(panel, name).reindex(scored.index).get(method, pd.Series(dtype=float)).mean())
+        for name in (*CONTROLS, "clean")
+    )
+    return [method, area, chance, area - chance, *others, untouched]
 
 
 def _rows(reading: Reading, panel: Panel) -> pd.DataFrame:
@@ -145,7 +123,11 @@ def _audit(reading: Reading) -> str | None:
             frame[(frame["dataset"] == dataset) & (frame["model"] == model)] if len(frame) else frame
             for frame in (scores, curves)
         )
-        head, rows, numbers = _evaluations(told, here[here["status"] == "ok"], lines)
+        details = {
+            label: reading.details_of(Panel(label, str(dataset), str(model))).groupby("detail")["value"].mean()
+            for label in told
+        }
+        head, rows, numbers = _evaluations(told, here[here["status"] == "ok"], lines, details)
         counts |= set(numbers)
         title = f"<h4>{escape(model)} on {breakable(dataset)}</h4>" if len(places) > 1 else ""
         pieces.append(title + table(head, rows))
@@ -161,7 +143,10 @@ def _audit(reading: Reading) -> str | None:
 
 
 def _evaluations(
-    told: Mapping[str, Mapping[str, str]], scores: pd.DataFrame, curves: pd.DataFrame
+    told: Mapping[str, Mapping[str, str]],
+    scores: pd.DataFrame,
+    curves: pd.DataFrame,
+    details: Mapping[str, pd.Series[Any]],
 ) -> tuple[list[str], list[list[Any]], list[int]]:
     """Heads and rows of the table, and the numbers of pictures it rests on."""
     evaluations = list(dict.fromkeys(about["evaluation"] for about in told.values()))
@@ -175,9 +160,9 @@ def _evaluations(
         labels = {about["statistic"]: label for label, about in told.items() if about["evaluation"] == evaluation}
         area, passing = separation(curves, labels.get("energy"))
         smooth = scores[scores["metric"] == labels.get("tau")]
-        beside = pd.DataFrame([noted(str(note)) for note in smooth["note"]])
+        beside = details.get(labels.get("tau", ""), pd.Series(dtype=float))
         taus = [float(smooth["value"].mean()), _of_mean_curves(curves, labels.get("tau"))]
-        taus += [float(beside[one].mean()) if one in beside else float("nan") for one in AFTER_TAU]
+        taus += [float(beside.get(one, math.nan)) for one in AFTER_TAU]
         rest = [float(scores.loc[scores["metric"] == labels.get(one), "value"].mean()) for one in quality]
         rests = _rests(seen[evaluation]) if uneven else []
         rows.append([evaluation, *map(_rounded, (area, passing)), *rests, *map(_rounded, [*rest, *taus])])

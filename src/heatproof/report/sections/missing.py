@@ -31,7 +31,7 @@ def missing(reading: Reading) -> str | None:
         told = listed([f"<strong>{count(int(times))}</strong> {escape(_plain(kind))}" for kind, times in kinds.items()])
         lead = f"Of {counted(len(scores), 'score')}, {told}. Nothing missing was counted as zero."
         body = _table(holes)
-    doubtful = scores.loc[(scores["status"] == "ok") & remarkable(scores["note"])]
+    doubtful = scores.loc[(scores["status"] == "ok") & (scores["note"] != "")]
     if len(doubtful):
         lead += (
             f" {counted(len(doubtful), 'score')} that {'is' if len(doubtful) == 1 else 'are'} there and counted may "
@@ -40,11 +40,6 @@ def missing(reading: Reading) -> str | None:
         lead += f"{escape(listed([shortened(note, 60) for note in doubtful['note'].value_counts().index[:3]]))}."
         body += _table(doubtful.assign(status=LITTLE))
     return section("missing", "What is missing", lead, body)
-
-
-def remarkable(notes: pd.Series[Any]) -> pd.Series[Any]:
-    """Remarks on a score: a region that is empty, a map that is constant. Notes with numbers in them are findings."""
-    return (notes != "") & ~notes.str.contains(r"\d")
 
 
 def _table(rows: pd.DataFrame) -> str:

@@ -10,7 +10,6 @@ from heatproof.report.sections.mosaic_reliability import agreements, alphas, cor
 from heatproof.report.typeset import counted, escape, listed
 
 PROTOCOL = "mosaics"
-ONE_SIGN = "the map has no negative relevance"  # as the ratios note it
 SHOWN = 2  # ratios in full; further ones are behind a fold
 
 LEAD = (
@@ -91,6 +90,18 @@ def _spreads(reading: Reading, metric: str, panels: list[Panel]) -> str:
     return f'<div class="metric">{metric_heading(reading, metric)}{small_multiples(charts)}</div>'
 
 
+def one_signed(reading: Reading, panels: list[Panel]) -> dict[str, set[str]]:
+    """Scored mosaics on which a method has no negative relevance."""
+    found: dict[str, set[str]] = {}
+    for panel in panels:
+        single, scored = reading.detail(panel, "one_sign"), reading.table(panel)
+        for method in single.columns.intersection(scored.columns):
+            images = single.index[single[method] == 1].intersection(scored[method].dropna().index)
+            if len(images):
+                found.setdefault(str(method), set()).update(map(str, images))
+    return found
+
+
 def _holes(reading: Reading, panels: list[Panel]) -> str:
     """Undefined ratios and methods a ratio cannot be asked of, counted."""
     scores = reading.scores
@@ -101,18 +112,15 @@ def _holes(reading: Reading, panels: list[Panel]) -> str:
         counts = part["method"].value_counts()
         which = listed([f"{method} ({count})" for method, count in counts.items() if count])
         words.append(f"<li>{escape(metric)} is undefined for {counted(len(part), 'map')}: {escape(which)}</li>")
-    refused = scores[here & (scores["status"] == "not_applicable")]
-    seen = set(refused.loc[refused["note"].str.contains("needs negative relevance"), "method"])
     about = reading.info.get("methods", {})
     unsigned = [
         method
         for method in reading.methods
-        if (method in seen or not about.get(method, {}).get("signed", True)) and not reading.is_control(method)
+        if not about.get(method, {}).get("signed", True) and not reading.is_control(method)
     ]
-    one_sign = scores[here & (scores["status"] == "ok") & (scores["note"] == ONE_SIGN)]
-    for method, part in one_sign.groupby("method", observed=True):
+    for method, mosaics in one_signed(reading, panels).items():
         words.append(
-            f"<li>{counted(part['image'].nunique(), 'mosaic')} on which {escape(method)} has no negative relevance: "
+            f"<li>{counted(len(mosaics), 'mosaic')} on which {escape(method)} has no negative relevance: "
             "recall is 1 there whatever the map shows</li>"
         )
     if unsigned:

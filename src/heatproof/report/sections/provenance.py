@@ -23,7 +23,18 @@ def provenance(reading: Reading) -> str | None:
     listed = studies if isinstance(studies, list | tuple) else [studies]
     for at, study in enumerate(listed, start=1):
         body += fold(f"Recipe {at}" if len(listed) > 1 else "Recipe", _json(study))
-    known = {"studies", "versions", "started", "seconds", "engine", "engine_kind", "protocols", "metrics", "methods"}
+    known = {
+        "studies",
+        "versions",
+        "started",
+        "seconds",
+        "engine",
+        "engine_kind",
+        "protocols",
+        "metrics",
+        "methods",
+        "pictures",
+    }
     rest = {key: value for key, value in info.items() if key not in known}
     if info.get("engine"):
         body += fold("Engine", _json(info["engine"]))
@@ -75,6 +86,7 @@ def _components(reading: Reading, kind: str, title: str) -> str:
         paper = link_or_text(str(entry["paper"])) if entry.get("paper") else ""
         if kind == "methods":
             nature = "control" if entry.get("control") else "signed" if entry.get("signed") else ""
+            nature += f"{', ' * bool(nature)}numerically unstable" if entry.get("unstable") else ""
         else:
             nature = "higher is better" if entry.get("higher_is_better", True) else "lower is better"
         whole = str(entry.get("label", label))

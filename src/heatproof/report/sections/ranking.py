@@ -7,6 +7,7 @@ import math
 from heatproof.report.charts import Estimate, interval_ranking, small_multiples
 from heatproof.report.reading import Panel, Reading
 from heatproof.report.sections.blocks import fold, lower, metric_heading, section, table, unfolding
+from heatproof.report.sections.instability import instability, mark
 from heatproof.report.typeset import MISSING, breakable, counted, escape, number
 
 NARROW = 4  # so many columns let two scoreboards stand side by side
@@ -30,6 +31,7 @@ def ranking(reading: Reading) -> str | None:
         )
     if any(reading.is_share(panel) for panel in reading.panels):
         lead += " A share that is 0 or 1 on every image has Wilson’s interval: no resample could differ."
+    lead += instability(reading)
     several = len(reading.metrics) > 1
     boards = [(f"{model} on {dataset}", scoreboard(reading, dataset, model)) for dataset, model in reading.settings]
     body = unfolding(boards, 2) if several else ""
@@ -150,7 +152,7 @@ def scoreboard(reading: Reading, dataset: str, model: str) -> str:
     for method in (one for one in reading.methods if any(one in scores for scores in means.values())):
         cells = "".join(_cell(reading, panel, method, means[panel].get(method, math.nan)) for panel in panels)
         kind = ' class="control"' if reading.is_control(method) else ""
-        rows.append(f'<tr{kind}><th scope="row">{escape(method)}</th>{cells}</tr>')
+        rows.append(f'<tr{kind}><th scope="row">{escape(method)}{mark(reading, method)}</th>{cells}</tr>')
     caption = f"Means of {escape(model)} on {escape(dataset)}; deeper shades rank higher among the methods."
     return (
         f'<figure class="wide"><figcaption>{caption}</figcaption><div class="scroll"><table '

@@ -185,19 +185,17 @@ def _table(
     labels = [label for label in variants if reading.has(Panel(label, panel.dataset, panel.model))]
     means = {label: _means(reading, label, panel) for label in labels}
     scored = reading.table(panel)
-    scores = reading.scores
-    here = (scores["metric"] == panel.metric) & (scores["dataset"] == panel.dataset) & (scores["model"] == panel.model)
-    ties = scores[here & (scores["note"] == "tie")]["method"].value_counts()
+    ties = reading.detail(panel, "tie")
     rows = []
     share = bootstrap.is_share(scored)
     own = _means(reading, panel.metric, panel)
     tied = reading.info.get("metrics", {}).get(panel.metric, {}).get("name") == "idr"  # the others know no ties
     for method in sorted(scored.columns, key=lambda one: (reading.is_control(one), -own[one])):
         span = clustered(scored[method], ids, share)
-        tie = int(ties.get(method, 0)) / max(1, span.n)
+        judged = scored[method].dropna().index
         cells: list[Any] = [_within(span)]
         cells += [means[label].get(method, math.nan) for label in labels if label != panel.metric]
-        cells += [_percent(tie)] if tied else []
+        cells += [_percent(float(ties[method].reindex(judged).mean()))] if tied else []
         rows.append([method, *cells, str(span.n)])
     head = ["method", "score", *(_variant(variants[label]) for label in labels if label != panel.metric)]
     head += [*(["ties"] if tied else []), "pictures"]
@@ -220,24 +218,31 @@ def columns_explained(studies: list[Mapping[str, Any]]) -> str:
 
 
 def _remarked(reading: Reading, panel: Panel) -> str:
-    """What the rows say beyond a number: the layers a concept was found in, the share of patches that were verified."""
-    scores = reading.scores
-    here = (scores["metric"] == panel.metric) & (scores["dataset"] == panel.dataset) & (scores["model"] == panel.model)
-    rows = scores[here]
-    notes = rows["note"].astype(str)
-    said = []
-    for method, note in rows[notes.str.startswith("layers kept")][["method", "note"]].drop_duplicates().to_numpy():
-        said.append(f"{method}: {note}.")
+    """What is known beyond a score: the layers a concept was found in, the share of patches that were verified."""
+    details = reading.details_of(panel)
+    sentences = []
+    for method, part in details.groupby("method", sort=False, observed=True):
+        layers = {role: _layers(part, role) for role in ("model", "contrast")}
+        if any(layers.values()):
+            sentences.append(
+                f"{method} counts these layers of {panel.model}: {listed(layers['model']) or 'none'}; of the contrast "
+                f"model: {listed(layers['contrast']) or 'none'}."
+            )
     if reading.info.get("metrics", {}).get(panel.metric, {}).get("name") == "iir":
-        asked = rows[rows["status"].isin(["ok", "undefined"])]
-        failed = asked[asked["note"].astype(str).str.contains("the patch changes the logits")]
-        total, bad = asked["image"].nunique(), failed["image"].nunique()
-        share = _percent((total - bad) / total) if total else "none"
-        said.append(
-            f"Patches verified after rounding to 8 bits (logits within tolerance, same class): {total - bad} of "
+        verified = details[details["detail"] == "verified"].groupby("image", observed=True)["value"].min()
+        total, good = len(verified), int(verified.sum())
+        share = _percent(good / total) if total else "none"
+        sentences.append(
+            f"Patches verified after rounding to 8 bits (logits within tolerance, same class): {good} of "
             f"{total}, {share}. Only these are scored."
         )
-    return "".join(f'<p class="note">{escape(one)}</p>' for one in said)
+    return "".join(f'<p class="note">{escape(sentence)}</p>' for sentence in sentences)
+
+
+def _layers(details: pd.DataFrame, role: str) -> list[str]:
+    """The layers of one model in which a concept was found."""
+    start = f"{role} layer "
+    return [str(name).removeprefix(start) for name in details["detail"].unique() if str(name).startswith(start)]
 
 
 def _left_out(reading: Reading, panel: Panel) -> str:
@@ -246,8 +251,7 @@ def _left_out(reading: Reading, panel: Panel) -> str:
     here = (scores["metric"] == panel.metric) & (scores["dataset"] == panel.dataset) & (scores["model"] == panel.model)
     rows = scores[here]
     undefined = rows[rows["status"] == "undefined"]
-    reasons = undefined.drop_duplicates(["image", "note"])["note"].astype(str)
-    counts = reasons.str.replace(r"by \d+(\.\d+)?%", "", regex=True).value_counts()
+    counts = undefined.drop_duplicates(["image", "note"])["note"].value_counts()
     total = rows["image"].nunique()
     out = undefined["image"].nunique()
     if not out:

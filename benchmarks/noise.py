@@ -1,0 +1,51 @@
+"""Which methods amplify float noise: every method on the embedded model, into src/heatproof/methods/float_noise.json.
+
+    OMP_NUM_THREADS=1 python benchmarks/noise.py
+
+A method that does not apply to the embedded model has no entry, and no mark.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+from pathlib import Path
+
+import torch
+
+from heatproof import models, registry
+from heatproof.data.two_factor.dataset import TwoFactor
+from heatproof.errors import BadInput, NotApplicable
+from heatproof.float_noise import float_noise
+from heatproof.models import engine
+from heatproof.parsing import parse
+from heatproof.stability import FILE, UNSTABLE
+
+PICTURES = 12
+PLACE = Path(__file__).parent.parent / "src" / "heatproof" / "methods" / FILE
+
+
+def main() -> None:
+    """Measure, show and write."""
+    model = models.load("embedded:object")
+    batch = TwoFactor(count=PICTURES).batch(range(PICTURES))
+    batch = batch.aimed(engine.forward(model, batch.images).argmax(1))
+    noise: dict[str, float] = {}
+    for name in registry.names("method"):
+        try:
+            noise[name] = float(f"{float_noise(model, batch, parse('method', name)):.2g}")
+        except (NotApplicable, BadInput) as reason:  # for transformers only, or without files to read
+            print(f"{name:24} not measured: {reason}", flush=True)
+            continue
+        print(f"{name:24} {noise[name]:.1e} {'unstable' if noise[name] > UNSTABLE else ''}", flush=True)
+    about = {
+        "what": "the largest relative difference of a map between engines; benchmarks/noise.py wrote this",
+        "pictures": PICTURES,
+        "torch": torch.__version__,
+        "processor": f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}",
+    }
+    PLACE.write_text(json.dumps({**about, "methods": noise}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,120 @@
+"""Files that are wholly there or not there, also across a power cut.
+
+Every file of a run is written beside its place, synced, renamed into it, and the folder is synced after that. These few
+functions are the only ones that touch the disk: a test can make each of their steps fail, or be the last.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from heatproof.errors import HeatproofError
+
+PARTIAL = ".partial-"  # how names of unfinished files begin: what a crash leaves behind is found by it
+
+
+class StoreFull(HeatproofError):
+    """Nothing more can be written; everything finished so far is safe."""
+
+
+class NotWritable(HeatproofError, OSError):
+    """A place where no file can be put."""
+
+
+class Sink:
+    """What a writer writes into: a new file and the hash of what went into it."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._hash = hashlib.sha256()
+        self.closed = False  # pyarrow looks at it
+
+    def write(self, payload: bytes) -> int:
+        self._hash.update(payload)
+        return self._file.write(payload)
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    @property
+    def sha256(self) -> str:
+        return self._hash.hexdigest()
+
+
+@contextmanager
+def atomic_writer(path: Path) -> Iterator[Sink]:
+    """A sink whose content stands at `path` once the block ends without an error, and nowhere if it does not."""
+    beside = path.parent / f"{PARTIAL}{path.name}-{uuid.uuid4().hex}"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with _created(beside) as file:
+            yield Sink(file)
+            file.flush()
+            _sync(file)
+        _rename(beside, path)
+        _sync_folder(path.parent)
+    except OSError as error:
+        with suppress(OSError):
+            beside.unlink()
+        if isinstance(error, HeatproofError):
+            raise
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise StoreFull(
+                f"no space left for {path}: everything finished is safe; free some space and run the same command again"
+            ) from error
+        raise NotWritable(f"{path} cannot be written ({error.strerror}): choose another place for it") from error
+    except BaseException:
+        with suppress(OSError):
+            beside.unlink()
+        raise
+
+
+def write_atomically(path: Path, payload: bytes) -> None:
+    """The whole file or none of it."""
+    with atomic_writer(path) as sink:
+        sink.write(payload)
+
+
+def sha256_of(path: Path) -> str:
+    """The hash of a file's content."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def leftovers(folder: Path) -> Iterator[Path]:
+    """Unfinished files that a crash left behind."""
+    if folder.is_dir():
+        yield from (path for path in folder.rglob(f"{PARTIAL}*") if path.is_file())
+
+
+def _created(path: Path) -> BinaryIO:
+    return path.open("xb")
+
+
+def _sync(file: BinaryIO) -> None:
+    os.fsync(file.fileno())
+
+
+def _rename(beside: Path, path: Path) -> None:
+    beside.replace(path)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename last. Windows has no such call, and some network file systems refuse it: then it lasts anyway."""
+    if os.name == "nt":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(handle)

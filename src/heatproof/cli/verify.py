@@ -1,0 +1,32 @@
+"""`verify`: is a run directory as it was written?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from heatproof.cli.terminal import COMPLETE, FAILED_ROWS, echo, readable_errors
+
+
+def verify(directory: Annotated[Path, typer.Argument(help="A directory that a run wrote.")]) -> None:
+    """Check every file of a run against its seal or hash; change nothing. Exit status 1 if something is wrong."""
+    from heatproof import run_state, verification
+
+    with readable_errors():
+        findings = list(verification.check(directory))
+        state = run_state.known(directory)
+    wrong = [finding for finding in findings if finding.problem]
+    for finding in wrong:
+        echo(f"{finding.file} {finding.problem}")
+    checked = f"{len(findings)} files checked"
+    if wrong:
+        echo(f"{checked}, {len(wrong)} of them to look at. Run the same command again: {HEALS}")
+        raise typer.Exit(FAILED_ROWS)
+    outcome = f"the run is {state.state}" if state else "no run"
+    echo(f"{checked}, all as they were written; {outcome}.")
+    raise typer.Exit(COMPLETE)
+
+
+HEALS = "it keeps what is sound, computes what is damaged anew, and removes leftovers."

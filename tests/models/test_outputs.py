@@ -1,0 +1,144 @@
+"""A network that answers with probabilities is read as one, or refused; never softmaxed twice in silence."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from pathlib import Path
+
+import pytest
+import torch
+from PIL import Image
+from torch import Tensor, nn
+
+from heatproof import Model, Study, contact_sheet, run
+from heatproof.data.table import list_table
+from heatproof.data.two_factor.dataset import TwoFactor
+from heatproof.errors import BadInput, BadModel
+from heatproof.methods.gradients import Saliency
+from heatproof.models import embedded, engine
+from heatproof.models.from_file import load_from_file
+from heatproof.models.outputs import kind_of, recognised
+from heatproof.types import View, read
+
+
+class Ending(nn.Module):
+    """A network and what comes after its logits."""
+
+    def __init__(self, network: nn.Module, end: nn.Module) -> None:
+        super().__init__()
+        self.network, self.end = network, end
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.end(self.network(images))  # type: ignore[no-any-return]
+
+
+class Spelt(nn.Module):
+    """A sigmoid in other words."""
+
+    def forward(self, logits: Tensor) -> Tensor:
+        return 1 / (1 + torch.exp(-logits))
+
+
+class Shifted(nn.Module):
+    """Logits that lie in [0, 1], by chance of the weights."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(3, 4)
+        nn.init.constant_(self.linear.weight, 0.05)
+        nn.init.constant_(self.linear.bias, 0.3)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.linear(images.mean((2, 3)))  # type: ignore[no-any-return]
+
+
+def ending(end: nn.Module) -> Model:
+    plain = embedded.load("object")
+    return dataclasses.replace(plain, name=f"ends in {type(end).__name__}", network=Ending(plain.network, end))
+
+
+IMAGES = TwoFactor().batch(range(8)).images
+
+
+def test_softmax_of_what_is_read_is_what_the_network_says() -> None:
+    plain = embedded.load("object")
+    with pytest.warns(UserWarning, match="answers with probabilities"):
+        model = recognised(ending(nn.Softmax(1)), IMAGES)
+    assert model.output == "probabilities"
+    want = engine.forward(plain, IMAGES).softmax(1)
+    torch.testing.assert_close(engine.forward(model, IMAGES).softmax(1), want, rtol=1e-4, atol=1e-6)
+    targets = want.argmax(1)
+    slopes, values = engine.gradient(model, IMAGES, targets, "probability")
+    wanted, said = engine.gradient(plain, IMAGES, targets, "probability")
+    torch.testing.assert_close(values, said, rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(slopes, wanted, rtol=1e-3, atol=1e-5)
+
+
+def test_a_probability_of_nothing_has_finite_slopes() -> None:
+    model = Model("sure", nn.Softmax(1), output="probabilities")
+    logits = torch.tensor([[0.0, 200.0]], requires_grad=True)
+    found = model.logits(logits.softmax(1), 1)
+    read(found, torch.tensor([0]), "logit").sum().backward()
+    assert bool(found.isfinite().all())
+    assert logits.grad is not None
+    assert bool(logits.grad.isfinite().all())
+
+
+def test_a_run_of_a_network_that_ends_in_softmax_has_the_numbers_of_its_logits(tmp_path: Path) -> None:
+    def judged(model: Model, out: str) -> list[float]:
+        study = Study([model], [TwoFactor(count=6)], ["occlusion(readout=probability)", "random"], ["srg(points=6)"])
+        return run(study, tmp_path / out).scores["value"].tolist()
+
+    logits = judged(embedded.load("object"), "logits")
+    with pytest.warns(UserWarning, match="answers with probabilities"):
+        softmax = judged(ending(nn.Softmax(1)), "softmax")
+    twice = judged(dataclasses.replace(ending(nn.Softmax(1)), output="logits"), "softmax")
+    assert softmax == pytest.approx(logits, abs=1e-4)
+    assert twice != pytest.approx(logits, abs=0.02)  # in the same directory, and not taken for the same question
+
+
+@pytest.mark.parametrize("end", [nn.Sigmoid(), Spelt()])
+def test_independent_labels_are_refused_with_the_remedy(end: nn.Module, tmp_path: Path) -> None:
+    model = ending(end)
+    with pytest.raises(BadModel, match=r"10 numbers from 0 to 1 that do not add up to 1 .* return \[0, z\]"):
+        run(Study([model], [TwoFactor(count=2)], ["random"], ["smoothness"]), tmp_path)
+    Image.new("RGB", (64, 64), "grey").save(tmp_path / "one.png")
+    with pytest.raises(BadModel, match="independent labels"):
+        contact_sheet.explain(dataclasses.replace(model, view=View(64)), [tmp_path / "one.png"], [Saliency()])
+    assert recognised(dataclasses.replace(model, output="logits"), IMAGES).output == "logits"
+
+
+def test_logits_are_left_alone() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for model in (embedded.load("object"), Model("shifted", Shifted()), ending(nn.LogSoftmax(1))):
+            assert recognised(model, IMAGES) is model
+        # A picture on which logits happen to lie in [0, 1], or to add up to 1, is one of several.
+    assert kind_of(torch.tensor([[0.2, 0.8], [0.1, 2.0]])) == "logits"
+    assert kind_of(torch.tensor([[0.2, 0.8], [0.1, 0.2]])) == "bounded"
+
+
+def test_what_is_declared_is_believed_or_refused(tmp_path: Path) -> None:
+    network = "torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(192, 3))"
+    text = f"import torch\ndef f():\n    return {network}\nf.size = 8\n"
+    (tmp_path / "mine.py").write_text(text + "f.output = 'logits'\n")
+    assert load_from_file(str(tmp_path / "mine.py"), "f").output == "logits"
+    (tmp_path / "many.py").write_text(text + "f.output = 'sigmoid'\n")
+    with pytest.raises(BadModel, match="declares the output 'sigmoid'"):
+        load_from_file(str(tmp_path / "many.py"), "f")
+
+
+@pytest.mark.parametrize("cell", ["3;7", "cat|dog", '"3, 7"'])
+def test_pictures_with_several_labels_are_refused(cell: str, tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_text(f"path,label\na.png,1\nb.png,{cell}\n")
+    with pytest.raises(BadInput, match="a picture must have one label"):
+        list_table(tmp_path / "table.csv")
+
+
+def test_the_remedy_for_one_logit_is_its_sigmoid() -> None:
+    with pytest.raises(BadModel, match=r"torch\.cat\(\[torch\.zeros_like\(z\), z\], 1\)") as error:
+        Model("one", nn.Flatten())(torch.rand(2, 1, 1, 1))
+    assert "-z" not in str(error.value)
+    z = torch.linspace(-3, 3, 7)[:, None]
+    torch.testing.assert_close(torch.cat([torch.zeros_like(z), z], 1).softmax(1)[:, 1:], z.sigmoid())

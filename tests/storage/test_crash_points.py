@@ -1,0 +1,134 @@
+"""Whatever step of a write fails or is the last: right results, earlier ones, or a sentence; never a wrong number."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from networks import small_cnn
+from storage.breaking import KILLED, Disk, breaking, in_a_fork
+
+from heatproof import tables
+from heatproof.data.two_factor.dataset import TwoFactor
+from heatproof.errors import HeatproofError
+from heatproof.report import report
+from heatproof.results import Results
+from heatproof.run import run
+from heatproof.study import Study
+from heatproof.types import Batch, Model
+
+ENDS = [KILLED, errno.ENOSPC, errno.EIO]
+
+
+def bright(model: Model, batch: Batch) -> Any:
+    return batch.images.mean(1)
+
+
+def dark(model: Model, batch: Batch) -> Any:
+    return -batch.images.mean(1)
+
+
+def question(metric: str, methods: Sequence[Any]) -> Study:
+    return Study([small_cnn()], [TwoFactor(count=4)], list(methods), [metric], shard=2)
+
+
+FIRST = (("lif", [bright, "random"]),)
+SECOND = (("mif", [bright, dark, "random"]),)  # lower is better: a guessed direction turns it upside down
+
+
+def study(words: Any) -> list[Study]:
+    return [question(*one) for one in words]
+
+
+def answer(root: Path) -> str:
+    """What a person is shown: the ranking as `heatproof table` prints it."""
+    return tables.written(tables.rankings(Results.load(root)), "csv")
+
+
+def scores(root: Path) -> pd.DataFrame:
+    return Results.load(root).scores.drop(columns="seconds")
+
+
+@pytest.fixture(scope="module")
+def right(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Both questions answered without any fault, and a directory in which the first one was."""
+    home = tmp_path_factory.mktemp("right")
+    for name, words in (("first", FIRST), ("second", SECOND)):
+        run(study(words), home / name)
+    return {"first": home / "first", "second": home / "second"}
+
+
+def steps_of(right: dict[str, Path], tmp_path: Path, begun: bool) -> int:
+    """How many steps the second question takes in an empty directory, or in one that holds the first one's answer."""
+    where = tmp_path / "counted"
+    if begun:
+        shutil.copytree(right["first"], where)
+    with breaking(Disk()) as disk:
+        run(study(SECOND), where)
+    return disk.steps
+
+
+def survives(right: dict[str, Path], where: Path, at: int, how: int | str, begun: bool) -> str:
+    """Break the second question at one step; what the directory then shows, after checking that it is not wrong."""
+    if begun:
+        shutil.copytree(right["first"], where)
+
+    def broken() -> None:
+        with breaking(Disk(at, how)):
+            run(study(SECOND), where)
+
+    status = in_a_fork(broken)
+    assert status == (-9 if how == KILLED else 1)
+    allowed = [answer(right["second"])] + ([answer(right["first"])] if begun else [])
+    try:
+        shown = answer(where)
+        assert shown in allowed
+        report(Results.load(where), where / "report.html")
+        outcome = "second" if shown == allowed[0] else "first"
+    except HeatproofError as error:
+        outcome = (
+            "sentence" if "run the same command again" in str(error) or "no run.json" in str(error) else str(error)
+        )
+    assert outcome in ("first", "second", "sentence")
+    healed = run(study(SECOND), where)
+    pd.testing.assert_frame_equal(healed.scores.drop(columns="seconds"), scores(right["second"]), check_exact=True)
+    assert answer(where) == answer(right["second"])
+    assert not list(where.rglob(".partial-*"))
+    return outcome
+
+
+@pytest.mark.parametrize("begun", [False, True], ids=["empty directory", "second question"])
+@pytest.mark.parametrize("how", ENDS, ids=["kill", "full disk", "read-write error"])
+def test_some_crash_points(right: dict[str, Path], tmp_path: Path, how: int | str, begun: bool) -> None:
+    total = steps_of(right, tmp_path, begun)
+    assert total > 40
+    first = {KILLED: 0, errno.ENOSPC: 2, errno.EIO: 4}[how]
+    late = range(total - 8, total, 3)  # around the commit, where results change hands
+    met = {survives(right, tmp_path / str(at), at, how, begun) for at in [*range(first, total - 8, 21), *late]}
+    assert met >= ({"first", "sentence"} if begun else {"sentence"})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("begun", [False, True], ids=["empty directory", "second question"])
+@pytest.mark.parametrize("how", ENDS, ids=["kill", "full disk", "read-write error"])
+def test_every_crash_point(right: dict[str, Path], tmp_path: Path, how: int | str, begun: bool) -> None:
+    for at in range(steps_of(right, tmp_path, begun)):
+        survives(right, tmp_path / str(at), at, how, begun)
+
+
+def test_the_harness_sees_a_commit_in_the_wrong_order(right: dict[str, Path]) -> None:
+    """Scores of one question with the run information of another must be noticed."""
+    mixed = right["first"].with_name("mixed")
+    shutil.copytree(right["first"], mixed, dirs_exist_ok=True)
+    shutil.copy(right["second"] / "scores.parquet", mixed / "scores.parquet")
+    with pytest.raises(HeatproofError, match=r"do not belong together .*scores\.parquet"):
+        answer(mixed)
+    os.unlink(mixed / "info.json")  # noqa: PTH108
+    with pytest.raises(HeatproofError, match=r"info\.json"):
+        answer(mixed)
