@@ -26,7 +26,7 @@ from heatproof.errors import BadInput, OutOfMemory
 from heatproof.methods.precomputed import Precomputed
 from heatproof.occlusion.segmenters.from_file import FromFile
 from heatproof.types import View
-from heatproof.unit import said
+from heatproof.unit import message
 
 VIEW = View(16)
 
@@ -209,7 +209,7 @@ def test_want_of_memory_is_not_blamed_on_the_picture(
     with pytest.raises(OutOfMemory, match=r"memory ran out while .*a\.png was read: .* fewer --workers"):
         Folder(str(tmp_path), VIEW).batch([0])
     torch_says = RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 99 bytes.")
-    assert said(torch_says).startswith("memory ran out (RuntimeError): close other programs")
+    assert message(torch_says).startswith("memory ran out (RuntimeError): close other programs")
     for error in (torch_says, MemoryError()):
         with pytest.raises(typer.Exit), terminal.readable_errors():
             raise error

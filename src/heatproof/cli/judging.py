@@ -124,7 +124,7 @@ def _list_code(study: Path, models_too: bool) -> None:
 
     stored = stored_study.read(study)
     for one in [*user_code.named(stored, models_too), *user_code.written_in(stored)]:
-        typer.echo(f"Trusted to run: {one}", err=True)
+        line(f"Trusted to run: {one}", err=True)
 
 
 def _joined(words: list[str] | None) -> str | None:
