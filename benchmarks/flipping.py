@@ -22,18 +22,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from heatproof import data, models, recipe
-from heatproof.border import attribute
-from heatproof.metrics.flipping import LIF, MIF
+from heatproof import data, models
+from heatproof.attribute import attribute
+from heatproof.metrics.pixel_flipping import LIF, MIF
 from heatproof.models import engine
+from heatproof.occlusion.flip_order import lots, pooled, random_curves, removal_ranks, removals
 from heatproof.occlusion.game import Game, Occlusion, game_of
 from heatproof.occlusion.imputers.histogram import Histogram
 from heatproof.occlusion.imputers.mean import Mean
 from heatproof.occlusion.imputers.telea import Telea
 from heatproof.occlusion.imputers.train_set import TrainSet
-from heatproof.occlusion.orders import lots, pooled, random_curves, removal_ranks, removals
 from heatproof.occlusion.segmenters.grid import Grid
-from heatproof.parsing import parse
+from heatproof.spec import recipe
+from heatproof.spec.parse import parse
 from heatproof.types import Attribution, Batch, Maps, Model, View
 
 METHODS = ("saliency", "input_x_gradient", "integrated_gradients(steps=8)", "grad_cam", "edges", "centre", "random")

@@ -21,13 +21,14 @@ import numpy as np
 from scipy.stats import kendalltau
 from torch import Tensor
 
-from heatproof import models, recipe
-from heatproof.border import attribute
+from heatproof import models
+from heatproof.attribute import attribute
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.metrics.fud import Fud
 from heatproof.models import engine
-from heatproof.occlusion.diffusion import kept, priors
+from heatproof.occlusion.diffusion import priors, reconstruction_cache
 from heatproof.protocols.in_distribution import contestants
+from heatproof.spec import recipe
 from heatproof.types import Attribution
 
 
@@ -62,7 +63,7 @@ def judged(profile: Literal["fast", "paper"], explained: list[Attribution], metr
     began = time.perf_counter()
     with (
         tempfile.TemporaryDirectory() as empty,
-        patch.object(kept, "path", lambda: Path(empty) / "kept.sqlite"),
+        patch.object(reconstruction_cache, "path", lambda: Path(empty) / "kept.sqlite"),
     ):
         scores = np.array([metric(attribution).values.numpy() for attribution in explained])
     count = len(explained[0].batch)

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from heatproof.metrics.localisation import exact_auc_iou, iou_curve, threshold_grid
+from heatproof.metrics._support.iou import exact_auc_iou, iou_curve, threshold_grid
 
 COUNTS = (19, 99, 499)
 

@@ -18,8 +18,8 @@ def loop(pictures: int) -> None:
     import torch
 
     from heatproof.data.two_factor.dataset import TwoFactor
-    from heatproof.run import run
-    from heatproof.study import Study
+    from heatproof.run.loop import run
+    from heatproof.spec.study import Study
     from heatproof.types import Model
 
     torch.manual_seed(0)
@@ -34,7 +34,7 @@ def loop(pictures: int) -> None:
 
 def gathering(rows: int) -> None:
     """Write the tables of so many rows, half of them with curves of 50 points."""
-    from heatproof.store import Store, Unit
+    from heatproof.run.store import Store, Unit
 
     shard = 16
     places = [

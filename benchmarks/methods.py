@@ -36,9 +36,9 @@ from torch import Tensor
 from watching import counting, inside
 
 from heatproof import registry
-from heatproof.border import attribute
+from heatproof.attribute import attribute
 from heatproof.errors import HeatproofError, NotApplicable
-from heatproof.methods.passes import reading, slopes
+from heatproof.methods._support.shared_passes import reading, slopes
 from heatproof.models import engine, load
 from heatproof.models.engine.running import input_gradient, untouched
 from heatproof.types import Batch, Cost, Model, read

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from heatproof.models import engine
-from heatproof.models.torchvision_repair import import_torchvision
+from heatproof.models._support.torchvision_repair import import_torchvision
 from heatproof.types import Batch, Model
 
 Work = Callable[[], Any]

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from heatproof import asking
 from heatproof.models import engine
-from heatproof.run import run
+from heatproof.run.loop import run
+from heatproof.spec import from_options
 
 METHODS = "saliency,integrated_gradients,smoothgrad,grad_cam,shapley,random"
 
@@ -37,7 +37,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     os.environ.pop("OMP_NUM_THREADS", None)
-    studies = asking.studies(
+    studies = from_options.studies(
         models=[options.model],
         images=[options.images],
         masks="",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from heatproof.results import Picture, Results
+from heatproof.results.results import Picture, Results
 
 HOSTILE = "<script>window.hacked=1;alert(1)</script>.jpg"
 METHODS = {

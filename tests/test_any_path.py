@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from heatproof import any_path
+from heatproof.storage import any_path
 
 NO_NAMES = ["a" * 5000, "a\0b", "\ud800", "~nobody-of-this-name/a", "~a\0b", ""]
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heatproof import cache
 from heatproof.data.two_factor import dataset
-from heatproof.occlusion.diffusion import kept
+from heatproof.occlusion.diffusion import reconstruction_cache
+from heatproof.storage import cache
 
 
 @given(name=st.binary(max_size=20), content=st.binary(max_size=40), at=st.integers(0, 500))
@@ -63,11 +63,11 @@ def test_swapped_rows_of_the_diffusion_are_not_found(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("HEATPROOF_CACHE", str(tmp_path))
-    kept.keep({b"a": b"one", b"b": b"two", b"c": b"three"})
-    with kept._opened() as base:
+    reconstruction_cache.keep({b"a": b"one", b"b": b"two", b"c": b"three"})
+    with reconstruction_cache._opened() as base:
         (first,) = base.execute("SELECT value FROM kept WHERE key = ?", (b"a",)).fetchone()
         base.execute("UPDATE kept SET value = ? WHERE key = ?", (first, b"b"))
         base.commit()
     with caplog.at_level(logging.WARNING):
-        assert kept.find([b"a", b"b", b"c"]) == {b"a": b"one", b"c": b"three"}
+        assert reconstruction_cache.find([b"a", b"b", b"c"]) == {b"a": b"one", b"c": b"three"}
     assert "made again" in caplog.text

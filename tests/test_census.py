@@ -14,15 +14,16 @@ from statsmodels.stats.proportion import proportion_confint
 from torch import Tensor, nn
 from typer.testing import CliRunner
 
-from heatproof import Model, Study, run, verification
-from heatproof.census import census, recorded
+from heatproof import Model, Study, run
 from heatproof.cli import app
 from heatproof.data.folder import Folder
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.models import embedded, engine
-from heatproof.pictures_in_words import in_words
 from heatproof.report import report
 from heatproof.results import Results
+from heatproof.results.census_text import in_words
+from heatproof.run import verify
+from heatproof.run.census import census, recorded
 from heatproof.types import Batch, View
 
 
@@ -91,7 +92,7 @@ def test_a_record_that_is_damaged_or_another_shards_is_made_again(tmp_path: Path
     one, other = sorted((tmp_path / "shards").rglob("*.json"))
     one.write_bytes(other.read_bytes())
     other.write_bytes(other.read_bytes().replace(b"true", b"false").replace(b"0.", b"1."))
-    assert [found.file for found in verification.check(tmp_path) if found.problem]
+    assert [found.file for found in verify.check(tmp_path) if found.problem]
     assert run(study, tmp_path).info["pictures"] == first
 
 

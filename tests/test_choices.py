@@ -9,16 +9,17 @@ from typing import Any, Literal, get_origin
 
 import pytest
 
-from heatproof import registry, sources
+from heatproof import registry
 from heatproof.errors import BadInput
 from heatproof.methods.agi import AGI
 from heatproof.methods.mfaba import MFABA
 from heatproof.metrics.fud import Fud
 from heatproof.occlusion.diffusion.guidance import Guidance
 from heatproof.occlusion.diffusion.sampler import Sampler
-from heatproof.parsing import parse
 from heatproof.protocols.in_distribution import InDistribution
 from heatproof.registry import checked
+from heatproof.spec import source_hash
+from heatproof.spec.parse import parse
 
 KINDS: tuple[registry.Kind, ...] = ("method", "metric", "imputer", "segmenter", "dataset", "protocol")
 
@@ -116,5 +117,5 @@ def test_checking_is_no_part_of_what_somebodys_own_code_does():
         return Own
 
     one, other = checked(made()), checked(made())
-    assert sources.digest(one) == sources.digest(other)
+    assert source_hash.digest(one) == source_hash.digest(other)
     assert one.__init__.__module__ == "heatproof.registry"

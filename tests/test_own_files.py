@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from heatproof.own_files import imported, read_once
-from heatproof.parsing import parse
+from heatproof.spec.parse import parse
+from heatproof.spec.user_files import imported, read_once
 
 SECOND = 1_700_000_000 * 10**9  # in nanoseconds
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from heatproof import recipe, registry
+from heatproof import registry
 from heatproof.errors import BadInput, HeatproofError, UnknownName
-from heatproof.metrics.flipping import SRG
-from heatproof.parsing import components, parse
+from heatproof.metrics.pixel_flipping import SRG
+from heatproof.spec import recipe
+from heatproof.spec.parse import components, parse
 
 MINE = """
 from dataclasses import dataclass, field

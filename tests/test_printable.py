@@ -20,12 +20,12 @@ from hypothesis import strategies as st
 from invented_run import invent
 from typer.testing import CliRunner
 
-from heatproof import contact_sheet, tables
-from heatproof.cli import app, terminal
+from heatproof import contact_sheet
+from heatproof.cli import _terminal, app
 from heatproof.errors import BadInput, HeatproofError
 from heatproof.printable import printable
 from heatproof.report import report
-from heatproof.results import Results
+from heatproof.results import Results, tables
 
 HOSTILE = "a\x1b[2J\r\n\u202e|`<b>&[x](y)=\u2028\u0000_é"
 
@@ -45,7 +45,7 @@ def test_what_is_hidden_is_written_out():
 
 
 def test_errors_and_names_are_shown_and_not_obeyed(capsys, tmp_path):
-    with pytest.raises(typer.Exit) as stop, terminal.readable_errors():
+    with pytest.raises(typer.Exit) as stop, _terminal.readable_errors():
         raise BadInput("no \x1b]0;title\x07 here")
     assert stop.value.exit_code == 2
     assert "\x1b" not in (shown := capsys.readouterr().err)
@@ -58,7 +58,7 @@ def test_errors_and_names_are_shown_and_not_obeyed(capsys, tmp_path):
 
 def test_the_progress_bar_takes_no_markup(monkeypatch):
     monkeypatch.setattr(sys, "stderr", shown := _Terminal())
-    with terminal.progress_bar(False) as watch:
+    with _terminal.progress_bar(False) as watch:
         watch(1, 2, "[blink]x[/nothing] \x1b]0;t\x07")
     assert "[blink]x[/nothing]" in shown.getvalue()
     assert "\x1b]0;t" not in shown.getvalue()
@@ -154,14 +154,14 @@ def test_no_room_for_the_page_is_a_sentence(monkeypatch, tmp_path, number):
 
 
 def test_a_full_disk_elsewhere_is_a_sentence_too(capsys):
-    with pytest.raises(typer.Exit) as stop, terminal.readable_errors():
+    with pytest.raises(typer.Exit) as stop, _terminal.readable_errors():
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     assert stop.value.exit_code == 2
     assert "the disk takes no more" in capsys.readouterr().err
 
 
 def test_every_command_prints_through_one_door():
-    for file in Path(terminal.__file__).parent.glob("*.py"):
+    for file in Path(_terminal.__file__).parent.glob("*.py"):
         if file.name != "terminal.py":
             assert not re.search(
                 r"typer\.echo|(?<!\.)\bprint\(|click\.echo|secho", file.read_text().replace(").print(", "")

@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from heatproof import recipe, registry
+from heatproof import registry
 from heatproof.data.folder import Folder
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput, HeatproofError, UnknownName
-from heatproof.methods.expected import ExpectedGradients
-from heatproof.parsing import parse
+from heatproof.methods.expected_gradients import ExpectedGradients
+from heatproof.spec import recipe
+from heatproof.spec.parse import parse
 from heatproof.types import View
 
 

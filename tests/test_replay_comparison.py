@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from heatproof.replay import ROW, Comparison, compared
+from heatproof.spec.replay import ROW, Comparison, compared
 
 PICTURES = 10
 

@@ -26,9 +26,11 @@ from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput, BadModel, NotApplicable
 from heatproof.methods.controls import Inverted
 from heatproof.models import engine
-from heatproof.run import run
-from heatproof.store import Store
-from heatproof.study import Study, load
+from heatproof.results import run_state
+from heatproof.run import loop
+from heatproof.run.loop import run
+from heatproof.run.store import Store
+from heatproof.spec.study import Study, load
 from heatproof.types import Attribution, Batch, Curve, Model, Scored
 
 STUDY = """
@@ -121,9 +123,8 @@ def test_the_order_of_methods_is_not_in_the_numbers(tmp_path: Path, methods: Seq
 
 def test_the_order_of_shards_is_not_in_the_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one = run(study(), tmp_path / "one")
-    module = sys.modules["heatproof.run"]
-    in_order = module.shards
-    monkeypatch.setattr(module, "shards", lambda *given: list(in_order(*given))[::-1])
+    in_order = loop.shards
+    monkeypatch.setattr(loop, "shards", lambda *given: list(in_order(*given))[::-1])
     other = run(study(), tmp_path / "other")
     pd.testing.assert_frame_equal(numbers(one), numbers(other), check_exact=True)
 
@@ -426,8 +427,8 @@ def test_the_time_of_all_calls_is_kept_and_that_of_other_work_is_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = iter(range(0, 1_000_000, 100))
-    monkeypatch.setattr("heatproof.run_state.TICK", float("inf"))
-    monkeypatch.setattr("heatproof.run_state.time.monotonic", lambda: float(next(now)))
+    monkeypatch.setattr(run_state, "TICK", float("inf"))
+    monkeypatch.setattr(run_state.time, "monotonic", lambda: float(next(now)))
     seconds = [run(study(methods), tmp_path).info["seconds"] for methods in (["random"], ["random"], ["edges"])]
     assert seconds[1] > seconds[0] > 0
     assert seconds[2] == seconds[0]  # nothing of what was done before is in this table

@@ -16,15 +16,15 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from heatproof import cache, sealed_json
 from heatproof.cli import app
 from heatproof.errors import BadInput
 from heatproof.models import engine
 from heatproof.models.engine import deciding
-from heatproof.replay import compared
-from heatproof.run import run
-from heatproof.run_engine import begin_with, engine_of
-from heatproof.study import Study
+from heatproof.run.engine_choices import begin_with, engine_of
+from heatproof.run.loop import run
+from heatproof.spec.replay import compared
+from heatproof.spec.study import Study
+from heatproof.storage import cache, sealed_json
 
 COLUMNS = ["dataset", "model", "method", "metric", "image", "value"]
 
@@ -33,9 +33,9 @@ PROCESS = """
 import sys
 from heatproof.models import engine
 from heatproof.models.engine import deciding
-from heatproof.replay import compared
-from heatproof.run import run
-from heatproof.study import Study
+from heatproof.spec.replay import compared
+from heatproof.run.loop import run
+from heatproof.spec.study import Study
 
 gain, out, threads = float(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 deciding.GAIN = gain  # any copy is quick enough, or none

@@ -15,9 +15,10 @@ import pytest
 import torch
 from torch import nn
 
-from heatproof import recipe, registry, sources
-from heatproof.methods.gradients import Saliency
-from heatproof.methods.integrated import IntegratedGradients
+from heatproof import registry
+from heatproof.methods.integrated_gradients import IntegratedGradients
+from heatproof.methods.saliency import Saliency
+from heatproof.spec import recipe, source_hash
 
 FILE = """
 from __future__ import annotations
@@ -116,8 +117,8 @@ def test_a_network_a_function_holds_counts_by_its_weights() -> None:
 
     torch.manual_seed(0)
     one, other = nn.Linear(2, 2), nn.Linear(2, 2)
-    assert sources.digest(holding(one)) == sources.digest(holding(one))
-    assert sources.digest(holding(one)) != sources.digest(holding(other))
+    assert source_hash.digest(holding(one)) == source_hash.digest(holding(one))
+    assert source_hash.digest(holding(one)) != source_hash.digest(holding(other))
 
 
 def test_a_log_that_fills_up_is_no_edit_and_a_changed_setting_is(written: Any) -> None:
@@ -127,9 +128,9 @@ def test_a_log_that_fills_up_is_no_edit_and_a_changed_setting_is(written: Any) -
         log.append(1)
         return len(log)
 
-    before = sources.digest(logging)
+    before = source_hash.digest(logging)
     logging(None, None)
-    assert sources.digest(logging) == before
+    assert source_hash.digest(logging) == before
     module = written()
     first = recipe.key(module.mine)
     module.SCALE = 5.0
@@ -165,8 +166,8 @@ def test_whatever_a_function_holds_is_part_of_it() -> None:
         (frozenset("ab"), frozenset("ac")),
     ]
     for one, other in pairs:
-        assert sources.digest(holding(one)) != sources.digest(holding(other)), one
-        assert sources.digest(holding(one)) == sources.digest(holding(one)), one
+        assert source_hash.digest(holding(one)) != source_hash.digest(holding(other)), one
+        assert source_hash.digest(holding(one)) == source_hash.digest(holding(one)), one
 
 
 def test_settings_changed_in_place_are_seen() -> None:
@@ -175,9 +176,9 @@ def test_settings_changed_in_place_are_seen() -> None:
     def blurred(model: Any, batch: Any) -> float:
         return settings["sigma"]
 
-    before = sources.digest(blurred)
+    before = source_hash.digest(blurred)
     settings["sigma"] = 2.0
-    assert sources.digest(blurred) != before
+    assert source_hash.digest(blurred) != before
 
 
 def test_the_code_that_runs_counts_and_not_the_file(written: Any) -> None:
@@ -207,10 +208,10 @@ def test_a_key_is_the_same_in_every_process(tmp_path: Path) -> None:
 
 
 def test_heatproof_and_installed_packages_are_nobodys_own(written: Any) -> None:
-    assert not sources.is_own(Saliency)
-    assert not sources.is_own(nn.Conv2d)
-    assert not sources.is_own(Path)
-    assert sources.is_own(written().Mine)
+    assert not source_hash.is_own(Saliency)
+    assert not source_hash.is_own(nn.Conv2d)
+    assert not source_hash.is_own(Path)
+    assert source_hash.is_own(written().Mine)
     assert "source" not in recipe.plain(Saliency())
     assert "source" in recipe.plain(written().Mine())
 

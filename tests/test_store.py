@@ -16,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heatproof.executors.local import spread
-from heatproof.store import NotWritable, Store, StoreFull, Unit, write_atomically
+from heatproof.run import store
+from heatproof.run.store import NotWritable, Store, StoreFull, Unit, write_atomically
 
 UNIT = Unit(
     ["a", "b"],
@@ -108,7 +109,7 @@ def test_an_interrupted_write_leaves_the_old_file(tmp_path: Path, monkeypatch: p
 
 
 def test_the_tables_hold_every_row_and_every_curve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("heatproof.store.GROUP", 3)  # so that there are several groups
+    monkeypatch.setattr(store, "GROUP", 3)  # so that there are several groups
     places = [{**PLACE, "method": name} for name in "uvw"]
     hashes = Store(tmp_path).write_tables((place, UNIT) for place in places)
     scores, curves, details = (pd.read_parquet(tmp_path / name) for name in hashes)

@@ -10,10 +10,9 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from heatproof import tables
 from heatproof.cli import app
 from heatproof.errors import BadInput
-from heatproof.results import Results
+from heatproof.results import Results, tables
 from heatproof.stats.bootstrap import interval
 
 CONTROL = {"control": True}

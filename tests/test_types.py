@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from networks import small_cnn
 from torch import nn
 
-from heatproof.border import attribute
+from heatproof.attribute import attribute
 from heatproof.errors import BadModel, BadShape, HeatproofError
 from heatproof.types import Attribution, Batch, Model, Scored, View, keyed_seed, read
 

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 from heatproof._version import __version__
 
 if TYPE_CHECKING:
-    from heatproof.border import attribute
+    from heatproof.attribute import attribute
     from heatproof.errors import HeatproofError
     from heatproof.registry import find, names
     from heatproof.report import report
     from heatproof.results import Results
-    from heatproof.run import run
-    from heatproof.study import Study
+    from heatproof.run.loop import run
+    from heatproof.spec.study import Study
     from heatproof.types import (
         Attribution,
         Batch,
@@ -39,13 +39,13 @@ if TYPE_CHECKING:
 
 # Loaded when first used, so that `heatproof --help` and drawing a report do not wait for torch.
 _HOMES = {
-    "border": ["attribute"],
+    "attribute": ["attribute"],
     "errors": ["HeatproofError"],
     "registry": ["find", "names"],
     "report": ["report"],
     "results": ["Results"],
     "run": ["run"],
-    "study": ["Study"],
+    "spec.study": ["Study"],
     "types": [
         *["Attribution", "Batch", "Cost", "Curve", "Dataset", "Imputer", "Method", "Metric", "Model"],
         *["Scored", "Segmenter", "View"],
@@ -85,12 +85,13 @@ def __getattr__(name: str) -> Any:
 
 
 class _Package(ModuleType):
-    """`heatproof.run` and `heatproof.report` are the functions, also once the modules of these names are loaded."""
+    """`heatproof.run`, `heatproof.report` and `heatproof.attribute` are the functions, also once modules of these names
+    are loaded.
+    """
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name in ("run", "report") and isinstance(value, ModuleType):
-            value = getattr(value, name)
-        super().__setattr__(name, value)
+        if name not in _HOME_OF or not isinstance(value, ModuleType):
+            super().__setattr__(name, value)
 
 
 sys.modules[__name__].__class__ = _Package

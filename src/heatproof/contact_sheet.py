@@ -17,20 +17,20 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor
 
-from heatproof import recipe
-from heatproof.data.class_names import plainly
-from heatproof.data.files import identity
-from heatproof.data.listing import pictures_under
-from heatproof.data.pictures import apply_view, read_picture, takes_grey
-from heatproof.data.value_range import warn_of_narrow
+from heatproof.data._support.class_names import plainly
+from heatproof.data._support.files import identity
+from heatproof.data._support.listing import pictures_under
+from heatproof.data._support.pictures import apply_view, read_picture, takes_grey
+from heatproof.data._support.value_range import warn_of_narrow
 from heatproof.errors import BadInput, HeatproofError, UnknownName
 from heatproof.models import engine
-from heatproof.models.outputs import recognised
+from heatproof.models._support.outputs import recognised
 from heatproof.report.heat import overlay, shown
-from heatproof.store import write_atomically
-from heatproof.study import distinct
+from heatproof.run.store import write_atomically
+from heatproof.run.unit import message, watched
+from heatproof.spec import recipe
+from heatproof.spec.study import distinct
 from heatproof.types import AnyMethod, Batch, Logits, Model
-from heatproof.unit import message, watched
 
 SIDE, GAP, HEAD, LINE = 180, 6, 22, 16
 Watch = Callable[[int, int, str], None]

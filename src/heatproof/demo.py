@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from heatproof import recipe
-from heatproof.parsing import parse
-from heatproof.study import Study
+from heatproof.spec import recipe
+from heatproof.spec.parse import parse
+from heatproof.spec.study import Study
 
 METHODS = ["saliency", "input_x_gradient", "smoothgrad", "integrated_gradients", "grad_cam", "lrp"]
 BLIND = ["random", "edges"]

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from heatproof import sources
+from heatproof.spec import source_hash
 
 SCALARS = (type(None), bool, int, float, complex, str, bytes)
 _INTERNAL = frozenset(vars(nn.Module()))
@@ -44,7 +44,7 @@ def tensor_bytes(tensor: Tensor) -> bytes:
 def settings(network: nn.Module) -> Iterator[str]:
     """What user-defined layers hold in plain attributes, as text; nothing where all layers are a library's."""
     for path, module in network.named_modules():
-        if sources.is_own(type(module)):
+        if source_hash.is_own(type(module)):
             for name, value in _attributes(module):
                 yield f"{path}.{name}={_text(value, ())}"
 
@@ -63,7 +63,7 @@ def token(network: nn.Module) -> Hashable:
             seen += [address, None if tensor.is_inference() else tensor._version]
             if address and tensor.is_cpu:  # writes through `.data` leave no trace but the numbers
                 seen.append(ctypes.string_at(address, tensor.element_size()))
-        if sources.is_own(type(module)):
+        if source_hash.is_own(type(module)):
             seen += [pair for pair in _attributes(module) if isinstance(pair[1], SCALARS)]
     return tuple(seen)
 
@@ -100,6 +100,6 @@ def _text(value: Any, above: tuple[int, ...]) -> str:
         return f"{value!r}{weights}{list(settings(value))}"
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return kind + _text({field.name: getattr(value, field.name, None) for field in dataclasses.fields(value)}, held)
-    if isinstance(value, SimpleNamespace) or (sources.is_own(type(value)) and hasattr(value, "__dict__")):
+    if isinstance(value, SimpleNamespace) or (source_hash.is_own(type(value)) and hasattr(value, "__dict__")):
         return kind + _text(vars(value), held)
     return kind

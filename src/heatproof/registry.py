@@ -267,6 +267,23 @@ def names(kind: Kind) -> list[str]:
     return sorted(name for known, name in _entries if known == kind)
 
 
+def class_named(kind: Kind, name: str, module: str) -> Any:
+    """A registered component by the name of its class, for `from heatproof.methods import IntegratedGradients`."""
+    if name[:1].isupper():  # modules below are spelt in lower case: they are found by the import itself
+        _load_all()
+        found = [known.make for (known_kind, _), known in _entries.items() if known_kind == kind]
+        for make in found:
+            if make.__name__ == name:
+                return make
+    raise AttributeError(f"module {module!r} has no attribute {name!r}")
+
+
+def class_names(kind: Kind) -> list[str]:
+    """The names of all registered classes of a kind."""
+    _load_all()
+    return sorted({known.make.__name__ for (known_kind, _), known in _entries.items() if known_kind == kind})
+
+
 def name_of(component: object) -> tuple[Kind, str] | None:
     """Under which name the component's class was registered, if it was."""
     for (kind, name), known in _entries.items():

@@ -2,7 +2,7 @@
 
 Scores of a stable method differ by float noise between machines; those of an unstable one may differ visibly. What the
 built-in methods do was measured by `benchmarks/noise.py`, which wrote the file read here. A method of a plug-in
-declares `unstable`, and may measure it with `heatproof.float_noise`.
+declares `unstable`, and may measure it with `heatproof.audit.float_noise`.
 """
 
 from __future__ import annotations

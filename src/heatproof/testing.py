@@ -16,9 +16,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from heatproof import recipe, registry
-from heatproof.border import attribute
+from heatproof import registry
+from heatproof.attribute import attribute
 from heatproof.errors import BadShape, NotApplicable, UnknownName
+from heatproof.spec import recipe
 from heatproof.types import Attribution, Batch, Dataset, Imputer, Method, Metric, Model, Scored, Segmenter
 
 CLOSE = 1e-5

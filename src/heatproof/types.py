@@ -12,8 +12,9 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, get_args, runt
 import torch
 from torch import Tensor, nn
 
-from heatproof import network_state, sources
+from heatproof import network_state
 from heatproof.errors import BadInput, BadModel, BadShape
+from heatproof.spec import source_hash
 
 Images: TypeAlias = Tensor  # (B, C, H, W) float32 in [0, 1]; the model normalises
 Maps: TypeAlias = Tensor  # (B, H, W) float32; larger = more evidence for the target; signed unless the method is not
@@ -203,7 +204,7 @@ class Model:
     def _hash(self) -> str:
         digest = hashlib.sha256(repr((self.network, self.mean, self.std, self.cam_layer, self.view)).encode())
         kinds = {type(part) for part in self.network.modules()}
-        digest.update("".join(sorted(sources.digest(kind) for kind in kinds if sources.is_own(kind))).encode())
+        digest.update("".join(sorted(source_hash.digest(kind) for kind in kinds if source_hash.is_own(kind))).encode())
         for name, tensor in network_state.tensors(self.network):
             digest.update(f"{name}{tensor.dtype}{tuple(tensor.shape)}".encode())
             digest.update(network_state.tensor_bytes(tensor))

@@ -14,7 +14,7 @@ from PIL import Image
 from sklearn.metrics import roc_auc_score
 from tiny_prior import tiny
 
-from heatproof import models, recipe
+from heatproof import models
 from heatproof.audit.energy import Energy, energies, energy
 from heatproof.audit.evaluation import LEVELS, Removal, follows_map, random_maps
 from heatproof.audit.image_quality import MEASURES, ImageQuality, masked_psnr, quality
@@ -34,8 +34,9 @@ from heatproof.models.engine import threads
 from heatproof.occlusion.game import Occlusion
 from heatproof.occlusion.imputers.constant import Constant
 from heatproof.occlusion.imputers.mean import Mean
+from heatproof.occlusion.occluded_images import Samples
 from heatproof.occlusion.segmenters.grid import Grid
-from heatproof.occlusion.shown import Samples
+from heatproof.spec import recipe
 from heatproof.stats.falling import mean_curve_tau
 from heatproof.stats.out_of_distribution import auroc, fpr95
 from heatproof.types import Attribution, Curve

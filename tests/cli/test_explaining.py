@@ -11,11 +11,12 @@ from PIL import Image
 from torch import nn
 from typer.testing import CliRunner, Result
 
-from heatproof import contact_sheet, recipe
+from heatproof import contact_sheet
 from heatproof.cli import app
 from heatproof.errors import BadInput, HeatproofError
 from heatproof.methods.precomputed import Precomputed
-from heatproof.parsing import parse
+from heatproof.spec import recipe
+from heatproof.spec.parse import parse
 from heatproof.types import Batch, Model, View
 
 

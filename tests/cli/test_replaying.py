@@ -16,12 +16,14 @@ from PIL import Image
 from typer.testing import CliRunner, Result
 
 import heatproof
-from heatproof import own_files, recipe, registry, run_state
-from heatproof.atomic_file import sha256_of
+from heatproof import registry
 from heatproof.cli import app
 from heatproof.errors import HeatproofError
-from heatproof.parsing import parse
-from heatproof.study import load
+from heatproof.results import run_state
+from heatproof.spec import recipe, user_files
+from heatproof.spec.parse import parse
+from heatproof.spec.study import load
+from heatproof.storage.atomic_file import sha256_of
 
 MINE = """
 import functools
@@ -144,7 +146,7 @@ def _forget() -> None:
     """As in another process: nothing that files of one's own brought along is known any more."""
     for key in [key for key, entry in registry._entries.items() if entry.make.__module__.endswith(("mine", ".py"))]:
         del registry._entries[key]
-    own_files._read.cache_clear()
+    user_files._read.cache_clear()
     for name in [name for name in sys.modules if name == "mine" or name.endswith(".py")]:
         del sys.modules[name]
     sys.path[:] = [place for place in sys.path if not (Path(place) / "mine.py").is_file()]

@@ -13,8 +13,9 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner, Result
 
-from heatproof import own_files, registry
+from heatproof import registry
 from heatproof.cli import app
+from heatproof.spec import user_files
 
 FACTORY = """
 import torch
@@ -98,7 +99,7 @@ def _scores(run: Path) -> pd.DataFrame:
 def _forget(method: str = "known_to_this_file_only") -> None:
     """As in another process: nothing that the study file brought along is known any more."""
     registry._entries.pop(("method", method), None)
-    own_files._read.cache_clear()
+    user_files._read.cache_clear()
     for name in [name for name in sys.modules if name == "beside_the_study" or name.endswith("study.py")]:
         del sys.modules[name]
     sys.path[:] = [place for place in sys.path if not (Path(place) / "beside_the_study.py").is_file()]

@@ -15,6 +15,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from heatproof.cli import app
+from heatproof.data._support.other_region import OTHER_REGION, lender
 from heatproof.data.bam.build import Plan, build, cutouts, paste
 from heatproof.data.bam.classes import OBJECTS, SCENES
 from heatproof.data.bam.coco import Cutout, candidates, cut_out, rasterise
@@ -23,7 +24,6 @@ from heatproof.data.bam.masks import read_masks, write_masks
 from heatproof.data.bam.names import Entry, Set
 from heatproof.data.bam.twins import told
 from heatproof.data.cutouts import Cutouts
-from heatproof.data.other_region import OTHER_REGION, lender
 from heatproof.errors import BadInput
 from heatproof.testing import check_dataset
 from heatproof.types import View

@@ -9,8 +9,8 @@ import pytest
 from PIL import Image
 
 from heatproof import data
-from heatproof.data.class_order import alphabetical
-from heatproof.data.files import as_view
+from heatproof.data._support.class_order import alphabetical
+from heatproof.data._support.files import as_view
 from heatproof.errors import BadInput
 from heatproof.types import View
 

@@ -13,15 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from heatproof import data, recipe
-from heatproof.data.class_names import class_indices
+from heatproof import data
+from heatproof.data._support.class_names import class_indices
 from heatproof.data.folder import Folder
 from heatproof.data.ham10000 import DIAGNOSES, HAM10000
 from heatproof.data.masked_folder import MaskedFolder
 from heatproof.data.table import Table
 from heatproof.errors import BadInput, HeatproofError, UnknownName
-from heatproof.run import fitted
-from heatproof.study import Study
+from heatproof.run.shards import fitted
+from heatproof.spec import recipe
+from heatproof.spec.study import Study
 from heatproof.types import Dataset, Model, View
 
 VIEW = View(16, 20)

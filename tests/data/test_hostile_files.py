@@ -15,18 +15,18 @@ import typer
 from networks import batch, small_cnn
 from PIL import Image
 
-from heatproof import stored_arrays
-from heatproof.cli import terminal
-from heatproof.data import pictures
+from heatproof.cli import _terminal
+from heatproof.data._support import pictures
+from heatproof.data._support.listing import pictures_under
+from heatproof.data._support.masks import undecided
 from heatproof.data.folder import Folder
-from heatproof.data.listing import pictures_under
-from heatproof.data.masks import undecided
 from heatproof.data.table import Table, list_table
 from heatproof.errors import BadInput, OutOfMemory
 from heatproof.methods.precomputed import Precomputed
 from heatproof.occlusion.segmenters.from_file import FromFile
+from heatproof.run.unit import message
+from heatproof.storage import arrays
 from heatproof.types import View
-from heatproof.unit import message
 
 VIEW = View(16)
 
@@ -121,7 +121,7 @@ def bomb(path: Path, **shapes: tuple[int, ...]) -> Path:
 
 
 def test_an_archive_that_unpacks_to_gigabytes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stored_arrays, "LARGEST", 2**22)
+    monkeypatch.setattr(arrays, "LARGEST", 2**22)
     path = bomb(tmp_path / "bomb.npz", picture0=(64, 1024, 1024 // 64))
     assert path.stat().st_size < 2**16
     for reader in (
@@ -137,7 +137,7 @@ def test_two_megabytes_do_not_become_two_gigabytes(tmp_path: Path) -> None:
     path = bomb(tmp_path / "bomb.npz", picture0=(256, 1024, 1024))
     code = (
         "import resource, sys; from pathlib import Path; from zipfile import ZipFile\n"
-        "from heatproof.stored_arrays import of_archive\n"
+        "from heatproof.storage.arrays import of_archive\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "try: of_archive(ZipFile(sys.argv[1]), 'picture0')\n"
         "except ValueError as error: print(error)\n"
@@ -152,16 +152,16 @@ def test_two_megabytes_do_not_become_two_gigabytes(tmp_path: Path) -> None:
 def test_one_row_of_many_maps_is_read_and_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     maps = np.arange(5 * 6 * 7, dtype=np.float32).reshape(5, 6, 7)
     np.savez_compressed(tmp_path / "c.npz", maps=maps, columns=np.asfortranarray(maps))
-    monkeypatch.setattr(stored_arrays, "LARGEST", maps.nbytes)
+    monkeypatch.setattr(arrays, "LARGEST", maps.nbytes)
     with zipfile.ZipFile(tmp_path / "c.npz") as archive:
         for row in range(5):
-            np.testing.assert_array_equal(stored_arrays.of_archive(archive, "columns", row), maps[row])
-        np.testing.assert_array_equal(stored_arrays.of_archive(archive, "columns"), maps)
-        monkeypatch.setattr(stored_arrays, "LARGEST", maps[0].nbytes)  # room for one of them
+            np.testing.assert_array_equal(arrays.of_archive(archive, "columns", row), maps[row])
+        np.testing.assert_array_equal(arrays.of_archive(archive, "columns"), maps)
+        monkeypatch.setattr(arrays, "LARGEST", maps[0].nbytes)  # room for one of them
         for row in range(5):
-            np.testing.assert_array_equal(stored_arrays.of_archive(archive, "maps", row), maps[row])
+            np.testing.assert_array_equal(arrays.of_archive(archive, "maps", row), maps[row])
         with pytest.raises(BadInput, match="unpacks to"):
-            stored_arrays.of_archive(archive, "maps")
+            arrays.of_archive(archive, "maps")
 
 
 def test_a_header_that_promises_more_than_there_is(tmp_path: Path) -> None:
@@ -169,16 +169,16 @@ def test_a_header_that_promises_more_than_there_is(tmp_path: Path) -> None:
     whole = (tmp_path / "a.npy").read_bytes()
     (tmp_path / "a.npy").write_bytes(whole.replace(b"(4, 4), ", b"(9, 4), "))
     with pytest.raises(ValueError, match="ends after 128 of 288 bytes"):
-        stored_arrays.of_file(tmp_path / "a.npy")
+        arrays.of_file(tmp_path / "a.npy")
 
 
 def test_a_line_break_in_a_name_breaks_no_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     name = "a\nheatproof: all is well\x1b[1A.png"
     (tmp_path / name).write_text("no picture")
     (tmp_path / "t.csv").write_text(f'path,label\n"{name}",3;4\n')
-    with pytest.raises(typer.Exit), terminal.readable_errors():
+    with pytest.raises(typer.Exit), _terminal.readable_errors():
         raise BadInput(next(iter(Folder(str(tmp_path), VIEW).batch([0]).missing)))
-    terminal.show_warning(UserWarning(f"{name} is odd"), UserWarning, "file.py", 1)
+    _terminal.show_warning(UserWarning(f"{name} is odd"), UserWarning, "file.py", 1)
     shown = capsys.readouterr().err
     assert len(shown.splitlines()) == 2
     assert shown.count(r"a\nheatproof: all is well\x1b[1A.png") == 2
@@ -211,6 +211,6 @@ def test_want_of_memory_is_not_blamed_on_the_picture(
     torch_says = RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 99 bytes.")
     assert message(torch_says).startswith("memory ran out (RuntimeError): close other programs")
     for error in (torch_says, MemoryError()):
-        with pytest.raises(typer.Exit), terminal.readable_errors():
+        with pytest.raises(typer.Exit), _terminal.readable_errors():
             raise error
         assert "memory ran out" in capsys.readouterr().err

@@ -12,15 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from heatproof import recipe
-from heatproof.data.files import as_levels
+from heatproof.data._support.files import as_levels
+from heatproof.data._support.pictures import deep_grey
+from heatproof.data._support.value_range import narrow, sentence, spans
 from heatproof.data.folder import Folder
 from heatproof.data.masked_folder import MaskedFolder
-from heatproof.data.pictures import deep_grey
 from heatproof.data.table import Table
-from heatproof.data.value_range import narrow, sentence, spans
 from heatproof.errors import BadInput
-from heatproof.parsing import parse
+from heatproof.spec import recipe
+from heatproof.spec.parse import parse
 from heatproof.types import Batch
 
 RAMP = np.linspace(0, 4095, 32 * 32).round().astype(np.uint16).reshape(32, 32)

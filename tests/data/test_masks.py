@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from heatproof.data.masks import binarise, check_same_picture, read_region, undecided
-from heatproof.data.pictures import apply_view, read_picture
+from heatproof.data._support.masks import binarise, check_same_picture, read_region, undecided
+from heatproof.data._support.pictures import apply_view, read_picture
 from heatproof.errors import BadInput
 from heatproof.types import View
 

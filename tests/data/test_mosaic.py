@@ -17,14 +17,14 @@ from hypothesis import strategies as st
 from networks import small_cnn, small_vit
 from PIL import Image
 
-from heatproof import recipe
 from heatproof.data import load
+from heatproof.data._support.mosaic_plan import Laid, draw, labels_of, layouts, most_per_class
 from heatproof.data.folder import Folder
 from heatproof.data.mosaic import Mosaic, target_regions, tiled
-from heatproof.data.mosaic_plan import Laid, draw, labels_of, layouts, most_per_class
 from heatproof.data.two_factor import EASY_PAIR, HARD_PAIR, OBJECTS
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput
+from heatproof.spec import recipe
 from heatproof.types import View
 
 PLANS = {"classes": st.integers(2, 7), "per_class": st.integers(1, 9), "grid": st.sampled_from([2, 3])}

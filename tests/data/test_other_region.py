@@ -9,8 +9,8 @@ import pytest
 import torch
 from PIL import Image
 
+from heatproof.data._support.other_region import OTHER_REGION, lender
 from heatproof.data.cutouts import Cutouts
-from heatproof.data.other_region import OTHER_REGION, lender
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.data.two_factor.k_dataset import TwoFactorK
 from heatproof.types import Dataset

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from heatproof.data.pictures import SMALLEST_SIDE, apply_view, cut, read_picture
+from heatproof.data._support.pictures import SMALLEST_SIDE, apply_view, cut, read_picture
 from heatproof.errors import BadInput
 from heatproof.types import View
 
@@ -181,7 +181,7 @@ def test_a_view_is_resize_then_central_crop(width, height, size, margin):
 
 
 def test_a_view_equals_torchvision(tmp_path):
-    from heatproof.models.torchvision_repair import import_torchvision
+    from heatproof.models._support.torchvision_repair import import_torchvision
 
     torchvision = import_torchvision("a test")
     from torchvision.transforms import CenterCrop, Compose, InterpolationMode, Resize, ToTensor

@@ -16,8 +16,8 @@ from PIL import Image
 from torch import Tensor, nn
 
 from heatproof import Model, Study, run
+from heatproof.data._support.sample import balanced, sample
 from heatproof.data.folder import Folder
-from heatproof.data.sample import balanced, sample
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput
 from heatproof.types import View

@@ -24,8 +24,8 @@ from networks import batch, small_cnn
 from heatproof.errors import BadInput
 from heatproof.executors import local
 from heatproof.executors.local import Elsewhere, WorkerLost, how_many, spread
-from heatproof.methods.gradients import Saliency
 from heatproof.methods.precomputed import Precomputed
+from heatproof.methods.saliency import Saliency
 from heatproof.models import engine
 from heatproof.models.engine import plan
 from heatproof.models.engine import threads as threads_of_the_engine

@@ -8,8 +8,8 @@ import torch
 from torch import nn
 
 from heatproof.errors import BadModel, NotApplicable
+from heatproof.methods._support.shared_passes import other_classes, reading, slopes
 from heatproof.methods.agi import AGI
-from heatproof.methods.passes import other_classes, reading, slopes
 from heatproof.models import engine
 from heatproof.types import Model
 

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from heatproof.errors import NotApplicable
 from heatproof.methods.bcos import BCos
-from heatproof.methods.gradients import InputXGradient
-from heatproof.methods.integrated import IntegratedGradients
+from heatproof.methods.input_x_gradient import InputXGradient
+from heatproof.methods.integrated_gradients import IntegratedGradients
 from heatproof.types import Model
 
 

@@ -9,11 +9,11 @@ from networks import MEAN, STD, batch, small_cnn
 from torch import Tensor, nn
 
 from heatproof import registry
-from heatproof.border import attribute
+from heatproof.attribute import attribute
 from heatproof.errors import BadInput, BadModel, BadShape, NotApplicable
-from heatproof.methods.gradients import Saliency
+from heatproof.methods.saliency import Saliency
 from heatproof.models import engine
-from heatproof.parsing import parse
+from heatproof.spec.parse import parse
 from heatproof.types import Batch, Model
 
 

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heatproof.methods.by_rank import Counted, Sorted, by_rank
+from heatproof.methods._support.smallest_k import Counted, Sorted, by_rank
 
 FLOATS = st.floats(0, width=32, allow_nan=False) | st.sampled_from([0.0, 1.0, float(np.finfo(np.float32).max)])
 

@@ -12,22 +12,22 @@ from hypothesis import strategies as st
 from networks import batch, linear, small_cnn
 from torch import Tensor
 
-from heatproof.border import attribute
+from heatproof.attribute import attribute
 from heatproof.errors import BadInput
-from heatproof.methods.coalitions import (
-    ArchAttribute,
+from heatproof.methods._support.coalitions import (
     Estimate,
-    KernelShap,
     Plan,
-    PredDiff,
-    Shapley,
     exact_shapley,
     first_gains,
     last_gains,
     regressed_shapley,
     sampled_shapley,
 )
-from heatproof.metrics.flipping import SRG
+from heatproof.methods.arch_attribute import ArchAttribute
+from heatproof.methods.kernel_shap import KernelShap
+from heatproof.methods.pred_diff import PredDiff
+from heatproof.methods.shapley import Shapley
+from heatproof.metrics.pixel_flipping import SRG
 from heatproof.occlusion.game import Occlusion, game_of
 from heatproof.occlusion.imputers.constant import Constant
 from heatproof.occlusion.segmenters.felzenszwalb import Felzenszwalb

@@ -15,12 +15,12 @@ from scipy import stats
 from sklearn.linear_model import SGDClassifier
 from torch import Tensor, nn
 
-from heatproof import models, recipe
-from heatproof.border import attribute
+from heatproof import models
+from heatproof.attribute import attribute
 from heatproof.data.folder import Folder
 from heatproof.data.two_factor.k_dataset import TwoFactorK
 from heatproof.errors import BadInput, NotApplicable
-from heatproof.methods.concept_vectors import (
+from heatproof.methods._support.concept_vectors import (
     REDRAWN,
     against_chance,
     direction,
@@ -30,11 +30,12 @@ from heatproof.methods.concept_vectors import (
     weights,
     welch,
 )
-from heatproof.methods.concepts import TCAV, stages
+from heatproof.methods._support.layer_activations import activations, tap, taps
 from heatproof.methods.random_weights import RandomWeights, shuffled
-from heatproof.methods.taps import activations, tap, taps
+from heatproof.methods.tcav import TCAV, stages
 from heatproof.metrics.relative_importance import IDR, MCS
 from heatproof.models import engine
+from heatproof.spec import recipe
 from heatproof.types import Batch, Model
 
 SIZE = 6

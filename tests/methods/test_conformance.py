@@ -11,10 +11,10 @@ import pytest
 import torch
 
 from heatproof import registry, testing
-from heatproof.border import attribute
+from heatproof.attribute import attribute
 from heatproof.errors import NotApplicable
 from heatproof.models import engine
-from heatproof.parsing import parse
+from heatproof.spec.parse import parse
 from heatproof.types import Model, View
 
 NETWORKS: dict[str, Callable[[], Model]] = {

@@ -10,7 +10,7 @@ from networks import batch, small_cnn
 
 from heatproof.errors import NotApplicable
 from heatproof.methods.controls import Centre, Constant, Edges, Inverted, Oracle, Random, sobel
-from heatproof.methods.gradients import InputXGradient
+from heatproof.methods.input_x_gradient import InputXGradient
 
 
 def test_controls_say_that_they_are() -> None:

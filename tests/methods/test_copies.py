@@ -11,7 +11,7 @@ from networks import batch, small_cnn, small_resnet
 from torch import Tensor
 
 from heatproof.methods.deep_lift import DeepLift
-from heatproof.methods.rectifiers import DeconvNet, GuidedBackprop
+from heatproof.methods.guided_backprop import DeconvNet, GuidedBackprop
 from heatproof.models import engine
 from heatproof.models.engine.making import copied
 from heatproof.models.engine.running import eager

@@ -13,7 +13,7 @@ from networks import batch, linear, small_cnn, small_resnet
 from torch import Tensor, nn
 
 from heatproof.errors import NotApplicable
-from heatproof.methods.baselines import start
+from heatproof.methods._support.baselines import start
 from heatproof.methods.deep_lift import DeepLift, pooled_maxima
 from heatproof.types import Model
 

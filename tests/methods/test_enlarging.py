@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heatproof.methods.enlarging import interpolation, upsample
+from heatproof.methods._support.upsample import interpolation, upsample
 
 
 @given(height=st.integers(1, 9), width=st.integers(1, 9), size=st.tuples(st.integers(1, 40), st.integers(1, 40)))

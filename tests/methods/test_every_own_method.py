@@ -12,19 +12,21 @@ import torch
 from networks import batch, linear, small_cnn, small_resnet, small_vit
 from torch import nn
 
-from heatproof.border import attribute
+from heatproof.attribute import attribute
 from heatproof.errors import NotApplicable
+from heatproof.methods.attention_rollout import AttentionRollout
 from heatproof.methods.bcos import BCos
 from heatproof.methods.cam import GradCam, GradCamPP, GuidedGradCam, LayerCam, ScoreCam
 from heatproof.methods.controls import Centre, Constant, Edges, Inverted, Oracle, Random
 from heatproof.methods.deep_lift import DeepLift
-from heatproof.methods.expected import ExpectedGradients, GradientShap
-from heatproof.methods.gradients import InputXGradient, Saliency
-from heatproof.methods.integrated import FastIG, IGSmoothGrad, IntegratedGradients
+from heatproof.methods.expected_gradients import ExpectedGradients
+from heatproof.methods.gradient_shap import GradientShap
+from heatproof.methods.guided_backprop import DeconvNet, GuidedBackprop
+from heatproof.methods.input_x_gradient import InputXGradient
+from heatproof.methods.integrated_gradients import FastIG, IGSmoothGrad, IntegratedGradients
 from heatproof.methods.lrp import LRP
-from heatproof.methods.rectifiers import DeconvNet, GuidedBackprop
-from heatproof.methods.smoothed import Smoothed
-from heatproof.methods.transformers import AttentionRollout
+from heatproof.methods.saliency import Saliency
+from heatproof.methods.smoothgrad import Smoothed
 from heatproof.models import engine
 from heatproof.models.engine import passes
 from heatproof.types import Model

@@ -7,8 +7,9 @@ from captum.attr import InputXGradient as CaptumInputXGradient
 from captum.attr import Saliency as CaptumSaliency
 from networks import batch, linear, small_cnn, small_resnet, small_vit
 
-from heatproof.border import attribute
-from heatproof.methods.gradients import InputXGradient, Saliency
+from heatproof.attribute import attribute
+from heatproof.methods.input_x_gradient import InputXGradient
+from heatproof.methods.saliency import Saliency
 
 
 def weights_of(pictures_targets: torch.Tensor) -> torch.Tensor:

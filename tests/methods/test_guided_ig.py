@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from heatproof.methods.guided_ig import GuidedIG, Walk
-from heatproof.methods.integrated import IntegratedGradients
+from heatproof.methods.integrated_gradients import IntegratedGradients
 from heatproof.models import engine
 from heatproof.types import Batch, Model
 

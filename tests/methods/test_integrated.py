@@ -17,18 +17,19 @@ from networks import batch, linear, pictures, small_cnn, small_resnet, small_vit
 from PIL import Image
 from torch import Tensor, nn
 
-from heatproof import recipe
 from heatproof.audit.other_classes import OtherClasses
 from heatproof.data.folder import Folder
 from heatproof.data.mosaic import Mosaic
 from heatproof.errors import BadInput, NotApplicable
-from heatproof.methods.baselines import blurred, start, starts
+from heatproof.methods._support.baselines import blurred, start, starts
 from heatproof.methods.deep_lift import DeepLift
-from heatproof.methods.expected import ExpectedGradients, GradientShap
+from heatproof.methods.expected_gradients import ExpectedGradients
+from heatproof.methods.gradient_shap import GradientShap
 from heatproof.methods.guided_ig import GuidedIG
-from heatproof.methods.integrated import FastIG, IGSmoothGrad, IntegratedGradients, gauss_legendre
+from heatproof.methods.integrated_gradients import FastIG, IGSmoothGrad, IntegratedGradients, gauss_legendre
 from heatproof.methods.rise import RISE
 from heatproof.models import engine
+from heatproof.spec import recipe
 from heatproof.types import Batch, Model, View, read
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import networks
 import torch
 
+from heatproof.methods._support.shared_passes import other_classes
 from heatproof.methods.local_attribution import LocalAttribution
-from heatproof.methods.passes import other_classes
 
 
 def test_on_a_linear_model_it_is_known() -> None:

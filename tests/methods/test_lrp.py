@@ -11,11 +11,11 @@ from networks import MEAN, STD, ResidualBlock, batch, linear, small_cnn, small_r
 from torch import Tensor, nn
 
 from heatproof.errors import NotApplicable
-from heatproof.methods.canonizing import merges, merging
-from heatproof.methods.coverage import seen
+from heatproof.methods._support.canonization import merges, merging
+from heatproof.methods._support.rule_coverage import seen
 from heatproof.methods.lrp import LRP, Rules
 from heatproof.models import embedded
-from heatproof.models.torchvision_repair import import_torchvision
+from heatproof.models._support.torchvision_repair import import_torchvision
 from heatproof.types import Model
 
 torchvision = import_torchvision("the tests")

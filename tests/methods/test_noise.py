@@ -6,7 +6,7 @@ import pytest
 import torch
 from scipy.stats import kstest
 
-from heatproof.methods.noise import SMALL, fill_with_noise
+from heatproof.methods._support.keyed_noise import SMALL, fill_with_noise
 
 SMALL_PICTURE, LARGE_PICTURE = (3, 64, 64), (3, 80, 80)
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from heatproof.errors import BadInput
-from heatproof.methods.occlusion_map import SlidingOcclusion, windows
+from heatproof.methods.occlusion import SlidingOcclusion, windows
 from heatproof.occlusion.imputers.constant import Constant
 
 

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from torch import nn
 
 from heatproof import registry
-from heatproof.border import attribute
+from heatproof.attribute import attribute
+from heatproof.methods._support.batched_views import values_of_views
+from heatproof.methods._support.path_gradients import Stretch, stretches, sum_contributions, sum_gradients
 from heatproof.methods.lime import LIME
-from heatproof.methods.occlusion_map import SlidingOcclusion
-from heatproof.methods.paths import Stretch, stretches, sum_contributions, sum_gradients
-from heatproof.methods.views import values_of_views
+from heatproof.methods.occlusion import SlidingOcclusion
 from heatproof.models import engine
 from heatproof.occlusion.imputers.constant import Constant
-from heatproof.parsing import parse
+from heatproof.spec.parse import parse
 from heatproof.types import Batch, Images, Keep, Model, read
 
 

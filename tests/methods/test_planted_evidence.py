@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from heatproof import registry
-from heatproof.border import attribute
+from heatproof.attribute import attribute
 from heatproof.methods.controls import Inverted
 from heatproof.testing import stage
 from heatproof.types import Maps

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from heatproof.errors import BadInput
-from heatproof.methods.pooling import keeps_sign, pool
+from heatproof.methods._support.channel_pooling import keeps_sign, pool
 
 
 def test_each_rule_is_what_it_says() -> None:

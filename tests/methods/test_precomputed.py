@@ -11,12 +11,12 @@ import pytest
 import torch
 from networks import batch, small_cnn
 
-from heatproof.border import attribute
+from heatproof.attribute import attribute
 from heatproof.errors import BadInput, BadShape, NotApplicable
 from heatproof.methods import precomputed
 from heatproof.methods.precomputed import Precomputed
-from heatproof.parsing import parse
-from heatproof.recipe import build, key, label, plain
+from heatproof.spec.parse import parse
+from heatproof.spec.recipe import build, key, label, plain
 
 MAPS = np.random.default_rng(0).normal(size=(3, 32, 32)).astype(np.float64)
 

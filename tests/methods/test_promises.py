@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from heatproof.border import attribute
+from heatproof.attribute import attribute
 from heatproof.methods.agi import AGI
 from heatproof.methods.attexplore import AttEXplore
 from heatproof.methods.blur_ig import BlurIG
@@ -19,7 +19,7 @@ from heatproof.methods.isa import ISA
 from heatproof.methods.lime import LIME
 from heatproof.methods.local_attribution import LocalAttribution
 from heatproof.methods.mfaba import MFABA
-from heatproof.methods.occlusion_map import SlidingOcclusion
+from heatproof.methods.occlusion import SlidingOcclusion
 from heatproof.methods.rise import RISE
 from heatproof.methods.xrai import XRAI
 from heatproof.models import engine

@@ -13,8 +13,8 @@ from networks import MEAN, STD, batch, small_cnn
 from torch import Tensor, nn
 
 from heatproof.errors import NotApplicable
-from heatproof.methods.rectifiers import DeconvNet, GuidedBackprop
-from heatproof.parsing import parse
+from heatproof.methods.guided_backprop import DeconvNet, GuidedBackprop
+from heatproof.spec.parse import parse
 from heatproof.types import Model
 
 

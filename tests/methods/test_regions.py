@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import ndimage
 from skimage import morphology
 
-from heatproof.methods.regions import dilated_regions, disk, felzenszwalb_labels, rank_regions
+from heatproof.methods._support.region_ranking import dilated_regions, disk, felzenszwalb_labels, rank_regions
 
 
 def slowly(attribution: np.ndarray, regions: list[np.ndarray], least: int) -> np.ndarray:

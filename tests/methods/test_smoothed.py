@@ -10,8 +10,9 @@ from networks import batch, linear, small_cnn
 
 from heatproof.errors import BadInput
 from heatproof.methods.controls import Random
-from heatproof.methods.gradients import InputXGradient, Saliency
-from heatproof.methods.smoothed import Smoothed, noise_scale, noisy_copies
+from heatproof.methods.input_x_gradient import InputXGradient
+from heatproof.methods.saliency import Saliency
+from heatproof.methods.smoothgrad import Smoothed, noise_scale, noisy_copies
 from heatproof.types import Batch, Maps, Model
 
 

@@ -11,9 +11,9 @@ from networks import MEAN, STD, Attention, SmallViT, batch, small_cnn, small_vit
 from torch import Tensor, nn
 
 from heatproof.errors import NotApplicable
+from heatproof.methods._support.upsample import upsample
+from heatproof.methods.attention_rollout import AttentionRollout, attends, rollout, token_layer
 from heatproof.methods.cam import GradCam
-from heatproof.methods.enlarging import upsample
-from heatproof.methods.transformers import AttentionRollout, attends, rollout, token_layer
 from heatproof.types import Model
 
 

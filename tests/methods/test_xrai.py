@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from heatproof.methods.integrated import integrate
-from heatproof.methods.regions import rank_regions
+from heatproof.methods._support.region_ranking import rank_regions
+from heatproof.methods.integrated_gradients import integrate
 from heatproof.methods.xrai import XRAI
 from heatproof.models import engine
 

@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 from networks import batch, linear, small_cnn
 from torch import Tensor, nn
 
-from heatproof import recipe
+from heatproof.attribute import attribute
 from heatproof.audit.model_scope import NROMS, ROMS
-from heatproof.border import attribute
 from heatproof.errors import NotApplicable
-from heatproof.metrics.flipping import LIF, LRG, MIF, MRG, SRG, Flipping
+from heatproof.metrics.pixel_flipping import LIF, LRG, MIF, MRG, SRG, Flipping
+from heatproof.occlusion.flip_order import area, lots, pooled, removal_curve, removals
 from heatproof.occlusion.game import Game, Occlusion, game_of
 from heatproof.occlusion.imputers.constant import Constant
 from heatproof.occlusion.imputers.uniform import Uniform
-from heatproof.occlusion.orders import area, lots, pooled, removal_curve, removals
 from heatproof.occlusion.segmenters.felzenszwalb import Felzenszwalb
 from heatproof.occlusion.segmenters.grid import Grid
+from heatproof.spec import recipe
 from heatproof.types import Attribution, Batch, Maps, Model
 
 BLACK = Occlusion(Constant(), Grid(3))

@@ -9,16 +9,16 @@ import torch
 from networks import batch, linear, small_cnn
 from tiny_prior import Counting, tiny
 
-from heatproof import recipe
 from heatproof.errors import BadInput
 from heatproof.metrics.fud import CONTROLS, Fud
 from heatproof.models import engine
 from heatproof.occlusion.diffusion.denoiser import check
 from heatproof.occlusion.diffusion.guidance import Guidance
 from heatproof.occlusion.diffusion.reconstruct import reconstruct
-from heatproof.occlusion.keeping import kept_most
+from heatproof.occlusion.kept_share import kept_most
 from heatproof.occlusion.segmenters.grid import Grid
 from heatproof.occlusion.segmenters.pixels import Pixels
+from heatproof.spec import recipe
 from heatproof.types import Attribution, keyed_seed, read
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from heatproof.errors import BadInput, BadShape
-from heatproof.metrics.localisation import auc_iou, exact_auc_iou, iou_curve, threshold_grid
+from heatproof.metrics._support.iou import auc_iou, exact_auc_iou, iou_curve, threshold_grid
 
 SIDE = 6
 TICKS = st.integers(0, 20).map(lambda k: np.float32(k / 20))  # values that are thresholds

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heatproof import registry, testing
-from heatproof.border import attribute
+from heatproof.attribute import attribute
 from heatproof.data.mosaic import Mosaic
 from heatproof.data.two_factor import EASY_PAIR
 from heatproof.errors import BadInput, NotApplicable

@@ -12,9 +12,9 @@ from hypothesis.extra.numpy import arrays
 from heatproof import registry
 from heatproof.errors import BadInput
 from heatproof.methods.cam import GradCam
-from heatproof.methods.gradients import Saliency
+from heatproof.methods.saliency import Saliency
 from heatproof.methods.xrai import XRAI
-from heatproof.metrics.normalising import RULES, normalise, rule_of
+from heatproof.metrics._support.normalisation import RULES, normalise, rule_of
 
 maps = arrays(np.float32, (2, 5, 5), elements=st.floats(-1e3, 1e3, width=32)).map(torch.from_numpy)
 

@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from heatproof.errors import BadInput
-from heatproof.metrics.localisation import (
+from heatproof.metrics._support.iou import (
     auroc,
     average_precision,
     best_iou,
@@ -21,8 +21,8 @@ from heatproof.metrics.localisation import (
     relevance_rank,
     threshold_grid,
 )
-from heatproof.metrics.pixel_ranking import signed
-from heatproof.metrics.sorted_pixels import sorted_pixels
+from heatproof.metrics._support.pixel_ranking import signed
+from heatproof.metrics._support.sorted_pixels import sorted_pixels
 
 SIDE = 6
 HEAT = st.one_of(st.integers(-5, 5).map(float), st.floats(-10, 10, width=32))

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from heatproof.errors import BadShape
-from heatproof.metrics.pointing import pointing_game
+from heatproof.metrics.pointing_game import pointing_game
 
 
 def test_one_hottest_pixel_hits_or_misses():

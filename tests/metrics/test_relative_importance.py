@@ -13,21 +13,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from heatproof import models, recipe
-from heatproof.border import attribute
+from heatproof import models
+from heatproof.attribute import attribute
+from heatproof.data._support.other_region import OTHER_REGION
 from heatproof.data.bam.layout import NATIVE
-from heatproof.data.other_region import OTHER_REGION
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput, BadShape, NotApplicable
 from heatproof.methods.cam import GradCam
 from heatproof.methods.controls import Constant, Edges, Random
-from heatproof.methods.gradients import Saliency
-from heatproof.metrics.asking_again import classes
+from heatproof.methods.saliency import Saliency
+from heatproof.metrics._support.insignificant_patch import PatchSolver
+from heatproof.metrics._support.reattribution import classes
+from heatproof.metrics._support.region_heat import Law, overlaps, positive_p99, ranked, region_heat, region_of
 from heatproof.metrics.input_independence import IIR, IIRChange, Start, patched
-from heatproof.metrics.insignificant_patch import PatchSolver
-from heatproof.metrics.region_heat import Law, overlaps, positive_p99, ranked, region_heat, region_of
 from heatproof.metrics.relative_importance import IDR, MCS
 from heatproof.models import engine
+from heatproof.spec import recipe
 from heatproof.types import Attribution, Batch, Maps, Model
 
 COUNT = 6

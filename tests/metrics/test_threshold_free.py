@@ -8,23 +8,15 @@ import networks
 import pytest
 import torch
 
-from heatproof.border import attribute
+from heatproof.attribute import attribute
 from heatproof.errors import BadInput, NotApplicable
 from heatproof.methods.controls import Centre, Inverted, Oracle, Random
-from heatproof.metrics.localisation import auc_iou, exact_auc_iou, iou_curve, normalise
-from heatproof.metrics.pointing import PointingGame
+from heatproof.metrics._support.iou import auc_iou, exact_auc_iou, iou_curve, normalise
+from heatproof.metrics.auc_iou import AUCIoU, BestIoU, ExactAUCIoU, IoUAt, IoUByArea
+from heatproof.metrics.average_precision import AUROC, AveragePrecision
+from heatproof.metrics.pointing_game import PointingGame
 from heatproof.metrics.region_share import RegionShare, shares
-from heatproof.metrics.threshold_free import (
-    AUROC,
-    AUCIoU,
-    AveragePrecision,
-    BestIoU,
-    ExactAUCIoU,
-    IoUAt,
-    IoUByArea,
-    RelevanceMass,
-    RelevanceRank,
-)
+from heatproof.metrics.relevance_mass import RelevanceMass, RelevanceRank
 from heatproof.types import Attribution
 
 ALL = (

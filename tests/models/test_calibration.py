@@ -10,8 +10,8 @@ import torch
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput, NotApplicable
 from heatproof.models import embedded
-from heatproof.models.calibration import calibrate, fit_temperature
-from heatproof.models.networks import PlainNet
+from heatproof.models._support.temperature import calibrate, fit_temperature
+from heatproof.models.embedded_networks import PlainNet
 from heatproof.types import Batch, Model
 
 

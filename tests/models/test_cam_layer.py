@@ -3,8 +3,8 @@ import torch
 from torch import nn
 
 from heatproof.errors import BadModel
-from heatproof.models.cam_layer import find_cam_layer, takes_one_size
-from heatproof.models.torchvision_repair import import_torchvision
+from heatproof.models._support.cam_layer import find_cam_layer, takes_one_size
+from heatproof.models._support.torchvision_repair import import_torchvision
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import torch
 from networks import batch, small_cnn
 from torch import Tensor, nn
 
-from heatproof.methods.gradients import Saliency
+from heatproof.methods.saliency import Saliency
 from heatproof.models import engine
 from heatproof.models.engine.identity import Glance
 from heatproof.models.engine.running import unheard

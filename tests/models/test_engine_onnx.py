@@ -10,11 +10,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from heatproof import cache
-from heatproof.cache import sealed
 from heatproof.errors import Missing
 from heatproof.models import engine
 from heatproof.models.engine import making, onnx, vetting
+from heatproof.storage import cache
+from heatproof.storage.cache import sealed
 from tests.models.test_engine import Attending, convolutional, model, pictures
 
 

@@ -9,10 +9,10 @@ import torch
 from networks import CLASSES, Attention, SmallViT, TransformerBlock, batch, seeded, small_cnn, small_vit
 from torch import Tensor, nn
 
-from heatproof.border import attribute
+from heatproof.attribute import attribute
 from heatproof.errors import NotApplicable
 from heatproof.methods.cam import GradCam, LayerCam, ScoreCam, cam_layer
-from heatproof.models.last_cut import last_cut
+from heatproof.models._support.last_cut import last_cut
 from heatproof.types import Batch, Model
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heatproof.errors import NotApplicable
-from heatproof.models.layouts import LEADING, as_pictures, grid, layout
+from heatproof.models._support.token_layouts import LEADING, as_pictures, grid, layout
 
 
 @given(st.integers(1, 20), st.integers(1, 3), st.integers(0, 4), st.sampled_from([8, 16]))

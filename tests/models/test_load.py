@@ -9,8 +9,8 @@ from safetensors.torch import save_file
 
 from heatproof import models, registry
 from heatproof.errors import BadInput, BadModel, HeatproofError, Missing, UnknownName
+from heatproof.models._support.torchvision_repair import import_torchvision
 from heatproof.models.huggingface import read_view
-from heatproof.models.torchvision_repair import import_torchvision
 from heatproof.types import View
 
 IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))

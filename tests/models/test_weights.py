@@ -8,7 +8,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from heatproof.errors import BadModel
-from heatproof.models.weights import class_count, put_weights, read_weights
+from heatproof.models._support.weights import class_count, put_weights, read_weights
 
 
 class Sneaky:

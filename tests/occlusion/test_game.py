@@ -21,7 +21,7 @@ from torch import Tensor
 
 from heatproof.errors import BadInput, BadShape
 from heatproof.methods.lime import LIME
-from heatproof.methods.occlusion_map import SlidingOcclusion
+from heatproof.methods.occlusion import SlidingOcclusion
 from heatproof.models import engine
 from heatproof.models.engine import passes as engine_passes
 from heatproof.occlusion.game import Game, Occlusion, game_of, impute, named

@@ -17,10 +17,9 @@ from PIL import Image
 from scipy import ndimage
 from torch import Tensor
 
-from heatproof import recipe
 from heatproof.data.folder import Folder
 from heatproof.errors import BadInput, NotApplicable
-from heatproof.models.torchvision_repair import import_torchvision
+from heatproof.models._support.torchvision_repair import import_torchvision
 from heatproof.occlusion.game import Game, Occlusion, impute
 from heatproof.occlusion.imputers.blur import Blur, blurred
 from heatproof.occlusion.imputers.constant import Constant
@@ -32,7 +31,8 @@ from heatproof.occlusion.imputers.noise import Noise
 from heatproof.occlusion.imputers.telea import Telea
 from heatproof.occlusion.imputers.train_set import TrainSet, pool
 from heatproof.occlusion.imputers.uniform import Uniform
-from heatproof.occlusion.shown import shown as occluded
+from heatproof.occlusion.occluded_images import shown as occluded
+from heatproof.spec import recipe
 from heatproof.types import Batch, Imputer, Model, View
 
 

@@ -17,15 +17,17 @@ from heatproof.occlusion.imputers.diffusion import Diffusion
 from heatproof.occlusion.imputers.mean import Mean
 from heatproof.occlusion.imputers.road import NoisyLinear, averages, solved
 from heatproof.occlusion.imputers.twin import Twin
+from heatproof.occlusion.occluded_images import shown
 from heatproof.occlusion.segmenters.grid import Grid
-from heatproof.occlusion.shown import shown
 from heatproof.types import Batch
 
 
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path_factory, monkeypatch):
     """Reconstructions of this test run only; drawn pictures may be shared."""
-    monkeypatch.setattr("heatproof.occlusion.diffusion.kept.cache_directory", lambda: tmp_path_factory.mktemp("kept"))
+    monkeypatch.setattr(
+        "heatproof.occlusion.diffusion.reconstruction_cache.cache_directory", lambda: tmp_path_factory.mktemp("kept")
+    )
 
 
 def _with_twins() -> Batch:

@@ -13,7 +13,6 @@ from networks import batch, pictures
 from PIL import Image
 from skimage.segmentation import slic
 
-from heatproof import recipe
 from heatproof.errors import BadInput, BadShape, Missing, NotApplicable
 from heatproof.occlusion.game import Occlusion
 from heatproof.occlusion.imputers.mean import IMAGENET_MEAN, IMAGENET_STD
@@ -27,6 +26,7 @@ from heatproof.occlusion.segmenters.segment_anything import SegmentAnything
 from heatproof.occlusion.segmenters.slic import Slic, superpixels
 from heatproof.occlusion.segmenters.squares import Squares
 from heatproof.occlusion.segments import relabelled, segments_of
+from heatproof.spec import recipe
 from heatproof.types import Segmenter
 
 ALL: list[Segmenter] = [

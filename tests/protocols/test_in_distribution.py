@@ -9,20 +9,20 @@ import pandas as pd
 import pytest
 from networks import batch
 
-from heatproof import recipe
 from heatproof.audit.other_classes import OtherClasses
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput
 from heatproof.methods.controls import Centre, Inverted, Random
-from heatproof.methods.expected import ExpectedGradients
-from heatproof.methods.gradients import Saliency
+from heatproof.methods.expected_gradients import ExpectedGradients
 from heatproof.methods.mfaba import MFABA
+from heatproof.methods.saliency import Saliency
 from heatproof.protocols.in_distribution import NATURAL, InDistribution, contestants
-from heatproof.report.reading import Reading
+from heatproof.report.run_numbers import Reading
 from heatproof.report.sections.in_distribution import in_distribution, separation
 from heatproof.report.typeset import MISSING
-from heatproof.run import run
-from heatproof.study import Study
+from heatproof.run.loop import run
+from heatproof.spec import recipe
+from heatproof.spec.study import Study
 
 
 class Few:

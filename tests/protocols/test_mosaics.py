@@ -12,7 +12,7 @@ import torch
 from networks import small_cnn
 from PIL import Image
 
-from heatproof import recipe, registry
+from heatproof import registry
 from heatproof.data.folder import Folder
 from heatproof.data.mosaic import Mosaic
 from heatproof.data.two_factor import EASY_PAIR, HARD_PAIR
@@ -22,12 +22,14 @@ from heatproof.methods.controls import Oracle
 from heatproof.methods.lrp import LRP
 from heatproof.occlusion.imputers.constant import Constant
 from heatproof.protocols.mosaics import Mosaics, contestants
-from heatproof.report.reading import Reading
+from heatproof.report.run_numbers import Reading
 from heatproof.report.sections import SECTIONS
 from heatproof.report.sections.mosaics import mosaics
 from heatproof.results import Results
-from heatproof.run import aimed, run, shards
-from heatproof.study import Study
+from heatproof.run.loop import run
+from heatproof.run.shards import aimed, shards
+from heatproof.spec import recipe
+from heatproof.spec.study import Study
 from heatproof.types import View
 
 CHEAP = ["input_x_gradient", "grad_cam", "bcos", "random", Oracle(outside=-1.0)]

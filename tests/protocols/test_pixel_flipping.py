@@ -11,19 +11,21 @@ import pytest
 from networks import small_cnn
 from PIL import Image
 
-from heatproof import recipe
 from heatproof.audit.model_scope import NROMS, ROMS, RandomOrders
 from heatproof.data.folder import Folder
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput
+from heatproof.methods.arch_attribute import ArchAttribute
 from heatproof.methods.cam import GradCam
-from heatproof.methods.coalitions import ArchAttribute, PredDiff, Shapley
 from heatproof.methods.controls import Random
-from heatproof.methods.gradients import InputXGradient, Saliency
-from heatproof.methods.integrated import IntegratedGradients
+from heatproof.methods.input_x_gradient import InputXGradient
+from heatproof.methods.integrated_gradients import IntegratedGradients
 from heatproof.methods.lrp import LRP
-from heatproof.methods.smoothed import Smoothed
-from heatproof.metrics.flipping import MIF
+from heatproof.methods.pred_diff import PredDiff
+from heatproof.methods.saliency import Saliency
+from heatproof.methods.shapley import Shapley
+from heatproof.methods.smoothgrad import Smoothed
+from heatproof.metrics.pixel_flipping import MIF
 from heatproof.occlusion.game import Occlusion
 from heatproof.occlusion.imputers.diffusion import Diffusion
 from heatproof.occlusion.imputers.mean import Mean
@@ -31,10 +33,11 @@ from heatproof.occlusion.imputers.telea import Telea
 from heatproof.occlusion.imputers.train_set import TrainSet
 from heatproof.occlusion.segmenters.slic import Slic
 from heatproof.protocols.pixel_flipping import PixelFlipping
-from heatproof.report.reading import Reading
+from heatproof.report.run_numbers import Reading
 from heatproof.report.sections.pixel_flipping import pixel_flipping
-from heatproof.run import run
-from heatproof.study import Study
+from heatproof.run.loop import run
+from heatproof.spec import recipe
+from heatproof.spec.study import Study
 from heatproof.types import View
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from heatproof import models, recipe
+from heatproof import models
 from heatproof.data.bam.classes import OBJECTS, SCENES
 from heatproof.data.bam.layout import BAM
 from heatproof.data.cutouts import Cutouts
@@ -19,12 +19,13 @@ from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.data.two_factor.k_dataset import TwoFactorK
 from heatproof.errors import BadInput
 from heatproof.methods.cam import GradCam
-from heatproof.methods.concepts import TCAV
 from heatproof.methods.controls import Constant, Edges
+from heatproof.methods.tcav import TCAV
 from heatproof.protocols.relative_importance import RelativeImportance, accuracy, blind, clusters, heatmaps
 from heatproof.report import report
 from heatproof.results import Results
-from heatproof.run import run
+from heatproof.run.loop import run
+from heatproof.spec import recipe
 from heatproof.types import Batch, Maps, Model
 
 FIRST_CLASS = """

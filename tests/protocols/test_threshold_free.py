@@ -10,19 +10,20 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from heatproof import data, models, recipe
+from heatproof import data, models
 from heatproof.data.ham10000 import DIAGNOSES, HAM10000
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput
 from heatproof.methods.controls import Oracle, Random
-from heatproof.methods.gradients import Saliency
 from heatproof.methods.lime import LIME
+from heatproof.methods.saliency import Saliency
 from heatproof.occlusion.imputers.constant import Constant
 from heatproof.protocols.threshold_free import SCALE, ThresholdFree, _asked_by, contestants
-from heatproof.report.reading import Reading
+from heatproof.report.run_numbers import Reading
 from heatproof.report.sections.size_strata import region_shares
 from heatproof.report.sections.threshold_free import threshold_free
-from heatproof.run import run
+from heatproof.run.loop import run
+from heatproof.spec import recipe
 from heatproof.types import View
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from heatproof.report.reading import Reading
+from heatproof.report.run_numbers import Reading
 from heatproof.report.sections.disagreement import disagreement
 from heatproof.results import Results
 

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 from heatproof.report.gallery import gallery
-from heatproof.report.reading import Reading
-from heatproof.results import Picture, Results
+from heatproof.report.run_numbers import Reading
+from heatproof.results.results import Picture, Results
 
 METHODS = {"lrp": {"signed": True}, "saliency": {"signed": False}, "random": {"control": True}}
 FIRST = {"tiny": "mif", "photos": "srg"}  # data set -> the metric asked there

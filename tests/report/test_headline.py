@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from heatproof.report.reading import Reading
+from heatproof.report.run_numbers import Reading
 from heatproof.report.sections.headline import headline
 from heatproof.report.sections.ranking import numbers
 from heatproof.results import Results

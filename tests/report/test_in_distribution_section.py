@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from heatproof.report.reading import Reading
+from heatproof.report.run_numbers import Reading
 from heatproof.report.sections.in_distribution import _stranger, in_distribution
 from heatproof.report.sections.ranking import scoreboard
 from heatproof.results import Results

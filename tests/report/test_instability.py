@@ -5,7 +5,7 @@ from __future__ import annotations
 from invented_run import invent
 
 from heatproof.report.page import page
-from heatproof.report.reading import Reading
+from heatproof.report.run_numbers import Reading
 
 
 def test_unstable_methods_are_marked_and_explained() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from heatproof.report.reading import Panel, Reading
+from heatproof.report.run_numbers import Panel, Reading
 from heatproof.report.sections.mosaic_reliability import alphas
 from heatproof.report.sections.mosaics import chance, mosaic_panels, mosaics
 from heatproof.results import Results

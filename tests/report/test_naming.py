@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heatproof.report import report
-from heatproof.report.naming import short_names
+from heatproof.report.short_names import short_names
 from heatproof.results import Results
 
 fields = st.sampled_from(["", "(steps=8)", "(method=lrp, draws=5)", "(method=saliency(signed=True), draws=5)", "(2)>"])

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from heatproof.report.page import page
-from heatproof.report.reading import Reading
+from heatproof.report.run_numbers import Reading
 from heatproof.report.sections.pixel_flipping import pixel_flipping
 from heatproof.report.typeset import MISSING, number
 from heatproof.results import Results

@@ -7,7 +7,7 @@ import re
 import pandas as pd
 import pytest
 
-from heatproof.report.reading import Reading
+from heatproof.report.run_numbers import Reading
 from heatproof.report.sections.relative_importance import premises, relative_importance
 from heatproof.results import Results
 from heatproof.stats.bootstrap import wilson

@@ -18,12 +18,11 @@ import pytest
 from invented_run import HOSTILE, METHODS, drawn_picture
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from heatproof.atomic_file import StoreFull
 from heatproof.errors import BadInput
 from heatproof.report import report
 from heatproof.report.charts import Line, small_multiples
 from heatproof.report.charts import curves as draw
-from heatproof.report.reading import Reading
+from heatproof.report.run_numbers import Reading
 from heatproof.report.sections import SECTIONS
 from heatproof.report.sections.blocks import fold, table
 from heatproof.report.sections.curves import curves, mean_curve
@@ -31,7 +30,8 @@ from heatproof.report.sections.disagreement import tau_matrix
 from heatproof.report.sections.ranking import ranking, scoreboard
 from heatproof.report.sections.verdict import against_controls, brief
 from heatproof.report.typeset import number
-from heatproof.results import Picture, Results
+from heatproof.results.results import Picture, Results
+from heatproof.storage.atomic_file import StoreFull
 
 SWITCHES = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 

@@ -7,7 +7,7 @@ import re
 import pandas as pd
 import pytest
 
-from heatproof.report.reading import Reading
+from heatproof.report.run_numbers import Reading
 from heatproof.report.sections.ranking import scoreboard
 from heatproof.results import Results
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from heatproof.report.reading import Reading
+from heatproof.report.run_numbers import Reading
 from heatproof.report.sections.series import series
 from heatproof.results import Results
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from heatproof.report.reading import Panel, Reading
+from heatproof.report.run_numbers import Panel, Reading
 from heatproof.report.sections.significance import matrix, pair_table, significance
 from heatproof.results import Results
 

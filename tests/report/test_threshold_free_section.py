@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from heatproof.report.reading import Reading
+from heatproof.report.run_numbers import Reading
 from heatproof.report.sections.normalising_rules import rule_name
 from heatproof.report.sections.size_strata import strata_of
 from heatproof.report.sections.threshold_choice import stacked, stretches

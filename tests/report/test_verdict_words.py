@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from heatproof.report import report
-from heatproof.report.reading import Reading
+from heatproof.report.run_numbers import Reading
 from heatproof.report.sections.missing import missing
 from heatproof.report.sections.significance import matrix
 from heatproof.report.sections.verdict import against_controls, headline

@@ -27,13 +27,13 @@ import numpy as np
 import torch
 
 from heatproof import data, models, registry
-from heatproof.data.pictures import read_picture
+from heatproof.data._support.pictures import read_picture
 from heatproof.errors import HeatproofError
 from heatproof.models import engine
-from heatproof.models.torchvision_repair import import_torchvision
-from heatproof.models.weights import read_weights
-from heatproof.parsing import parse
-from heatproof.study import load
+from heatproof.models._support.torchvision_repair import import_torchvision
+from heatproof.models._support.weights import read_weights
+from heatproof.spec.parse import parse
+from heatproof.spec.study import load
 from heatproof.types import Batch, Model
 
 SECONDS = 10

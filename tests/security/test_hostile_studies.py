@@ -16,12 +16,14 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from heatproof import data, models, recipe, sealed_json, stored_study, user_code
+from heatproof import data, models
 from heatproof.cli import app
 from heatproof.errors import BadInput, HeatproofError, UntrustedCode
-from heatproof.models.weights import read_weights
-from heatproof.parsing import parse
-from heatproof.study import Study, load
+from heatproof.models._support.weights import read_weights
+from heatproof.spec import recipe, study_file, user_code
+from heatproof.spec.parse import parse
+from heatproof.spec.study import Study, load
+from heatproof.storage import sealed_json
 
 Stored = dict[str, Any]
 
@@ -130,11 +132,11 @@ CODE: dict[str, Callable[[Stored, Path], None]] = {
     "a process that a data set is made of": _dataset(
         lambda marker: {"dataset": "mosaic", "fields": {"of": _popen(marker)}}
     ),
-    "a module attribute": _method(lambda _: {"class": "heatproof.recipe:sys.modules", "fields": {}}),
+    "a module attribute": _method(lambda _: {"class": "heatproof.spec.recipe:sys.modules", "fields": {}}),
     "a walk over dunders": _method(lambda _: {"class": "heatproof.types:View.__init__.__globals__", "fields": {}}),
     "heatproof's own importer": _method(
         lambda marker: {
-            "class": "heatproof.own_files:imported",
+            "class": "heatproof.spec.user_files:imported",
             "fields": {"where": f"{marker.parent / 'evil.py'}:Ours"},
         }
     ),
@@ -144,7 +146,7 @@ CODE: dict[str, Callable[[Stored, Path], None]] = {
             "fields": {"path": str(marker.parent / "evil.py")},
         }
     ),
-    "a name that heatproof only imports": _method(lambda _: {"class": "heatproof.recipe:Path", "fields": {}}),
+    "a name that heatproof only imports": _method(lambda _: {"class": "heatproof.spec.recipe:Path", "fields": {}}),
     "a module that looks like heatproof's": _method(lambda _: {"class": "heatproof_evil:Ours", "fields": {}}),
     "the loader of model files": _method(
         lambda marker: {"model": "file", "fields": {"path": str(marker.parent / "evil.py"), "factory": "factory"}}
@@ -275,7 +277,7 @@ def test_a_model_named_on_the_command_line_is_the_callers_own(harmless: Stored, 
     assert marker.exists()
 
 
-@pytest.mark.parametrize("name", ["saliency", "evil_plugin", "heatproof.methods.gradients"])
+@pytest.mark.parametrize("name", ["saliency", "evil_plugin", "heatproof.methods.saliency"])
 def test_only_what_is_registered_is_a_component(name: str) -> None:
     known = name == "saliency"
     found = user_code.named(
@@ -393,7 +395,7 @@ def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
 def test_a_file_too_large_is_not_read(tmp_path: Path) -> None:
     file = tmp_path / "study.json"
     with file.open("wb") as handle:
-        handle.truncate(stored_study.MOST_BYTES + 1)
+        handle.truncate(study_file.MOST_BYTES + 1)
     with pytest.raises(BadInput, match="at most 64 MB"):
         load(file)
 

@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
-from heatproof import data, models, own_files, registry, user_code
+from heatproof import data, models, registry
 from heatproof.errors import HeatproofError
-from heatproof.parsing import components, parse
-from heatproof.study import Study, load
+from heatproof.spec import user_code, user_files
+from heatproof.spec.parse import components, parse
+from heatproof.spec.study import Study, load
 
 METHODS = [
     *["saliency", "integrated_gradients(steps=4)", "smoothgrad", "inverted(method=grad_cam)", "expected_gradients"],
@@ -89,7 +90,7 @@ VALUES: list[Callable[[random.Random], Any]] = [
         r.choice([*registry.KINDS, "class", "function", "object", "partial"]): r.choice([None, 3, [], {}, "a", "srg"])
     },
     lambda r: {
-        "class": r.choice(["heatproof.types:View", "heatproof.types:Model", "heatproof.study:Study"]),
+        "class": r.choice(["heatproof.types:View", "heatproof.types:Model", "heatproof.spec.study:Study"]),
         "fields": {},
     },
     lambda r: {
@@ -303,7 +304,7 @@ def test_no_text_runs_a_file_that_it_was_not_found_to_name(
             seen += 1
             assert user_code.names_file(text), text
             canary.unlink()
-            own_files._read.cache_clear()
+            user_files._read.cache_clear()
     assert seen  # else nothing was tried
 
 

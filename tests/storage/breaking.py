@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from heatproof import atomic_file
+from heatproof.storage import atomic_file
 
 STEPS = ("_created", "_sync", "_rename", "_sync_folder")
 KILLED = "kill"

@@ -10,13 +10,12 @@ import pandas as pd
 import pytest
 from networks import small_cnn
 
-from heatproof import tables, verification
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import HeatproofError
 from heatproof.report import report
-from heatproof.results import Results
-from heatproof.run import run
-from heatproof.study import Study, load
+from heatproof.results import Results, tables
+from heatproof.run import run, verify
+from heatproof.spec.study import Study, load
 
 IGNORED = {".lock", ".engine.lock"}  # empty, or only for people
 
@@ -59,7 +58,7 @@ def flipped(whole: Path, tmp_path: Path, times: int, seed: int) -> dict[str, int
     for _ in range(times):
         (name,) = rng.choices(files, weights)
         flip(copy / name, rng)
-        wrong = [finding.file for finding in verification.check(copy) if finding.problem]
+        wrong = [finding.file for finding in verify.check(copy) if finding.problem]
         assert wrong, f"verify did not see a flipped bit in {name}"
         try:
             assert seen(copy) == before, f"a flipped bit in {name} changed a result in silence"
@@ -99,5 +98,5 @@ def test_a_run_heals_what_was_damaged(whole: Path, tmp_path: Path, kind: str) ->
     pd.testing.assert_frame_equal(
         healed.scores.drop(columns="seconds"), Results.load(whole).scores.drop(columns="seconds"), check_exact=True
     )
-    kept = [f for f in verification.check(copy) if f.problem and not f.file.endswith(".damaged")]
+    kept = [f for f in verify.check(copy) if f.problem and not f.file.endswith(".damaged")]
     assert kept == []

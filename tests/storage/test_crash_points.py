@@ -14,13 +14,12 @@ import pytest
 from networks import small_cnn
 from storage.breaking import KILLED, Disk, breaking, in_a_fork
 
-from heatproof import tables
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import HeatproofError
 from heatproof.report import report
-from heatproof.results import Results
-from heatproof.run import run
-from heatproof.study import Study
+from heatproof.results import Results, tables
+from heatproof.run.loop import run
+from heatproof.spec.study import Study
 from heatproof.types import Batch, Model
 
 ENDS = [KILLED, errno.ENOSPC, errno.EIO]

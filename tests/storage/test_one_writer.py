@@ -14,12 +14,11 @@ from networks import small_cnn
 from storage.breaking import in_a_fork
 from typer.testing import CliRunner
 
-from heatproof import run_lock, run_state
 from heatproof.cli import app
 from heatproof.data.two_factor.dataset import TwoFactor
-from heatproof.results import Results
-from heatproof.run import run
-from heatproof.study import Study
+from heatproof.results import Results, run_state
+from heatproof.run import lock, run
+from heatproof.spec.study import Study
 
 
 def study(metric: str = "mif", count: int = 4) -> Study:
@@ -27,12 +26,12 @@ def study(metric: str = "mif", count: int = 4) -> Study:
 
 
 def test_a_second_writer_gets_a_sentence_and_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("heatproof.run_lock.time.sleep", lambda _: None)
+    monkeypatch.setattr(lock.time, "sleep", lambda _: None)
     first = run(study("mif"), tmp_path / "run")
     before = {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()}
-    with run_lock.held(tmp_path / "run"):
+    with lock.held(tmp_path / "run"):
         status = in_a_fork(lambda: run(study("lif"), tmp_path / "run"))
-        with pytest.raises(run_lock.InUse, match=rf"being written by another run \(process {os.getpid()} on"):
+        with pytest.raises(lock.InUse, match=rf"being written by another run \(process {os.getpid()} on"):
             run(study("lif"), tmp_path / "run")
     assert status == 1
     after = {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()}

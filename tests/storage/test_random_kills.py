@@ -16,8 +16,8 @@ from networks import small_cnn
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import HeatproofError
 from heatproof.results import Results
-from heatproof.run import run
-from heatproof.study import Study
+from heatproof.run.loop import run
+from heatproof.spec.study import Study
 from heatproof.types import Batch, Model
 
 

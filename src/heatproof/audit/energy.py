@@ -11,7 +11,7 @@ from torch import Tensor
 from heatproof.audit.evaluation import Evaluation, Removal
 from heatproof.errors import BadInput
 from heatproof.models import engine
-from heatproof.occlusion.shown import Samples
+from heatproof.occlusion.occluded_images import Samples
 from heatproof.registry import metric
 from heatproof.types import REMOVED, Attribution, Curve, Logits, Model, Scored
 

@@ -11,9 +11,9 @@ import torch
 from heatproof.errors import BadInput
 from heatproof.occlusion.game import Occlusion
 from heatproof.occlusion.imputers.constant import Constant
-from heatproof.occlusion.keeping import kept_most
+from heatproof.occlusion.kept_share import kept_most
+from heatproof.occlusion.occluded_images import Samples, shown
 from heatproof.occlusion.segmenters.pixels import Pixels
-from heatproof.occlusion.shown import Samples, shown
 from heatproof.types import Attribution, Batch, Maps
 
 LEVELS = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)  # kept shares
@@ -79,6 +79,6 @@ def random_maps(batch: Batch) -> Maps:
 
 def named(evaluation: Any) -> str:
     """A short name for people."""
-    from heatproof import recipe
+    from heatproof.spec import recipe
 
     return recipe.label(evaluation)

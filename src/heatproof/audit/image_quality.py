@@ -13,7 +13,7 @@ from torch import Tensor
 from heatproof.audit.evaluation import Evaluation, Removal
 from heatproof.errors import BadInput, Missing, NotApplicable
 from heatproof.models import engine
-from heatproof.models.torchvision_repair import import_torchvision
+from heatproof.models._support.torchvision_repair import import_torchvision
 from heatproof.registry import metric
 from heatproof.types import REMOVED, Attribution, Curve, Images, Scored
 

@@ -19,11 +19,11 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from heatproof import recipe
 from heatproof.errors import BadInput
+from heatproof.occlusion.flip_order import Steps, area, on_grid, random_curves, removals
 from heatproof.occlusion.game import Occlusion, game_of
-from heatproof.occlusion.orders import Steps, area, on_grid, random_curves, removals
 from heatproof.registry import metric
+from heatproof.spec import recipe
 from heatproof.stats.bootstrap import FloatArray, interval, resampled_means
 from heatproof.types import REMOVED, Attribution, Batch, Curve, Imputer, Model, Scored, Segmenter
 

@@ -9,9 +9,9 @@ import torch
 
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput, NotApplicable
-from heatproof.methods.baselines import background, revision_of
+from heatproof.methods._support.baselines import background, revision_of
 from heatproof.models import engine
-from heatproof.occlusion.shown import Samples
+from heatproof.occlusion.occluded_images import Samples
 from heatproof.types import Attribution, Dataset
 
 

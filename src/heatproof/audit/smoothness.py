@@ -10,7 +10,7 @@ from torch import Tensor
 
 from heatproof.audit.evaluation import Controlled, Evaluation, Removal, follows_map, random_maps
 from heatproof.models import engine
-from heatproof.occlusion.shown import Samples
+from heatproof.occlusion.occluded_images import Samples
 from heatproof.registry import metric
 from heatproof.stats.falling import tau
 from heatproof.types import REMOVED, Attribution, Curve, Scored, read

@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 import torch
 
+from heatproof.attribute import attribute
 from heatproof.audit.energy import energies
 from heatproof.audit.evaluation import Evaluation, changes_pictures, follows_map, random_maps
 from heatproof.audit.image_quality import MEASURES, Measure, quality
 from heatproof.audit.smoothness import confidences, kendall, mean_height
-from heatproof.border import attribute
 from heatproof.errors import BadInput
-from heatproof.occlusion.shown import Samples
+from heatproof.occlusion.occluded_images import Samples
 from heatproof.stats.falling import mean_curve_tau
 from heatproof.stats.out_of_distribution import auroc, fpr95
 from heatproof.types import AnyMethod, Attribution, Batch, Model

@@ -6,7 +6,8 @@ import warnings
 
 import typer
 
-from heatproof.cli import building, concepts, explaining, judging, listing, making, reading, tabling, terminal, verify
+from heatproof.cli import _terminal
+from heatproof.cli._commands import add, commands
 
 app = typer.Typer(
     help="Which heatmaps hold up: judge attribution methods for image classifiers under published protocols.",
@@ -14,21 +15,12 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(judging.demo)
-app.command()(judging.run)
-app.command()(judging.report)
-app.command()(tabling.table)
-app.command()(verify.verify)
-app.command("list")(listing.list_)
-app.command()(listing.check)
-app.command()(explaining.explain)
-app.command()(reading.consistency)
-app.command()(concepts.tcav)
-app.command()(making.train)
-app.add_typer(building.data, name="data")
+for _name, _command in commands().items():
+    add(app, _name, _command)
 
 
 def main() -> None:
-    warnings.showwarning = terminal.show_warning  # type: ignore[assignment]
+    warnings.showwarning = _terminal.show_warning  # type: ignore[assignment]
     app()

@@ -7,15 +7,16 @@ from typing import Annotated
 
 import typer
 
-from heatproof.cli.terminal import COMPLETE, FAILED_ROWS, echo, readable_errors
+from heatproof.cli._terminal import COMPLETE, FAILED_ROWS, echo, readable_errors
 
 
 def verify(directory: Annotated[Path, typer.Argument(help="A directory that a run wrote.")]) -> None:
     """Check every file of a run against its seal or hash; change nothing. Exit status 1 if something is wrong."""
-    from heatproof import run_state, verification
+    from heatproof.results import run_state
+    from heatproof.run import verify
 
     with readable_errors():
-        findings = list(verification.check(directory))
+        findings = list(verify.check(directory))
         state = run_state.known(directory)
     wrong = [finding for finding in findings if finding.problem]
     for finding in wrong:

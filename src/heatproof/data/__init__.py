@@ -14,10 +14,10 @@ from pathlib import Path
 
 from torch import Tensor
 
-from heatproof import any_path
-from heatproof.data.pictures import takes_grey
+from heatproof.data._support.pictures import takes_grey
 from heatproof.errors import BadInput, UnknownName
-from heatproof.parsing import parse
+from heatproof.spec.parse import parse
+from heatproof.storage import any_path
 from heatproof.types import Dataset, Model, View
 
 

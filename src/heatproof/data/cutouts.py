@@ -14,13 +14,13 @@ import numpy as np
 import torch
 from PIL import Image
 
+from heatproof.data._support.files import absolute, root
+from heatproof.data._support.listing import pictures_under
+from heatproof.data._support.other_region import OTHER_REGION, lender
+from heatproof.data._support.pictures import open_picture, read_picture
 from heatproof.data.bam.build import SMALLEST, paste
 from heatproof.data.bam.coco import Cutout
 from heatproof.data.bam.turns import pair
-from heatproof.data.files import absolute, root
-from heatproof.data.listing import pictures_under
-from heatproof.data.other_region import OTHER_REGION, lender
-from heatproof.data.pictures import open_picture, read_picture
 from heatproof.errors import BadInput
 from heatproof.registry import dataset
 from heatproof.types import Batch, keyed_seed

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from heatproof.data.class_names import class_indices
-from heatproof.data.files import (
+from heatproof.data._support.class_names import class_indices
+from heatproof.data._support.files import (
     UNKNOWN,
     PictureFile,
     absolute,
@@ -20,8 +20,8 @@ from heatproof.data.files import (
     read_batch,
     root,
 )
-from heatproof.data.listing import pictures_under
-from heatproof.data.pictures import Levels
+from heatproof.data._support.listing import pictures_under
+from heatproof.data._support.pictures import Levels
 from heatproof.errors import BadInput
 from heatproof.registry import dataset
 from heatproof.types import Batch, View

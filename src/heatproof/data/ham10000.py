@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from heatproof.data.files import (
+from heatproof.data._support.files import (
     UNKNOWN,
     PictureFile,
     absolute,

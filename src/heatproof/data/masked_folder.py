@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from heatproof.data.files import PictureFile, absolute, as_levels, as_view, digest, pick, read_batch, root
+from heatproof.data._support.files import PictureFile, absolute, as_levels, as_view, digest, pick, read_batch, root
+from heatproof.data._support.listing import pictures_under
+from heatproof.data._support.masks import warn_of_undecided
+from heatproof.data._support.pictures import Levels
 from heatproof.data.folder import list_folder
-from heatproof.data.listing import pictures_under
-from heatproof.data.masks import warn_of_undecided
-from heatproof.data.pictures import Levels
 from heatproof.errors import BadInput
 from heatproof.registry import dataset
 from heatproof.types import Batch, View

@@ -16,14 +16,14 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from heatproof.data import check_labels, in_grey
-from heatproof.data.files import as_view
-from heatproof.data.mosaic_plan import Laid, draw, labels_of, layouts, pools_of
-from heatproof.data.pictures import takes_grey
+from heatproof.data._support.files import as_view
+from heatproof.data._support.mosaic_plan import Laid, draw, labels_of, layouts, pools_of
+from heatproof.data._support.pictures import takes_grey
 from heatproof.data.two_factor import OBJECTS, SCENES
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput
-from heatproof.recipe import spelt
 from heatproof.registry import dataset
+from heatproof.spec.recipe import spelt
 from heatproof.types import Batch, Dataset, Images, Keep, Model, View
 
 

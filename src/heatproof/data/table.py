@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from heatproof.data.class_names import class_indices
-from heatproof.data.files import UNKNOWN, PictureFile, absolute, as_levels, as_view, digest, pick, read_batch
-from heatproof.data.pictures import Levels
+from heatproof.data._support.class_names import class_indices
+from heatproof.data._support.files import UNKNOWN, PictureFile, absolute, as_levels, as_view, digest, pick, read_batch
+from heatproof.data._support.pictures import Levels
 from heatproof.errors import BadInput
 from heatproof.registry import dataset
 from heatproof.types import Batch, View

@@ -11,17 +11,17 @@ import torch
 from torch import Tensor, nn
 
 from heatproof.errors import NotApplicable
-from heatproof.methods.checking import check_count
-from heatproof.methods.enlarging import upsample
-from heatproof.methods.paths import Stretch
-from heatproof.methods.pooling import Pooling, keeps_sign, pool
-from heatproof.methods.rectifiers import GuidedBackprop
-from heatproof.methods.taps import Tap, tap
-from heatproof.methods.transformers import token_layer
-from heatproof.methods.views import values_of_views
-from heatproof.models.cam_layer import find_cam_layer
-from heatproof.models.last_cut import last_cut
-from heatproof.models.layouts import as_pictures
+from heatproof.methods._support.batched_views import values_of_views
+from heatproof.methods._support.channel_pooling import Pooling, keeps_sign, pool
+from heatproof.methods._support.field_checks import check_count
+from heatproof.methods._support.layer_activations import Tap, tap
+from heatproof.methods._support.path_gradients import Stretch
+from heatproof.methods._support.upsample import upsample
+from heatproof.methods.attention_rollout import token_layer
+from heatproof.methods.guided_backprop import GuidedBackprop
+from heatproof.models._support.cam_layer import find_cam_layer
+from heatproof.models._support.last_cut import last_cut
+from heatproof.models._support.token_layouts import as_pictures
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Images, Maps, Model, Readout, read
 

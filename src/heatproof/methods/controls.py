@@ -10,8 +10,8 @@ import torch
 import torch.nn.functional as F
 
 from heatproof.errors import BadInput, NotApplicable
-from heatproof.methods.checking import check_not_negative, check_positive
-from heatproof.methods.gradients import Saliency
+from heatproof.methods._support.field_checks import check_not_negative, check_positive
+from heatproof.methods.saliency import Saliency
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Images, Maps, Method, Model
 

@@ -11,11 +11,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from heatproof.errors import NotApplicable
-from heatproof.methods.baselines import Baseline, is_one_colour, is_random, revision_of, starts
-from heatproof.methods.checking import check_count
-from heatproof.methods.intercept import ACTIVATIONS, Intercept, Spelling, spellings
-from heatproof.methods.pooling import Pooling, keeps_sign, pool
-from heatproof.methods.transformers import attends
+from heatproof.methods._support.baselines import Baseline, is_one_colour, is_random, revision_of, starts
+from heatproof.methods._support.channel_pooling import Pooling, keeps_sign, pool
+from heatproof.methods._support.field_checks import check_count
+from heatproof.methods._support.op_override import ACTIVATIONS, Intercept, Spelling, spellings
+from heatproof.methods.attention_rollout import attends
 from heatproof.models import engine
 from heatproof.models.engine.running import answered
 from heatproof.models.engine.vetting import check_finite

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from heatproof.methods.checking import check_count, check_not_negative, check_positive
-from heatproof.methods.paths import Stretch
-from heatproof.methods.views import values_of_views
+from heatproof.methods._support.batched_views import values_of_views
+from heatproof.methods._support.field_checks import check_count, check_not_negative, check_positive
+from heatproof.methods._support.path_gradients import Stretch
 from heatproof.occlusion.game import bound, impute
 from heatproof.occlusion.imputers.mean import Mean
 from heatproof.occlusion.segmenters.quickshift import Quickshift

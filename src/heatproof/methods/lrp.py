@@ -11,15 +11,15 @@ import torch
 from torch import Tensor, nn
 
 from heatproof.errors import NotApplicable
-from heatproof.methods.canonizing import merges, merging, passed, proportional
-from heatproof.methods.checking import check_not_negative
-from heatproof.methods.coverage import seen
-from heatproof.methods.intercept import forward_only
-from heatproof.methods.plus_rule import plus_rule
-from heatproof.methods.pooling import Pooling, keeps_sign, pool
-from heatproof.methods.transformers import attends
+from heatproof.methods._support.canonization import merges, merging, passed, proportional
+from heatproof.methods._support.channel_pooling import Pooling, keeps_sign, pool
+from heatproof.methods._support.field_checks import check_not_negative
+from heatproof.methods._support.op_override import forward_only
+from heatproof.methods._support.rule_coverage import seen
+from heatproof.methods._support.zplus_rule import plus_rule
+from heatproof.methods.attention_rollout import attends
 from heatproof.models import engine
-from heatproof.models.torchvision_repair import import_torchvision
+from heatproof.models._support.torchvision_repair import import_torchvision
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Images, Maps, Model
 

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heatproof.errors import BadInput, BadShape, NotApplicable
-from heatproof.recipe import spelt
 from heatproof.registry import method
-from heatproof.stored_arrays import of_archive, of_file
+from heatproof.spec.recipe import spelt
+from heatproof.storage.arrays import of_archive, of_file
 from heatproof.types import Batch, Cost, Maps, Model
 
 

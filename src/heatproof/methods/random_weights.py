@@ -11,7 +11,7 @@ from typing import ClassVar
 import torch
 from torch import nn
 
-from heatproof.methods.gradients import Saliency
+from heatproof.methods.saliency import Saliency
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Maps, Method, Model, keyed_seed
 

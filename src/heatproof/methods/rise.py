@@ -9,9 +9,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from heatproof.methods.baselines import Baseline, revision_of, start
-from heatproof.methods.checking import check_count, check_share
-from heatproof.methods.enlarging import interpolation
+from heatproof.methods._support.baselines import Baseline, revision_of, start
+from heatproof.methods._support.field_checks import check_count, check_share
+from heatproof.methods._support.upsample import interpolation
 from heatproof.models import engine
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Maps, Model, Readout, read

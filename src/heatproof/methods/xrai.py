@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from heatproof.errors import BadInput
-from heatproof.methods.checking import check_count, check_not_negative, check_positive
-from heatproof.methods.integrated import integrate
-from heatproof.methods.regions import Picture, dilated_regions, felzenszwalb_labels, rank_regions
+from heatproof.methods._support.field_checks import check_count, check_not_negative, check_positive
+from heatproof.methods._support.region_ranking import Picture, dilated_regions, felzenszwalb_labels, rank_regions
+from heatproof.methods.integrated_gradients import integrate
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Maps, Model, Readout
 

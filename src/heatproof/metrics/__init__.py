@@ -1,1 +1,18 @@
-"""How a heatmap is judged: one number per image."""
+"""How a heatmap is judged: one number per image.
+
+Every class can be had from here: `from heatproof.metrics import SRG, AUCIoU`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from heatproof import registry
+
+
+def __getattr__(name: str) -> Any:
+    return registry.class_named("metric", name, __name__)
+
+
+def __dir__() -> list[str]:
+    return registry.class_names("metric")

@@ -22,9 +22,9 @@ from heatproof.occlusion.diffusion import priors
 from heatproof.occlusion.diffusion.guidance import Guidance
 from heatproof.occlusion.diffusion.reconstruct import Begin, reconstruct
 from heatproof.occlusion.diffusion.sampler import Sampler
-from heatproof.occlusion.keeping import kept_most
+from heatproof.occlusion.kept_share import kept_most
+from heatproof.occlusion.occluded_images import Samples
 from heatproof.occlusion.segmenters.pixels import Pixels
-from heatproof.occlusion.shown import Samples
 from heatproof.registry import metric
 from heatproof.types import Attribution, Batch, Curve, Maps, Scored, Segmenter, keyed_seed, read
 

@@ -11,7 +11,7 @@ from torch import Generator, Tensor
 from heatproof.errors import BadInput
 from heatproof.models import engine
 from heatproof.occlusion.imputers.mean import IMAGENET_MEAN, coloured
-from heatproof.occlusion.shown import Samples
+from heatproof.occlusion.occluded_images import Samples
 from heatproof.registry import metric
 from heatproof.types import Attribution, Readout, Scored, read
 

@@ -8,12 +8,12 @@ from typing import ClassVar, Literal
 
 from torch import Tensor
 
+from heatproof.occlusion.flip_order import area, lots, pooled, removal_ranks, removals
 from heatproof.occlusion.game import Game, Occlusion, game_of
 from heatproof.occlusion.imputers.blur import Blur
 from heatproof.occlusion.imputers.mean import Mean
-from heatproof.occlusion.orders import area, lots, pooled, removal_ranks, removals
+from heatproof.occlusion.occluded_images import Samples, shown
 from heatproof.occlusion.segmenters.pixels import Pixels
-from heatproof.occlusion.shown import Samples, shown
 from heatproof.registry import metric
 from heatproof.types import REMOVED, Attribution, Curve, Readout, Scored
 

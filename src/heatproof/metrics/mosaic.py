@@ -15,7 +15,7 @@ from torch import Tensor
 from heatproof import registry
 from heatproof.errors import BadInput, NotApplicable
 from heatproof.methods.precomputed import Precomputed
-from heatproof.metrics.regions import check_pair, finite_rows, regions_of
+from heatproof.metrics._support.regions import check_pair, finite_rows, regions_of
 from heatproof.registry import metric
 from heatproof.types import AnyMethod, Attribution, Batch, Keep, Maps, Model, Scored
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from heatproof.errors import BadInput
-from heatproof.metrics.regions import regions_of
+from heatproof.metrics._support.regions import regions_of
 from heatproof.registry import metric
 from heatproof.types import Attribution, Batch, Dataset, Keep, Scores
 

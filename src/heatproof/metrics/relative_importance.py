@@ -17,13 +17,14 @@ import torch
 from torch import Tensor
 from torch.nn.functional import interpolate
 
-from heatproof import models, recipe, registry, sources
+from heatproof import models, registry
+from heatproof.data._support.other_region import OTHER_REGION
 from heatproof.data.bam.layout import NATIVE
-from heatproof.data.other_region import OTHER_REGION
 from heatproof.errors import NotApplicable
-from heatproof.metrics.asking_again import ask, classes, keep, staged, true_classes
-from heatproof.metrics.region_heat import FLAT, Law, Measured, Rule, flat, measured, region_heat, region_of
+from heatproof.metrics._support.reattribution import ask, classes, keep, staged, true_classes
+from heatproof.metrics._support.region_heat import FLAT, Law, Measured, Rule, flat, measured, region_heat, region_of
 from heatproof.registry import metric
+from heatproof.spec import recipe, source_hash
 from heatproof.types import Attribution, Batch, Images, Keep, Maps, Model, Scored, Scores
 
 # Variants of a score load the same contrast model, and one of them is enough.
@@ -139,7 +140,7 @@ class MCS:
         known = registry.name_of(self)
         where = f"{type(self).__module__}:{type(self).__qualname__}"
         own = {"metric": known[1]} if known else {"class": where}
-        source = {"source": sources.digest(type(self))} if sources.is_component(type(self)) else {}
+        source = {"source": source_hash.digest(type(self))} if source_hash.is_component(type(self)) else {}
         return {**own, "fields": {"contrast": name, **told}, **source, "revision": self._against.revision}
 
     def __call__(self, attribution: Attribution, /) -> Scored:

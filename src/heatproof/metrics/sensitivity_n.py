@@ -13,9 +13,9 @@ from torch import Tensor
 from heatproof.errors import BadInput
 from heatproof.occlusion.game import Game, Occlusion, game_of
 from heatproof.occlusion.imputers.mean import Mean
+from heatproof.occlusion.occluded_images import Samples, shown
 from heatproof.occlusion.segmenters.pixels import Pixels
 from heatproof.occlusion.segments import totals
-from heatproof.occlusion.shown import Samples, shown
 from heatproof.registry import metric
 from heatproof.types import REMOVED, Attribution, Curve, Readout, Scored
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from heatproof import any_path
 from heatproof.errors import BadInput, UnknownName
+from heatproof.storage import any_path
 from heatproof.types import Model
 
 _FORMS = (

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from heatproof.errors import BadModel, UnknownName
+from heatproof.models._support.imagenet_names import imagenet_classes
+from heatproof.models._support.weights import Weights, put_weights, read_weights
 from heatproof.models.bcos import BCosConv2d, Encoding, SelfExplainingNetwork, UncentredNorm2d
-from heatproof.models.imagenet import imagenet_classes
-from heatproof.models.weights import Weights, put_weights, read_weights
 from heatproof.registry import model
 from heatproof.types import Model, View
 

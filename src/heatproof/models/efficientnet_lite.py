@@ -6,8 +6,8 @@ import importlib
 from typing import Any
 
 from heatproof.errors import BadModel, Missing
-from heatproof.models.imagenet import imagenet_classes
-from heatproof.models.weights import put_weights, read_weights
+from heatproof.models._support.imagenet_names import imagenet_classes
+from heatproof.models._support.weights import put_weights, read_weights
 from heatproof.registry import model
 from heatproof.types import Model, View
 

@@ -18,7 +18,7 @@ from torch import nn
 from heatproof.data.two_factor import OBJECTS, SCENES
 from heatproof.errors import BadModel, UnknownName
 from heatproof.models.bcos import BCosNet
-from heatproof.models.networks import PlainNet, ResNet, ViT
+from heatproof.models.embedded_networks import PlainNet, ResNet, ViT
 from heatproof.registry import register
 from heatproof.types import Model, View
 

@@ -19,11 +19,11 @@ from typing import Any
 
 from torch import nn
 
-from heatproof import any_path
 from heatproof.errors import BadModel, HeatproofError, UnknownName
-from heatproof.models.cam_layer import find_cam_layer, takes_one_size
-from heatproof.own_files import from_file
+from heatproof.models._support.cam_layer import find_cam_layer, takes_one_size
 from heatproof.registry import model
+from heatproof.spec.user_files import from_file
+from heatproof.storage import any_path
 from heatproof.types import Model, View, check_network
 
 _USUAL_SIZE = 224  # what the CAM layer is looked for with when the factory does not say its size

@@ -9,8 +9,8 @@ from typing import Any, Literal
 from torch import Tensor, nn
 
 from heatproof.errors import BadModel, Missing
-from heatproof.models.cam_layer import find_cam_layer, takes_one_size
-from heatproof.models.weights import put_weights, read_weights, weights_only
+from heatproof.models._support.cam_layer import find_cam_layer, takes_one_size
+from heatproof.models._support.weights import put_weights, read_weights, weights_only
 from heatproof.registry import model
 from heatproof.types import Model, View
 

@@ -7,9 +7,9 @@ from typing import Any
 from urllib.parse import urlparse
 
 from heatproof.errors import BadModel, UnknownName
-from heatproof.models.cam_layer import find_cam_layer, takes_one_size
-from heatproof.models.torchvision_repair import import_torchvision
-from heatproof.models.weights import class_count, put_weights, read_weights
+from heatproof.models._support.cam_layer import find_cam_layer, takes_one_size
+from heatproof.models._support.torchvision_repair import import_torchvision
+from heatproof.models._support.weights import class_count, put_weights, read_weights
 from heatproof.registry import model
 from heatproof.types import Model, View
 

@@ -18,13 +18,13 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from heatproof import recipe
 from heatproof.errors import BadInput, BadShape
 from heatproof.models import engine
 from heatproof.occlusion.imputers.mean import Mean, repainted
 from heatproof.occlusion.segmenters.grid import Grid
 from heatproof.occlusion.segments import pixels_of, segments_of, totals
 from heatproof.registry import name_of
+from heatproof.spec import recipe
 from heatproof.types import (
     Batch,
     Images,

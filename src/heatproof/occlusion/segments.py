@@ -10,8 +10,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from heatproof import recipe
 from heatproof.errors import BadShape
+from heatproof.spec import recipe
 from heatproof.types import Batch, Segmenter, Segments
 
 _known: WeakKeyDictionary[Batch, dict[str, Segments]] = WeakKeyDictionary()

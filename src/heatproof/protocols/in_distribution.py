@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from heatproof import data, recipe
+from heatproof import data
 from heatproof.audit.energy import Energy
 from heatproof.audit.evaluation import Evaluation, Removal
 from heatproof.audit.image_quality import MEASURES, ImageQuality, Measure
@@ -16,18 +16,18 @@ from heatproof.audit.other_classes import OtherClasses
 from heatproof.audit.smoothness import Smoothness
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput
+from heatproof.methods._support.baselines import Baseline
 from heatproof.methods.agi import AGI
 from heatproof.methods.attexplore import AttEXplore
-from heatproof.methods.baselines import Baseline
 from heatproof.methods.boundary_ig import BoundaryIG
 from heatproof.methods.controls import Inverted, Oracle, Random
-from heatproof.methods.expected import ExpectedGradients
-from heatproof.methods.gradients import Saliency
+from heatproof.methods.expected_gradients import ExpectedGradients
 from heatproof.methods.guided_ig import GuidedIG
-from heatproof.methods.integrated import FastIG, IntegratedGradients
+from heatproof.methods.integrated_gradients import FastIG, IntegratedGradients
 from heatproof.methods.isa import ISA
 from heatproof.methods.local_attribution import LocalAttribution
 from heatproof.methods.mfaba import MFABA
+from heatproof.methods.saliency import Saliency
 from heatproof.metrics.fud import Fud
 from heatproof.metrics.infidelity import Infidelity
 from heatproof.metrics.insertion_deletion import Deletion, Insertion
@@ -42,9 +42,10 @@ from heatproof.occlusion.imputers.road import NoisyLinear
 from heatproof.occlusion.imputers.telea import Telea
 from heatproof.occlusion.imputers.twin import Twin
 from heatproof.occlusion.segmenters.pixels import Pixels
-from heatproof.parsing import parse
 from heatproof.registry import protocol
-from heatproof.study import Study
+from heatproof.spec import recipe
+from heatproof.spec.parse import parse
+from heatproof.spec.study import Study
 from heatproof.types import AnyMethod, Dataset, Imputer, Metric, Model
 
 Profile = Literal["fast", "paper"]

@@ -7,20 +7,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from heatproof import data, models, recipe
+from heatproof import data, models
+from heatproof.data._support.mosaic_plan import labels_of, layouts, most_per_class, pools_of
 from heatproof.data.mosaic import Mosaic
-from heatproof.data.mosaic_plan import labels_of, layouts, most_per_class, pools_of
 from heatproof.data.two_factor import EASY_PAIR, HARD_PAIR, OBJECTS
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput
 from heatproof.methods.bcos import BCos
 from heatproof.methods.cam import GradCam, GradCamPP
-from heatproof.methods.coalitions import KernelShap
 from heatproof.methods.controls import Edges, Oracle, Random
-from heatproof.methods.integrated import IntegratedGradients
+from heatproof.methods.integrated_gradients import IntegratedGradients
+from heatproof.methods.kernel_shap import KernelShap
 from heatproof.methods.lime import LIME
 from heatproof.methods.lrp import LRP
-from heatproof.methods.smoothed import Smoothed
+from heatproof.methods.smoothgrad import Smoothed
 from heatproof.metrics.mosaic import (
     MosaicAccuracy,
     MosaicF1,
@@ -32,7 +32,8 @@ from heatproof.occlusion.game import Occlusion
 from heatproof.occlusion.imputers.constant import Constant
 from heatproof.occlusion.segmenters.grid import Grid
 from heatproof.registry import protocol
-from heatproof.study import Study
+from heatproof.spec import recipe
+from heatproof.spec.study import Study
 from heatproof.types import AnyMethod, Dataset, Metric, Model
 
 Preset = Literal["default", "paper"]

@@ -7,18 +7,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeGuard
 
-from heatproof import data, recipe
+from heatproof import data
 from heatproof.audit.model_scope import NROMS, ROMS, RandomOrders
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput
+from heatproof.methods._support.coalitions import Scale
+from heatproof.methods.arch_attribute import ArchAttribute
 from heatproof.methods.cam import GradCam
-from heatproof.methods.coalitions import ArchAttribute, PredDiff, Scale, Shapley
 from heatproof.methods.controls import Random
-from heatproof.methods.gradients import InputXGradient, Saliency
-from heatproof.methods.integrated import IntegratedGradients
+from heatproof.methods.input_x_gradient import InputXGradient
+from heatproof.methods.integrated_gradients import IntegratedGradients
 from heatproof.methods.lrp import LRP
-from heatproof.methods.smoothed import Smoothed
-from heatproof.metrics.flipping import LIF, LRG, MIF, MRG, SRG
+from heatproof.methods.pred_diff import PredDiff
+from heatproof.methods.saliency import Saliency
+from heatproof.methods.shapley import Shapley
+from heatproof.methods.smoothgrad import Smoothed
+from heatproof.metrics.pixel_flipping import LIF, LRG, MIF, MRG, SRG
 from heatproof.occlusion.game import Occlusion
 from heatproof.occlusion.imputers.diffusion import Diffusion
 from heatproof.occlusion.imputers.histogram import Histogram
@@ -26,9 +30,10 @@ from heatproof.occlusion.imputers.mean import Mean
 from heatproof.occlusion.imputers.telea import Telea
 from heatproof.occlusion.imputers.train_set import TrainSet
 from heatproof.occlusion.segmenters.slic import Slic
-from heatproof.parsing import parse
 from heatproof.registry import protocol
-from heatproof.study import Study, distinct
+from heatproof.spec import recipe
+from heatproof.spec.parse import parse
+from heatproof.spec.study import Study, distinct
 from heatproof.types import AnyMethod, Dataset, Imputer, Metric, Model
 
 Preset = Literal["quick", "paper"]

@@ -10,27 +10,29 @@ from typing import Any, Literal
 
 import torch
 
-from heatproof import data, models, recipe
+from heatproof import data, models
 from heatproof.data.bam import twins
 from heatproof.data.bam.layout import BAM, TWIN_GAP
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.data.two_factor.k_dataset import TwoFactorK
 from heatproof.errors import BadInput
 from heatproof.methods.cam import GradCam, GuidedGradCam
-from heatproof.methods.concepts import TCAV
 from heatproof.methods.controls import Centre, Constant, Edges, Random
-from heatproof.methods.gradients import InputXGradient, Saliency
-from heatproof.methods.integrated import IGSmoothGrad, IntegratedGradients
+from heatproof.methods.guided_backprop import GuidedBackprop
+from heatproof.methods.input_x_gradient import InputXGradient
+from heatproof.methods.integrated_gradients import IGSmoothGrad, IntegratedGradients
 from heatproof.methods.random_weights import RandomWeights
-from heatproof.methods.rectifiers import GuidedBackprop
-from heatproof.methods.smoothed import Smoothed
+from heatproof.methods.saliency import Saliency
+from heatproof.methods.smoothgrad import Smoothed
+from heatproof.methods.tcav import TCAV
+from heatproof.metrics._support.region_heat import Law
 from heatproof.metrics.input_independence import IIR, IIRChange
-from heatproof.metrics.region_heat import Law
 from heatproof.metrics.relative_importance import IDR, MCS, RelativeMCS
 from heatproof.models import engine
-from heatproof.parsing import parse
 from heatproof.registry import protocol
-from heatproof.study import Study
+from heatproof.spec import recipe
+from heatproof.spec.parse import parse
+from heatproof.spec.study import Study
 from heatproof.types import AnyMethod, Batch, Dataset, Metric, Model
 
 Preset = Literal["default", "paper"]

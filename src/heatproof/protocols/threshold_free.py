@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from heatproof import data, models, recipe
+from heatproof import data, models
 from heatproof.data.ham10000 import HAM10000
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput, NotApplicable
@@ -17,23 +17,20 @@ from heatproof.methods.blur_ig import BlurIG
 from heatproof.methods.cam import GradCam
 from heatproof.methods.controls import Edges, Oracle, Random
 from heatproof.methods.guided_ig import GuidedIG
-from heatproof.methods.integrated import IGSmoothGrad, IntegratedGradients
+from heatproof.methods.integrated_gradients import IGSmoothGrad, IntegratedGradients
 from heatproof.methods.lime import LIME
 from heatproof.methods.xrai import XRAI
-from heatproof.metrics.normalising import RULES, Choice, rule_of
-from heatproof.metrics.pointing import PointingGame
+from heatproof.metrics._support.normalisation import RULES, Choice, rule_of
+from heatproof.metrics.auc_iou import AUCIoU, ExactAUCIoU, IoUByArea
+from heatproof.metrics.average_precision import AveragePrecision
+from heatproof.metrics.pointing_game import PointingGame
 from heatproof.metrics.region_share import RegionShare, shares
-from heatproof.metrics.threshold_free import (
-    AUCIoU,
-    AveragePrecision,
-    ExactAUCIoU,
-    IoUByArea,
-    RelevanceMass,
-)
-from heatproof.models.calibration import calibrate
+from heatproof.metrics.relevance_mass import RelevanceMass
+from heatproof.models._support.temperature import calibrate
 from heatproof.occlusion.imputers.constant import Constant
 from heatproof.registry import protocol
-from heatproof.study import Study
+from heatproof.spec import recipe
+from heatproof.spec.study import Study
 from heatproof.types import AnyMethod, Dataset, Metric, Model
 
 Preset = Literal["default", "paper"]

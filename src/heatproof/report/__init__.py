@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from heatproof.atomic_file import write_atomically
 from heatproof.errors import BadInput
-from heatproof.report.naming import Named
 from heatproof.report.page import page
-from heatproof.report.reading import FinishedRun, Reading
+from heatproof.report.run_numbers import FinishedRun, Reading
+from heatproof.report.short_names import Named
+from heatproof.storage.atomic_file import write_atomically
 
 __all__ = ["report"]
 

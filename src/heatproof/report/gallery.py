@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from heatproof.report.heat import PERCENTILE, heat_uri, overlay, photo_uri, shown
-from heatproof.report.reading import Exhibit, Panel, Reading
+from heatproof.report.run_numbers import Exhibit, Panel, Reading
 from heatproof.report.sections.blocks import fold, section
 from heatproof.report.typeset import breakable, counted, escape, listed, number, shortened
 

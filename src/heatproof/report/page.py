@@ -9,7 +9,7 @@ from importlib.resources import files
 
 from heatproof._version import __version__
 from heatproof.report.gallery import gallery
-from heatproof.report.reading import Reading
+from heatproof.report.run_numbers import Reading
 from heatproof.report.sections import SECTIONS, Section
 from heatproof.report.sections.curves import curves
 from heatproof.report.sections.disagreement import disagreement

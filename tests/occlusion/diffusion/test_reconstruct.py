@@ -11,7 +11,7 @@ from torch import nn
 
 from heatproof.errors import BadInput, BadModel
 from heatproof.models import engine
-from heatproof.occlusion.diffusion import kept, priors
+from heatproof.occlusion.diffusion import priors, reconstruction_cache
 from heatproof.occlusion.diffusion.denoiser import Prior, check
 from heatproof.occlusion.diffusion.guidance import Guidance
 from heatproof.occlusion.diffusion.inpaint import Drawing
@@ -143,17 +143,17 @@ def test_a_cache_that_cannot_be_written_costs_time_not_the_result(tmp_path, monk
 
 def test_a_damaged_cache_is_passed_over(monkeypatch):
     expected = reconstruct(tiny(), pictures(), _keep(), SEEDS, FEW)
-    for file in kept.path().parent.iterdir():
+    for file in reconstruction_cache.path().parent.iterdir():
         file.write_bytes(b"not a database" * 100)
     assert torch.equal(reconstruct(tiny(), pictures(), _keep(), SEEDS, FEW), expected)
 
 
 def test_the_oldest_leave_a_full_cache(monkeypatch):
-    monkeypatch.setattr(kept, "LARGEST", 200_000)
+    monkeypatch.setattr(reconstruction_cache, "LARGEST", 200_000)
     names = [bytes([i]) * 32 for i in range(100)]
     for name in names:
-        kept.keep({name: bytes(10_000)})
-    found = kept.find(names)
+        reconstruction_cache.keep({name: bytes(10_000)})
+    found = reconstruction_cache.find(names)
     assert names[-1] in found
     assert names[0] not in found
     assert len(found) < 40
@@ -233,7 +233,7 @@ def test_whatever_a_prior_predicts_becomes_noise(predicts):
 
 
 def test_a_diffusers_folder_becomes_a_denoiser(tmp_path):
-    from heatproof.models.torchvision_repair import import_torchvision
+    from heatproof.models._support.torchvision_repair import import_torchvision
 
     import_torchvision("diffusers")
     from diffusers import DDPMScheduler, UNet2DModel

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tiny_prior import tiny
 
 from heatproof.errors import BadInput
-from heatproof.models.torchvision_repair import import_torchvision
+from heatproof.models._support.torchvision_repair import import_torchvision
 from heatproof.occlusion.diffusion.inpaint import Drawing
 from heatproof.occlusion.diffusion.sampler import Sampler, ddim, ddpm_deviation, ddpm_mean, guess
 from heatproof.occlusion.diffusion.schedule import alphas_cumprod, trailing

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
-from heatproof.data.pictures import open_picture, read_picture
+from heatproof.data._support.pictures import open_picture, read_picture
 from heatproof.errors import BadInput
 
 SMALLEST_SIDE = 32  # pixels of a mask's longer side, outside legacy mode

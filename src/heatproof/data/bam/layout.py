@@ -15,6 +15,11 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from heatproof.data._support.files import absolute, as_view
+from heatproof.data._support.files import root as root_folder
+from heatproof.data._support.masks import cut_region, read_mask, uncut
+from heatproof.data._support.other_region import OTHER_REGION, lender
+from heatproof.data._support.pictures import apply_view, read_picture
 from heatproof.data.bam.build import GREY
 from heatproof.data.bam.classes import FIRST_VALIDATION, OBJECTS
 from heatproof.data.bam.masks import Mask, read_masks
@@ -32,11 +37,6 @@ from heatproof.data.bam.names import (
 )
 from heatproof.data.bam.turns import in_turns
 from heatproof.data.bam.twins import gap
-from heatproof.data.files import absolute, as_view
-from heatproof.data.files import root as root_folder
-from heatproof.data.masks import cut_region, read_mask, uncut
-from heatproof.data.other_region import OTHER_REGION, lender
-from heatproof.data.pictures import apply_view, read_picture
 from heatproof.errors import BadInput
 from heatproof.registry import dataset
 from heatproof.types import Batch, View

@@ -9,9 +9,9 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 from PIL import Image
 
+from heatproof.data._support.listing import pictures_under
 from heatproof.data.bam.classes import OBJECTS, SCENES
 from heatproof.data.bam.masks import Mask
-from heatproof.data.listing import pictures_under
 from heatproof.errors import BadInput
 
 Published = Literal["obj", "scene", "scene_only", "dog_bedroom", "bamboo_forest", "bamboo_forest_patch"]

@@ -18,14 +18,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from heatproof.cache import cache_directory, sealed, unsealed
-from heatproof.data.other_region import OTHER_REGION, lender
+from heatproof.data._support.other_region import OTHER_REGION, lender
 from heatproof.data.two_factor.compose import PAIRS, SCALE, VERSION, draw_many
 from heatproof.data.two_factor.objects import OBJECTS
 from heatproof.data.two_factor.scenes import SCENES
 from heatproof.errors import BadInput
-from heatproof.recipe import spelt
 from heatproof.registry import dataset
+from heatproof.spec.recipe import spelt
+from heatproof.storage.cache import cache_directory, sealed, unsealed
 from heatproof.types import Batch
 
 Shows = Literal["composite", "scene", "grey"]

@@ -10,15 +10,15 @@ from typing import ClassVar, Literal
 
 import torch
 
-from heatproof.data.other_region import OTHER_REGION, lender
+from heatproof.data._support.other_region import OTHER_REGION, lender
 from heatproof.data.two_factor.compose import PAIRS, SCALE, VERSION, Sample, Samples, stack
 from heatproof.data.two_factor.dataset import FIRST_INSTANCE, Shows, pixels
 from heatproof.data.two_factor.k_sets import KEntry, k_set
 from heatproof.data.two_factor.objects import OBJECTS
 from heatproof.data.two_factor.scenes import SCENES
 from heatproof.errors import BadInput
-from heatproof.recipe import spelt
 from heatproof.registry import dataset
+from heatproof.spec.recipe import spelt
 from heatproof.types import Batch
 
 # Dunes come first: most easily taken for another scene, so an object that goes with them is worth learning.

@@ -17,8 +17,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
-from heatproof.cache import cache_directory, seal
 from heatproof.errors import BadInput
+from heatproof.storage.cache import cache_directory, seal
 
 log = logging.getLogger("heatproof")
 

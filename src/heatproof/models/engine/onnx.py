@@ -17,9 +17,9 @@ import torch
 from torch import Tensor, nn
 from torch.jit._trace import TracerWarning
 
-from heatproof.cache import cache_directory, sealed, unsealed
 from heatproof.models.engine.identity import weights
 from heatproof.models.engine.running import Runner
+from heatproof.storage.cache import cache_directory, sealed, unsealed
 
 log = logging.getLogger("heatproof")
 KEPT = 16  # exported networks in the cache; the least recently used go

@@ -14,8 +14,8 @@ from heatproof.occlusion.diffusion.denoiser import Denoiser
 from heatproof.occlusion.diffusion.guidance import AntiClass
 from heatproof.occlusion.diffusion.sampler import Sampler, ddim, ddpm_deviation, ddpm_mean, guess
 from heatproof.occlusion.diffusion.schedule import trailing
-from heatproof.occlusion.imputers.drawn import drawn
 from heatproof.occlusion.imputers.nearest import Nearest
+from heatproof.occlusion.seeded_pictures import drawn
 from heatproof.types import Images, Keep, keyed_seed
 
 

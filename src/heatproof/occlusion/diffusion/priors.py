@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import load as read_safetensors
 
 from heatproof.errors import BadInput, BadModel, Missing
-from heatproof.models.torchvision_repair import import_torchvision
+from heatproof.models._support.torchvision_repair import import_torchvision
 from heatproof.occlusion.diffusion.denoiser import Denoiser, Predicts, Prior
 from heatproof.occlusion.diffusion.schedule import alphas_cumprod
 from heatproof.occlusion.diffusion.unet import UNet

@@ -16,13 +16,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from heatproof import recipe
 from heatproof.errors import BadInput
-from heatproof.occlusion.diffusion import kept
+from heatproof.occlusion.diffusion import reconstruction_cache
 from heatproof.occlusion.diffusion.denoiser import Denoiser, check
 from heatproof.occlusion.diffusion.guidance import AntiClass, Guidance
 from heatproof.occlusion.diffusion.inpaint import Drawing
 from heatproof.occlusion.diffusion.sampler import Sampler
+from heatproof.spec import recipe
 from heatproof.types import Images, Keep, Model
 
 Begin = Literal["noise", "original"]  # `original`: nothing is removed, at most the guidance acts (a control)
@@ -53,7 +53,7 @@ def reconstruct(
         aims = targets.tolist()
         told_all = [*told, recipe.plain(guidance), model.revision]
         names = [_key(part, told_all, f"against {aim}") for part, aim in zip(parts, aims, strict=True)]
-    packed = kept.find(dict.fromkeys(names))
+    packed = reconstruction_cache.find(dict.fromkeys(names))
     fresh = [row for row, name in enumerate(names) if name not in packed]
     painted = torch.empty_like(images)
     _unpack(painted, names, packed)
@@ -64,7 +64,7 @@ def reconstruct(
         else:
             aimed = AntiClass(guidance, model, targets[rows])
             shown = _guided(drawing, aimed, begin, [parts[row] for row in rows])
-        kept.keep({names[row]: _pack(picture) for row, picture in zip(rows, shown, strict=True)})
+        reconstruction_cache.keep({names[row]: _pack(picture) for row, picture in zip(rows, shown, strict=True)})
         painted[rows] = shown
     # Pixels come back from the cache in 256 steps; those that were kept are the image's own.
     stays = keep if sampler.mask == "hard" else keep.flatten(1).all(1)[:, None, None]
@@ -92,7 +92,7 @@ def _guided(drawing: Drawing, against: AntiClass, begin: Begin, parts: Sequence[
 def _at_switch(drawing: Drawing, switch: int, parts: Sequence[bytes]) -> Tensor:
     told = [recipe.plain(drawing.sampler), drawing.denoiser.revision]
     names = [_key(part, told, f"state {switch}") for part in parts]
-    packed = kept.find(dict.fromkeys(names))
+    packed = reconstruction_cache.find(dict.fromkeys(names))
     state = torch.empty_like(drawing.images)
     _each(state, names, packed, np.float16, lambda values: values)
     fresh = [row for row, name in enumerate(names) if name not in packed]
@@ -106,7 +106,7 @@ def _at_switch(drawing: Drawing, switch: int, parts: Sequence[bytes]) -> Tensor:
         )
         drawn = some.steps(some.begun(), 0, switch).half()  # as it will be read back
         state[fresh] = drawn.to(state)
-        kept.keep(
+        reconstruction_cache.keep(
             {names[row]: zlib.compress(s.cpu().numpy().tobytes(), 1) for row, s in zip(fresh, drawn, strict=True)}
         )
     return state

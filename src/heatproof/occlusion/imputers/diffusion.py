@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from heatproof.occlusion.diffusion import priors
 from heatproof.occlusion.diffusion.reconstruct import reconstruct
 from heatproof.occlusion.diffusion.sampler import Sampler
-from heatproof.occlusion.imputers.drawn import per_row
+from heatproof.occlusion.seeded_pictures import per_row
 from heatproof.registry import imputer
 from heatproof.types import Images, Keep
 

@@ -12,8 +12,8 @@ import torch
 from torch import Generator, Tensor
 
 from heatproof.errors import BadInput
-from heatproof.occlusion.imputers.drawn import drawn, per_row
 from heatproof.occlusion.imputers.mean import IMAGENET_MEAN, coloured, repainted
+from heatproof.occlusion.seeded_pictures import drawn, per_row
 from heatproof.registry import imputer
 from heatproof.types import Images, Keep
 

@@ -9,8 +9,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from heatproof.occlusion.imputers.drawn import drawn, per_row
 from heatproof.occlusion.imputers.mean import IMAGENET_MEAN, IMAGENET_STD, coloured, repainted
+from heatproof.occlusion.seeded_pictures import drawn, per_row
 from heatproof.registry import imputer
 from heatproof.types import Images, Keep
 

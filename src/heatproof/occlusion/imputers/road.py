@@ -14,8 +14,8 @@ from scipy import sparse
 from scipy.sparse import linalg
 
 from heatproof.errors import BadInput
-from heatproof.occlusion.imputers.drawn import drawn, per_row
 from heatproof.occlusion.imputers.mean import IMAGENET_MEAN, coloured
+from heatproof.occlusion.seeded_pictures import drawn, per_row
 from heatproof.registry import imputer
 from heatproof.types import Images, Keep
 

@@ -14,8 +14,8 @@ from torch import Generator, Tensor
 from torch.nn import functional
 
 from heatproof.errors import BadInput
-from heatproof.occlusion.imputers.drawn import per_row
 from heatproof.occlusion.imputers.mean import repainted
+from heatproof.occlusion.seeded_pictures import per_row
 from heatproof.registry import imputer
 from heatproof.types import Batch, Dataset, Images, Keep, View
 

@@ -31,11 +31,11 @@ import numpy.typing as npt
 import torch
 from PIL import Image
 
-from heatproof.data.pictures import check_pixels
+from heatproof.data._support.pictures import check_pixels
 from heatproof.errors import BadInput, BadShape, NotApplicable
 from heatproof.occlusion.segments import relabelled
 from heatproof.registry import segmenter
-from heatproof.stored_arrays import of_archive, of_file
+from heatproof.storage.arrays import of_archive, of_file
 from heatproof.types import Batch, Images, Segments
 
 Labels = npt.NDArray[np.integer]

@@ -6,7 +6,7 @@ gallery when the run's info names the protocol.
 
 from collections.abc import Callable
 
-from heatproof.report.reading import Reading
+from heatproof.report.run_numbers import Reading
 from heatproof.report.sections.in_distribution import in_distribution
 from heatproof.report.sections.mosaics import mosaics
 from heatproof.report.sections.pixel_flipping import pixel_flipping

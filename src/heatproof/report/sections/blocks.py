@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from heatproof.report.reading import Reading
+from heatproof.report.run_numbers import Reading
 from heatproof.report.typeset import MISSING, breakable, escape, number
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from heatproof.report.charts import Line, small_multiples
 from heatproof.report.charts import curves as draw
-from heatproof.report.reading import Panel, Reading
+from heatproof.report.run_numbers import Panel, Reading
 from heatproof.report.sections.blocks import fold, metric_heading, section, unfolding
 from heatproof.report.typeset import counted
 from heatproof.stats.bootstrap import resampled_means

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heatproof.report.charts import Ranks, bumps, heatmap, small_multiples
-from heatproof.report.reading import Panel, Reading
+from heatproof.report.run_numbers import Panel, Reading
 from heatproof.report.sections.blocks import section, unfolding
 from heatproof.report.typeset import counted, escape, number
 from heatproof.stats.ranks import compare_rankings, kendall_tau

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from heatproof.report.reading import ALPHA, Panel, Reading
+from heatproof.report.run_numbers import ALPHA, Panel, Reading
 from heatproof.report.typeset import counted, escape, listed
 
 NAMED = 4  # leaders by name; metrics, likewise

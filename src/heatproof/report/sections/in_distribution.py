@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from heatproof.report.reading import Panel, Reading
+from heatproof.report.run_numbers import Panel, Reading
 from heatproof.report.sections.blocks import section, table
 from heatproof.report.typeset import MISSING, breakable, counted, escape, fixed
 from heatproof.stats.falling import mean_curve_tau

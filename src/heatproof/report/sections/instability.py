@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heatproof.report.reading import Reading
+from heatproof.report.run_numbers import Reading
 from heatproof.report.typeset import escape, listed
 
 MARK = "†"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from heatproof.report.reading import Reading
+from heatproof.report.run_numbers import Reading
 from heatproof.report.sections.blocks import section
 from heatproof.report.typeset import breakable, count, counted, escape, listed, shortened
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heatproof.report.heat import heat_uri, overlay, photo_uri, shown
-from heatproof.report.reading import Exhibit, Panel, Reading
+from heatproof.report.run_numbers import Exhibit, Panel, Reading
 from heatproof.report.sections.blocks import fold
 from heatproof.report.typeset import MINUS, breakable, escape, shortened
 

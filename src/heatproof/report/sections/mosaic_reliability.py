@@ -9,7 +9,7 @@ import pandas as pd
 
 from heatproof.errors import HeatproofError
 from heatproof.report.charts import Estimate, heatmap, interval_ranking, small_multiples
-from heatproof.report.reading import Panel, Reading
+from heatproof.report.run_numbers import Panel, Reading
 from heatproof.report.sections.blocks import fold
 from heatproof.report.typeset import MISSING, counted, escape, listed, number
 from heatproof.stats.ranks import FEWEST as FEWEST_MOSAICS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from heatproof.report.charts import Spread, small_multiples, strips
-from heatproof.report.reading import Panel, Reading
+from heatproof.report.run_numbers import Panel, Reading
 from heatproof.report.sections.blocks import metric_heading, section, unfolding
 from heatproof.report.sections.mosaic_exhibits import exhibits
 from heatproof.report.sections.mosaic_reliability import agreements, alphas, correlations

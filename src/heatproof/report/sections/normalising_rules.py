@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 
 from heatproof.report.charts import Ranks, bumps, small_multiples
-from heatproof.report.reading import Panel, Reading
+from heatproof.report.run_numbers import Panel, Reading
 from heatproof.report.typeset import escape, listed, number
 from heatproof.stats.ranks import kendall_tau
 

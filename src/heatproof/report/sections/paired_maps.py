@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from heatproof.report.heat import heat_uri, overlay, photo_uri, shown
-from heatproof.report.reading import Exhibit, Reading
+from heatproof.report.run_numbers import Exhibit, Reading
 from heatproof.report.typeset import breakable, escape, shortened
 
 SIDE = 112

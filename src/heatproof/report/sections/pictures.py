@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from heatproof.pictures_in_words import in_words
-from heatproof.report.reading import Reading
+from heatproof.report.run_numbers import Reading
 from heatproof.report.sections.blocks import fold, section
 from heatproof.report.typeset import breakable, count, escape
+from heatproof.results.census_text import in_words
 
 LEAD = (
     "Scores are of these pictures and of this model’s answers to them. The interval of its accuracy is Wilson’s, at "

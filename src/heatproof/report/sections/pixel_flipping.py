@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from heatproof.report.charts import Ranks, ranks_over, small_multiples
-from heatproof.report.reading import Reading
+from heatproof.report.run_numbers import Reading
 from heatproof.report.sections.blocks import fold, section
 from heatproof.report.sections.blocks import table as set_table
 from heatproof.report.typeset import MISSING, counted, escape, listed, number

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from heatproof.report.reading import Reading
+from heatproof.report.run_numbers import Reading
 from heatproof.report.sections.blocks import fold, section
 from heatproof.report.typeset import breakable, duration, escape, link_or_text, shortened
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from heatproof.report.charts import Estimate, interval_ranking, small_multiples
-from heatproof.report.reading import Panel, Reading
+from heatproof.report.run_numbers import Panel, Reading
 from heatproof.report.sections.blocks import fold, lower, metric_heading, section, table, unfolding
 from heatproof.report.sections.instability import instability, mark
 from heatproof.report.typeset import MISSING, breakable, counted, escape, number

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from heatproof.report.charts import Bar, bars, small_multiples
-from heatproof.report.reading import Panel, Reading
+from heatproof.report.run_numbers import Panel, Reading
 from heatproof.report.sections.blocks import section, table
 from heatproof.report.sections.paired_maps import paired_maps
 from heatproof.report.sections.series import series

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from heatproof.report.charts import Line, curves, small_multiples
-from heatproof.report.reading import Panel, Reading
+from heatproof.report.run_numbers import Panel, Reading
 from heatproof.report.sections.blocks import table
 from heatproof.report.typeset import MISSING, escape, listed, number
 from heatproof.stats.relative_importance import Correlation, pearson

@@ -8,7 +8,7 @@ from heatproof.errors import HeatproofError
 from heatproof.report.charts import critical_difference as diagram
 from heatproof.report.charts import heatmap, small_multiples
 from heatproof.report.charts.heatmap import SMALL, short
-from heatproof.report.reading import ALPHA, Panel, Reading
+from heatproof.report.run_numbers import ALPHA, Panel, Reading
 from heatproof.report.sections.blocks import fold, metric_heading, section, table, unfolding
 from heatproof.report.typeset import counted, number, probability
 from heatproof.stats.significance import CriticalDifference, PairwiseTests, critical_difference

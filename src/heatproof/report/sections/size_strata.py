@@ -11,7 +11,7 @@ import pandas as pd
 
 from heatproof.errors import HeatproofError
 from heatproof.report.charts import Estimate, interval_ranking, small_multiples
-from heatproof.report.reading import Panel, Reading
+from heatproof.report.run_numbers import Panel, Reading
 from heatproof.report.sections.blocks import lower
 from heatproof.report.typeset import MINUS, MISSING, counted, escape, plus_minus
 from heatproof.stats.strata import Strata, by_cutoffs, by_percentile, by_stratum, gain

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from heatproof.errors import HeatproofError
 from heatproof.report.charts import Line, small_multiples
 from heatproof.report.charts import curves as draw
-from heatproof.report.reading import Panel, Reading
+from heatproof.report.run_numbers import Panel, Reading
 from heatproof.report.sections.blocks import fold
 from heatproof.report.typeset import counted, escape, fixed, listed, number
 from heatproof.stats.significance import smallest_p

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from heatproof.report.reading import Reading
+from heatproof.report.run_numbers import Reading
 from heatproof.report.sections.blocks import section, unfolding
 from heatproof.report.sections.normalising_rules import normalising_rules
 from heatproof.report.sections.size_strata import size_strata

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heatproof.report.reading import Panel, Reading
+from heatproof.report.run_numbers import Panel, Reading
 from heatproof.report.sections.blocks import fold, section
 from heatproof.report.sections.headline import headline
 from heatproof.report.typeset import breakable, count, counted, emphasised, escape, listed

@@ -1,0 +1,92 @@
+"""What `run` and `demo` share: judge, draw the report, say what is missing, and end with the exit status."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from heatproof.cli._replayed import FirstRun
+from heatproof.cli._terminal import COMPLETE, FAILED_ROWS, INTERRUPTED, echo, line, progress_bar, readable_errors
+from heatproof.results.census_text import pictures_in_words
+from heatproof.run.stored_engine import StoredEngine
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SETTINGS = 6  # data sets and models whose pictures are counted in the terminal; the report has all
+
+
+def run_and_report(
+    studies: list[Any],
+    out: Path,
+    device: str,
+    workers: str,
+    quiet: bool,
+    earlier: FirstRun | None = None,
+    passes: StoredEngine = StoredEngine(),  # noqa: B008  # it is frozen
+) -> None:
+    from heatproof.report import report as draw
+    from heatproof.run.loop import run as judge
+
+    count: Any = int(workers) if workers.isdecimal() else workers  # the run knows which words there are
+    before = _shown_in(out)
+    try:
+        with readable_errors(), progress_bar(quiet) as watch:
+            results = judge(
+                studies, out, device=device, workers=count, watch=watch, engine=passes.kind, choices=passes.choices
+            )
+            page = draw(results, out / "report.html")
+    except KeyboardInterrupt:
+        echo(f"\nStopped. Everything finished is kept in {out}; the same command goes on from there.", err=True)
+        if _shown_in(out):
+            echo(f"What all methods were judged on so far: heatproof report {out}", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+    for kind, known in before.items():
+        gone = sorted(known - set(results.scores[kind]))
+        if gone:
+            echo(
+                f"Not asked for this time, so no longer in the table: {kind} {', '.join(gone)}. The numbers are kept: "
+                "name all of them in one command to see them side by side.",
+                err=True,
+            )
+    if earlier is not None:
+        echo(earlier.apart(results, studies), err=True)
+    for name in results.info.get("damaged", []):
+        echo(f"{name} was damaged and has been computed again.", err=True)
+    for sentence in pictures_in_words(results.info.get("pictures", []))[:SETTINGS]:
+        line(sentence, err=True)
+    if not results.complete:
+        bad = results.scores[results.scores["status"].isin(["failed", "unreadable"])]
+        line(f"{len(bad)} of {len(results.scores)} rows have no score; first: {bad.iloc[0]['note']}", err=True)
+    silent = _unscored(results.scores, "metric")
+    if silent:
+        line(f"Not a single score under {', '.join(silent)}; first reason: {next(iter(silent.values()))}", err=True)
+    empty = _unscored(results.scores, "method")
+    for method, reason in empty.items() if not silent else ():
+        line(f"Not a single score of {method}; first reason: {reason}", err=True)
+    judged = [name for name in results.scores["method"].unique() if not (name in empty or results.is_control(name))]
+    beside = results.scores.loc[results.scores["method"].isin(empty), "status"].eq("not_applicable").all()
+    # A method that does not apply to this network is an answer, as long as another method has one.
+    whole = results.complete and not silent and beside and (judged or not empty)
+    echo(page)
+    raise typer.Exit(COMPLETE if whole else FAILED_ROWS)
+
+
+def _shown_in(out: Path) -> dict[str, set[str]]:
+    """What the table of an earlier run in this directory shows, by kind."""
+    from heatproof.errors import HeatproofError
+    from heatproof.results import Results
+
+    try:
+        earlier = Results.load(out).scores
+    except HeatproofError:  # none, or of no use
+        return {}
+    return {kind: set(earlier[kind]) for kind in ("dataset", "model", "method", "metric")}
+
+
+def _unscored(scores: pd.DataFrame, kind: str) -> dict[str, str]:
+    """Metrics, or methods, without any score in the whole run, with the first reason."""
+    empty = scores.groupby(kind, sort=False)["value"].count() == 0
+    return {str(name): scores[scores[kind] == name].iloc[0]["note"] for name in empty.index[empty]}

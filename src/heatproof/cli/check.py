@@ -1,0 +1,31 @@
+"""`check`: a component put through the conformance kit."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from heatproof.cli._terminal import COMPLETE, FAILED_ROWS, echo, readable_errors
+
+
+def check(
+    name: Annotated[
+        str, typer.Argument(help="A method, metric, imputer, segmenter, data set or model, or file.py:Name.")
+    ],
+) -> None:
+    """Put a component through the conformance kit and say what holds."""
+    from heatproof import registry, testing
+    from heatproof.spec.parse import parse
+
+    with readable_errors():
+        if ".py:" in name:
+            component = parse("method", name)
+            known = registry.name_of(component)
+            metric = hasattr(component, "higher_is_better")
+            verdicts = list(testing.check_component(known[0] if known else "metric" if metric else "method", component))
+        else:
+            verdicts = testing.check(name)
+    for verdict in verdicts:
+        echo(f"{'ok  ' if verdict.holds else 'FAIL'}  {verdict.claim}{'' if verdict.holds else ': ' + verdict.why}")
+    raise typer.Exit(COMPLETE if all(verdict.holds for verdict in verdicts) else FAILED_ROWS)

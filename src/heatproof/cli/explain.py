@@ -1,0 +1,49 @@
+"""`explain`: look at heatmaps, without judging them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from heatproof.cli._terminal import COMPLETE, FAILED_ROWS, Device, Quiet, echo, progress_bar, readable_errors, usage
+
+
+def explain(
+    images: Annotated[list[Path], typer.Argument(help="Pictures, or folders of them.")],
+    model: Annotated[list[str], typer.Option(help="Who is explained, one model.")],
+    methods: Annotated[list[str], typer.Option(help="a,b,c(field=value),file.py:Name; may be repeated.")],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="The grid, a .png, with raw maps beside it as .npz; or a folder.")
+    ] = Path("maps.png"),
+    target: Annotated[str, typer.Option(help="Class explained: predicted, an index or a name.")] = "predicted",
+    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+    device: Device = "auto",
+    trust_pickle: Annotated[bool, typer.Option(help="Load weights that are arbitrary pickles.")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Draw a labelled grid of heatmaps: a row per picture, a column per method."""
+    from heatproof import contact_sheet, models
+    from heatproof.models import engine
+    from heatproof.spec.parse import components
+
+    if len(model) > 1:
+        usage(
+            f"explain takes one --model, got {len(model)}: {', '.join(model)}; ask once per model, each with its --out"
+        )
+    with readable_errors(), progress_bar(quiet) as watch:
+        contact_sheet.places(out)  # before anything is computed
+        asked = components("method", ",".join(methods))
+        loaded = models.load(model[0], trust_pickle=trust_pickle).to(engine.pick(device))
+        sheet = contact_sheet.explain(loaded, images, asked, target=target, seed=seed, watch=watch)
+    for name, reason in sheet.missing.items():
+        echo(f"{name}: {reason}", err=True)
+    if not sheet.maps:
+        echo("heatproof: no method gave a map, so there is nothing to draw and nothing was written", err=True)
+        raise typer.Exit(FAILED_ROWS)
+    with readable_errors():
+        written = contact_sheet.write(sheet, out)
+    for path in written:
+        echo(path)
+    raise typer.Exit(FAILED_ROWS if sheet.missing else COMPLETE)

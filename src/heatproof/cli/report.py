@@ -1,0 +1,29 @@
+"""`report`: the page of a run, drawn again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from heatproof.cli._terminal import echo, readable_errors, usage, warn_of_later
+
+
+def report(
+    directory: Annotated[Path, typer.Argument(help="A directory that a run wrote.")],
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Default: DIRECTORY/report.html.")] = None,
+) -> None:
+    """Draw the report of a run again; no model is needed."""
+    from heatproof.report import report as draw
+    from heatproof.results import Results
+
+    page = out or directory / "report.html"
+    with readable_errors():
+        results = Results.load(directory)
+        warn_of_later(results)
+        try:
+            page = draw(results, page)
+        except OSError as error:
+            usage(f"{page} cannot be written ({error.strerror}): choose another place for it")
+    echo(page)

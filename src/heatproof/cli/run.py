@@ -1,0 +1,97 @@
+"""`run`: judge methods on a model and images, and draw the report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from heatproof.cli._outcome import run_and_report
+from heatproof.cli._replayed import FirstRun
+from heatproof.cli._terminal import Device, Out, Quiet, Workers, line, readable_errors, usage
+from heatproof.run.stored_engine import StoredEngine
+
+
+def run(
+    study: Annotated[
+        Path | None, typer.Argument(help="study.json that a run wrote (data), or STUDY.py (code).")
+    ] = None,
+    model: Annotated[list[str] | None, typer.Option(help="Who is explained; may be repeated.")] = None,
+    images: Annotated[list[str] | None, typer.Option(help="Folder, CSV or built-in data set.")] = None,
+    masks: Annotated[str, typer.Option(help="Folder of masks named like the pictures.")] = "",
+    methods: Annotated[list[str] | None, typer.Option(help="a,b,c(field=value),file.py:Name; may be repeated.")] = None,
+    metrics: Annotated[list[str] | None, typer.Option(help="a,b,c(field=value); may be repeated.")] = None,
+    protocols: Annotated[list[str] | None, typer.Option(help="p,q(preset=paper); may be repeated.")] = None,
+    out: Out = Path("runs/latest"),
+    limit: Annotated[
+        int | None, typer.Option(help="Only so many pictures, of each class as many: a sample by the seed.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of everything random.")] = None,
+    target: Annotated[str | None, typer.Option(help="Class explained: predicted or label.")] = None,
+    device: Device = "auto",
+    workers: Workers = "auto",
+    engine: Annotated[
+        str | None, typer.Option(help="auto, or reference: slower, the same numbers whatever this machine measured.")
+    ] = None,
+    trust_pickle: Annotated[bool, typer.Option(help="Load weights that are arbitrary pickles.")] = False,
+    trust_code: Annotated[bool, typer.Option("--trust-code", help="Run code that a study.json names.")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Judge methods on a model and images, under protocols or single metrics; write rows and a report.
+
+    A STUDY.py is code, and runs. A study.json is data: code that it names is refused without --trust-code; --model
+    and --images say where its models and pictures are now, if they were moved.
+    """
+    from heatproof.spec import from_options
+
+    before, passes = None, StoredEngine()
+    if study is not None:
+        moved = {"--model": model, "--images": images}
+        given = {
+            "--masks": masks or None,
+            "--methods": methods,
+            "--metrics": metrics,
+            "--protocols": protocols,
+            "--limit": limit,
+            "--seed": seed,
+            "--target": target,
+            **(moved if study.suffix == ".py" else {}),
+        }
+        clash = [name for name, value in given.items() if value is not None and value != []]
+        if clash:
+            usage(f"a study file says everything itself: leave out {', '.join(clash)}")
+        from heatproof.spec.study import load
+
+        with readable_errors():
+            if trust_code and study.suffix != ".py":
+                _list_code(study, models_too=not model)
+            studies = load(study, trust_pickle, model or [], images or [], trust_code)
+            before, passes = FirstRun.beside(study, trust_code), StoredEngine.beside(study)
+    else:
+        with readable_errors():
+            studies = from_options.studies(
+                models=model or [],
+                images=images or [],
+                masks=masks,
+                methods=_joined(methods),
+                metrics=_joined(metrics),
+                protocols=_joined(protocols),
+                trust_pickle=trust_pickle,
+                changes={"limit": limit, "seed": seed, "target": target},
+            )
+    run_and_report(studies, out, device, workers, quiet, before, passes if engine is None else passes.of_kind(engine))
+
+
+def _list_code(study: Path, models_too: bool) -> None:
+    """Say which code a stored study brings, before it runs."""
+    from heatproof.spec import study_file, user_code
+
+    stored = study_file.read(study)
+    for one in [*user_code.named(stored, models_too), *user_code.written_in(stored)]:
+        line(f"Trusted to run: {one}", err=True)
+
+
+def _joined(words: list[str] | None) -> str | None:
+    """What was said at once or in several goes."""
+    return ",".join(words) if words else None

@@ -1,0 +1,35 @@
+"""`table`: what a run found, for a paper or a spreadsheet."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from heatproof.cli._terminal import echo, readable_errors, warn_of_later
+
+
+class Form(StrEnum):
+    """How a table is written."""
+
+    csv = "csv"
+    md = "md"
+    latex = "latex"
+
+
+def table(
+    directory: Annotated[Path, typer.Argument(help="A directory that a run wrote.")],
+    form: Annotated[Form, typer.Option("--format", "-f", help="csv, md or latex (with booktabs).")] = Form.md,
+    metric: Annotated[list[str] | None, typer.Option(help="Only this metric; may be repeated.")] = None,
+    pairs: Annotated[bool, typer.Option("--pairs", help="Every pair of methods, tested, instead of rankings.")] = False,
+) -> None:
+    """Rankings with 95 % intervals, or the tests of all pairs (Wilcoxon, Holm-adjusted), to standard output."""
+    from heatproof.results import Results, tables
+
+    with readable_errors():
+        results = Results.load(directory)
+        warn_of_later(results)
+        found = tables.pairs(results, metric or ()) if pairs else tables.rankings(results, metric or ())
+    echo(tables.written(found, form.value), nl=False)

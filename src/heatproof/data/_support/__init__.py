@@ -1,0 +1,1 @@
+"""What several data sets share: reading files, pictures, masks and class names."""

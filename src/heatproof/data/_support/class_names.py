@@ -1,0 +1,51 @@
+"""Which class a name means: `239_Bernese_mountain_dog`, `Bernese mountain dog` or simply the k-th of some
+folders."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+
+from heatproof.data._support.files import numbered
+from heatproof.errors import BadInput, UnknownName
+
+_INDEXED = re.compile(r"(\d{1,9})(?:[_\-. ].*)?")
+
+
+def are_indices(names: Collection[str]) -> bool:
+    """Whether every name says its own index, as `239_Bernese_mountain_dog` and `239` do."""
+    return all(_INDEXED.fullmatch(name) for name in names)
+
+
+def class_indices(names: Sequence[str], classes: Sequence[str] = ()) -> dict[str, int]:
+    """A class index for every name.
+
+    If every name starts with a number, as in `239_Bernese_mountain_dog`, that is the index. Otherwise names
+    are looked up in `classes` (ignoring case, and `_` for a space), or, where no classes are known, numbered
+    alphabetically.
+    """
+    indexed = {name: _INDEXED.fullmatch(name) for name in names}
+    if all(indexed.values()):
+        indices = {name: int(found.group(1)) for name, found in indexed.items() if found}
+        for name, index in indices.items():
+            if classes and index >= len(classes):
+                raise BadInput(
+                    f"class {name!r} must have an index in 0 … {len(classes) - 1}, the classes of the "
+                    f"model, got {index}: "
+                    "rename it, or use the model it belongs to"
+                )
+        return indices
+    if not classes:
+        return numbered(names)
+    places: dict[str, int] = {}
+    for index, known in enumerate(classes):
+        places.setdefault(plainly(known), index)  # ImageNet has two cranes and two maillots: the first one is meant
+    for name in names:
+        if plainly(name) not in places:
+            raise UnknownName.among("class of the model", plainly(name), places)
+    return {name: places[plainly(name)] for name in names}
+
+
+def plainly(name: str) -> str:
+    """A class name without its case, and with spaces for `_`: how names are compared."""
+    return " ".join(name.replace("_", " ").casefold().split())

@@ -1,0 +1,184 @@
+"""From files to a batch: what every data set that lives on disk shares."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from heatproof.data._support.masks import cut_region, read_mask, share
+from heatproof.data._support.pictures import Levels, apply_view, read_picture
+from heatproof.errors import BadInput
+from heatproof.types import Batch, View
+
+UNKNOWN = -1  # the label of a picture whose class is not known
+
+
+class PictureFile(NamedTuple):
+    """One picture and what belongs to it."""
+
+    id: str
+    path: Path
+    label: int = UNKNOWN
+    mask: Path | None = None
+    cluster: int = UNKNOWN  # pictures of the same thing (patient, lesion, video) share a number
+
+
+def as_view(view: Any) -> View | None:
+    """A view, also from the plain list a recipe holds, or from the size of its square alone."""
+    if view is None or isinstance(view, View):
+        return view
+    parts = view if isinstance(view, tuple | list) else (view,)
+    size = int(parts[0]) if parts and str(parts[0]).isdecimal() else 0  # a command line holds it for a word
+    if size < 1 or len(parts) > 3:
+        raise BadInput(
+            "view must be a size in pixels, as in view=224, or heatproof.View(size, resize, interpolation), "
+            f"got {view!r}"
+        )
+    return View(size, *parts[1:])
+
+
+def as_levels(levels: Any) -> Levels | None:
+    """The grey values of black and white, also from the highest alone (`4095`) or a recipe's list."""
+    if levels is None:
+        return None
+    parts = levels if isinstance(levels, tuple | list) else (0, levels)
+    try:
+        low, high = (float(part) for part in parts)
+    except (TypeError, ValueError):
+        low = high = 0.0
+    if not -1e9 < low < high < 1e9:
+        raise BadInput(f"levels must be the grey values of black and white, as in levels=[0, 4095], got {levels!r}")
+    return low, high
+
+
+def absolute(path: str) -> str:
+    """The whole path, so that a stored study finds the same pictures from any directory."""
+    return str(Path(path).expanduser().absolute()) if path else ""
+
+
+def root(path: str, kind: str) -> Path:
+    """The folder a data set was given, or `BadInput`."""
+    if not path:
+        raise BadInput(f"the data set {kind!r} needs a path: {kind}(path='…')")
+    folder = Path(path).expanduser()
+    if not folder.is_dir():
+        raise BadInput(f"there is no folder {folder}")
+    return folder
+
+
+def identity(path: Path, folder: Path) -> str:
+    """A picture's id: its path below the folder, '/'-separated; bytes that are no text are spelt out."""
+    text = path.relative_to(folder).as_posix()
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def read_batch(
+    files: Sequence[PictureFile],
+    view: View | None,
+    masked: bool = False,
+    grey: bool = False,
+    levels: Levels | None = None,
+) -> Batch:
+    """The readable pictures as a batch; the others are named in `missing` with the reason."""
+    images: list[Tensor] = []
+    regions: list[Tensor] = []
+    shares: list[float] = []
+    kept: list[PictureFile] = []
+    missing: dict[str, str] = {}
+    for file in files:
+        try:
+            picture = read_picture(file.path, grey, levels)
+            image = apply_view(picture, view)
+            if masked:
+                region, covered = _region(file, picture.size, view)
+                regions.append(region)
+                shares.append(covered)
+        except BadInput as error:
+            missing[file.id] = str(error)
+            continue
+        images.append(image)
+        kept.append(file)
+    _check_sizes(images, kept)
+    side = 1 if view is None else view.size
+    labels = torch.tensor([file.label for file in kept], dtype=torch.int64)
+    known = {"label": labels}
+    if masked:
+        known["region_share"] = torch.tensor(shares, dtype=torch.float32)  # before the view cuts anything
+    if any(file.cluster != UNKNOWN for file in files):
+        known["cluster"] = torch.tensor([file.cluster for file in kept], dtype=torch.int64)
+    return Batch(
+        images=torch.stack(images) if images else torch.zeros(0, 1 if grey else 3, side, side),
+        targets=labels.clamp(min=0),
+        ids=tuple(file.id for file in kept),
+        regions=_stacked(regions, side) if masked else None,
+        labels=known,
+        missing=missing,
+    )
+
+
+def _region(file: PictureFile, size: tuple[int, int], view: View | None) -> tuple[Tensor, float]:
+    """The region as the view shows it, and the share of the whole picture that it covers."""
+    if file.mask is None:
+        raise BadInput("there is no mask for this picture")
+    try:
+        binary = read_mask(file.mask, size)
+        return cut_region(binary, size, view), share(binary)
+    except BadInput as error:
+        raise BadInput(f"mask {file.mask.name}: {error}") from error
+
+
+def _stacked(regions: list[Tensor], side: int) -> Tensor:
+    return torch.stack(regions) if regions else torch.zeros(0, side, side, dtype=torch.bool)
+
+
+def _check_sizes(images: list[Tensor], files: list[PictureFile]) -> None:
+    """Without a view pictures come at their own size, which must then be one."""
+    for image, file in zip(images, files, strict=True):
+        if image.shape != images[0].shape:
+            first, other = (f"{i.shape[2]}x{i.shape[1]}" for i in (images[0], image))
+            raise BadInput(
+                f"pictures must have one size unless a view cuts them: {files[0].id} is {first}, {file.id} "
+                f"is {other}; "
+                "set the data set's view (a model usually brings one)"
+            )
+
+
+def digest(files: Sequence[PictureFile], grey: bool = False, levels: Levels | None = None) -> str:
+    """A hash of names, labels and the bytes of pictures and masks, and of how they are read."""
+    total = hashlib.sha256(b"grey" if grey else b"")
+    total.update(repr(levels).encode() if levels else b"")
+    for file in files:
+        total.update(f"{file.id}\x1f{file.label}\x1f{file.cluster}\x1f".encode())
+        for path in (file.path, file.mask):
+            total.update(_bytes_digest(path))
+    return total.hexdigest()[:32]
+
+
+def _bytes_digest(path: Path | None) -> bytes:
+    if path is None:
+        return b"no file"
+    try:
+        if not path.is_file():  # nor a pipe or a device, which would be read for ever
+            return b"unreadable"
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").digest()
+    except (OSError, ValueError):  # its absence is part of what was seen
+        return b"unreadable"
+
+
+def numbered(names: Sequence[str]) -> dict[str, int]:
+    """Names in alphabetical order -> 0 … k-1."""
+    return {name: index for index, name in enumerate(sorted(set(names)))}
+
+
+def pick(files: Sequence[PictureFile], indices: Sequence[int]) -> list[PictureFile]:
+    """The files at these places, or `BadInput` for a place that does not exist."""
+    for index in indices:
+        if not 0 <= index < len(files):
+            raise BadInput(f"picture indices must lie in 0 … {len(files) - 1}, got {index}")
+    return [files[index] for index in indices]

@@ -1,0 +1,191 @@
+"""Attributions that ask the occlusion game: what is a segment worth to the model, alone, last, or on average?
+
+They share the game with the flipping metrics: a coalition that one has paid for is free for the others.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from math import comb
+from typing import ClassVar, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import torch
+from torch import Generator, Tensor
+
+from heatproof.errors import BadInput
+from heatproof.occlusion.game import Game, Occlusion, game_of
+from heatproof.occlusion.segments import segments_of
+from heatproof.types import Batch, Cost, Maps, Model, Readout
+
+# log_odds is the value function of the pixel-flipping paper, log2 of the probability smoothed by pseudo-counts.
+Scale: TypeAlias = Readout | Literal["log_odds"]
+_COUNTS = 10_000.0
+MOST_ENUMERATED = 16
+
+
+class Estimate(NamedTuple):
+    """(n,) float64 each, for one image: what every segment is worth, and the standard error of saying so."""
+
+    values: Tensor
+    errors: Tensor
+
+
+class Plan(NamedTuple):
+    """Which coalitions (M, n) to ask for one image, and what to make of their values (M,)."""
+
+    coalitions: Tensor
+    conclude: Callable[[Tensor], Estimate]
+
+
+def exact_shapley(n: int) -> Plan:
+    """All 2^n coalitions, each marginal contribution at its Shapley weight."""
+    coalitions = _all_coalitions(n)
+    weights = torch.tensor([1 / (n * comb(n - 1, size)) for size in range(n)], dtype=torch.float64)
+    codes, sizes = torch.arange(2**n), coalitions.sum(1)
+
+    def conclude(values: Tensor) -> Estimate:
+        found = []
+        for player in range(n):
+            without = codes[~coalitions[:, player]]
+            gains = values[without | (1 << player)] - values[without]
+            found.append((weights[sizes[without]] * gains).sum())
+        return _certain(torch.stack(found))
+
+    return Plan(coalitions, conclude)
+
+
+def sampled_shapley(n: int, permutations: int, generator: Generator) -> Plan:
+    """Marginal contributions along random orders and their reverses; every coalition serves all segments."""
+    halves = torch.stack([torch.randperm(n, generator=generator) for _ in range(permutations // 2)])
+    orders = torch.stack([halves, n - 1 - halves], 1).flatten(0, 1)  # place of each player; pairs side by side
+    coalitions = orders[:, None, :] < torch.arange(n + 1)[None, :, None]
+
+    def conclude(values: Tensor) -> Estimate:
+        gains = values.view(len(orders), n + 1).diff(dim=1).gather(1, orders)
+        pairs = gains.view(-1, 2, n).mean(1)  # the two orders of a pair depend on each other, pairs do not
+        spread = pairs.std(0) if len(pairs) > 1 else torch.full((n,), torch.nan, dtype=torch.float64)
+        return Estimate(pairs.mean(0), spread / len(pairs) ** 0.5)
+
+    return Plan(coalitions.flatten(0, 1), conclude)
+
+
+def regressed_shapley(n: int, samples: int, generator: Generator) -> Plan:
+    """KernelSHAP: weighted least squares on coalitions and their complements; exact where all of them fit."""
+    ends = torch.tensor([[False] * n, [True] * n])
+    if n < 2:
+        return Plan(ends, lambda values: _certain(values.diff()))
+    exact = n <= MOST_ENUMERATED and 2**n - 2 <= samples
+    if exact:
+        inner = _all_coalitions(n)[1:-1]
+        kernel = [(n - 1) / (comb(n, size) * size * (n - size)) for size in inner.sum(1).tolist()]
+        weights = torch.tensor(kernel, dtype=torch.float64)
+    else:
+        needed = 2 * (n - 1)  # a complement asks again what its coalition asked, the other way round
+        if samples < needed:
+            raise BadInput(f"samples must be at least {needed} for a picture of {n} segments, got {samples}")
+        sizes = torch.arange(1, n, dtype=torch.float64)
+        drawn = torch.multinomial(1 / (sizes * (n - sizes)), samples // 2, True, generator=generator) + 1
+        places = torch.rand(len(drawn), n, generator=generator).argsort(1).argsort(1)
+        half = places < drawn[:, None]
+        inner = torch.cat([half, ~half])
+        weights = torch.ones(len(inner), dtype=torch.float64)
+
+    def conclude(values: Tensor) -> Estimate:
+        share = (values[1] - values[0]) / n
+        known = inner.double()
+        size = known.sum(1)
+        # What each is worth beyond an equal share, which adds up to nothing: so efficiency holds, and segments that
+        # an unlucky sample cannot tell apart are treated alike.
+        x = known - size[:, None] / n
+        y = values[2:] - values[0] - size * share
+        root = weights.sqrt()[:, None]
+        solved = torch.linalg.lstsq(x * root, y[:, None] * root, driver="gelsd").solution[:, 0]
+        worth = solved + share
+        return _certain(worth) if exact else Estimate(worth, _regression_errors(x, y - x @ solved))
+
+    return Plan(torch.cat([ends, inner]), conclude)
+
+
+def _regression_errors(x: Tensor, left: Tensor) -> Tensor:
+    """(n,) standard errors of a regression on coalitions followed by their complements, from what it `left` over.
+
+    The jackknife over pairs, which were drawn independently: how far the answer moves when one is left out. NaN
+    where leaving one out, or already these, would not tell all segments apart.
+    """
+    pairs = len(x) // 2
+    pull = torch.linalg.pinv(x)
+    weight = (x.T * pull).sum(0)[:pairs] * 2  # of a pair in its own fit; the two rows of a pair are opposite
+    moved = (pull * left)[:, :pairs] + (pull * left)[:, pairs:]
+    told_apart = weight.sum() > x.shape[1] - 1.5  # the weights add up to the rank
+    free = torch.where((weight < 1 - 1e-9) & told_apart, 1 - weight, torch.nan)
+    errors: Tensor = (moved / free).square().sum(1).sqrt()
+    return errors
+
+
+def last_gains(n: int) -> Plan:
+    """What the answer loses when one segment leaves the whole picture."""
+    coalitions = torch.cat([torch.ones(1, n, dtype=torch.bool), ~torch.eye(n, dtype=torch.bool)])
+    return Plan(coalitions, lambda values: _certain(values[0] - values[1:]))
+
+
+def first_gains(n: int) -> Plan:
+    """What the answer gains when one segment alone is shown."""
+    coalitions = torch.cat([torch.zeros(1, n, dtype=torch.bool), torch.eye(n, dtype=torch.bool)])
+    return Plan(coalitions, lambda values: _certain(values[1:] - values[0]))
+
+
+def _certain(values: Tensor) -> Estimate:
+    return Estimate(values, torch.zeros_like(values))
+
+
+def _all_coalitions(n: int) -> Tensor:
+    """(2^n, n): row r shows the segments whose bits are set in r."""
+    codes = np.arange(2**n, dtype=np.int64)
+    return torch.from_numpy(((codes[:, None] >> np.arange(n)) & 1).astype(bool))
+
+
+def estimates(game: Game, plans: Sequence[Plan], scale: Scale) -> list[Estimate]:
+    """Ask the game once for all images, conclude for each."""
+    values = game.value_each([plan.coalitions for plan in plans])
+    if scale == "log_odds":  # up to a constant, which no difference sees
+        values = [(_COUNTS * value + 1).log2() for value in values]
+    return [plan.conclude(value) for plan, value in zip(plans, values, strict=True)]
+
+
+@dataclass(frozen=True)
+class Coalitional(ABC):
+    """What these methods share: how evidence is taken away, and on which scale the answer is read."""
+
+    occlusion: Occlusion = field(default_factory=Occlusion)
+    readout: Scale = "logit"
+    signed: ClassVar[bool] = True
+
+    @abstractmethod
+    def plan(self, n: int, generator: Generator) -> Plan:
+        """Which of the coalitions of n segments to ask for."""
+
+    @abstractmethod
+    def asked(self, n: int) -> int:
+        """How many coalitions of n segments that is at most."""
+
+    def estimates(self, model: Model, batch: Batch, /) -> list[Estimate]:
+        """The worth of every segment with its standard error, image by image."""
+        read: Readout = "probability" if self.readout == "log_odds" else self.readout
+        game = game_of(model, batch, self.occlusion, read)
+        luck = batch.generators("coalitions")
+        plans = [self.plan(n, generator) for n, generator in zip(game.counts, luck, strict=True)]
+        return estimates(game, plans, self.readout)
+
+    def __call__(self, model: Model, batch: Batch, /) -> Maps:
+        found = self.estimates(model, batch)
+        segments = segments_of(batch, self.occlusion.segmenter)
+        maps = [e.values.float().to(s.device)[s] for e, s in zip(found, segments, strict=True)]
+        return torch.stack(maps) if maps else batch.images.new_zeros(0, *batch.images.shape[2:])
+
+    def cost(self) -> Cost:
+        n = int(getattr(self.occlusion.segmenter, "expected", 25))
+        draws = self.occlusion.draws if self.occlusion.random else 1
+        return Cost(draws * self.asked(n), 0)

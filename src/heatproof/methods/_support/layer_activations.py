@@ -1,0 +1,168 @@
+"""A layer's activations and their gradients, with nothing computed below the layer's own backward."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeAlias
+
+import torch
+from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
+
+from heatproof.errors import BadInput, NotApplicable, UnknownName
+from heatproof.models import engine
+from heatproof.models._support.cam_layer import LAST
+from heatproof.models.engine.running import evaluating
+from heatproof.types import Batch, Images, Model, Readout, read
+
+Heard: TypeAlias = Callable[[Any], Tensor]  # what a layer said -> what the layers after it shall hear
+
+
+class Tap(NamedTuple):
+    """What a layer said and how the answer depends on it, both in the layer's own shape."""
+
+    activations: Tensor
+    gradients: Tensor
+
+
+@contextmanager
+def frozen(network: nn.Module) -> Iterator[None]:
+    """Parameters that ask for no gradient, for a while: the pass below the layer then records nothing."""
+    asking = [parameter for parameter in network.parameters() if parameter.requires_grad]
+    try:
+        for parameter in asking:
+            parameter.requires_grad_(False)
+        yield
+    finally:
+        for parameter in asking:
+            parameter.requires_grad_(True)
+
+
+@contextmanager
+def differentiable(model: Model) -> Iterator[None]:
+    """Gradients on and training off, whatever the caller is in."""
+    with torch.inference_mode(False), torch.enable_grad(), evaluating(model.network):
+        yield
+
+
+def layer_of(model: Model, name: str) -> nn.Module:
+    modules: dict[str, nn.Module] = dict(model.network.named_modules())
+    if name not in modules:
+        raise UnknownName.among("layer", name, [known for known in modules if known], most=12)
+    return modules[name]
+
+
+def tap(model: Model, batch: Batch, layer: str, readout: Readout) -> Tap:
+    """The layer's output for every image and the gradient of what the model says about the target by it."""
+    return taps(model, batch, (layer,), readout)[0]
+
+
+def taps(model: Model, batch: Batch, layers: Sequence[str], readout: Readout) -> list[Tap]:
+    """The same for several layers in one pass there and back: nothing below the first of them is recorded."""
+    way = replace(engine.settled(model, batch.images, "gradient"), itself=True)  # before anybody listens
+    parts: list[list[Tap]] = []
+    with frozen(model.network), differentiable(model), caught_at(model, layers) as caught:
+        for count, (images, targets) in engine.micro_batches(way, batch.images, batch.targets):
+            for outputs in caught:
+                outputs.clear()
+            values = read(model(images.to(model.device)), targets.to(model.device), readout)
+            for layer, outputs in zip(layers, caught, strict=True):
+                if not outputs or (len(outputs) > 1 and not layer.endswith(LAST)):
+                    instead = f", or {layer}{LAST} for its last run" if outputs and ":" not in layer else ""
+                    raise NotApplicable(
+                        f"layer {layer!r} runs {len(outputs)} times in one pass, and must run once: name another in "
+                        f"the method's field layer, or as the model's cam_layer{instead}"
+                    )
+            every = torch.autograd.grad(values.sum(), [outputs[-1] for outputs in caught], allow_unused=True)
+            part = []
+            for layer, outputs, slopes in zip(layers, caught, every, strict=True):
+                if slopes is None:
+                    raise NotApplicable(f"the answer does not depend on layer {layer!r}: name another as cam_layer")
+                part.append(Tap(outputs[-1].detach()[:count].clone(), slopes[:count].clone()))
+            parts.append(part)
+    return [_joined(of, batch.images.device) for of in zip(*parts, strict=True)]
+
+
+def _joined(parts: Sequence[Tap], device: torch.device) -> Tap:
+    activations, gradients = (torch.cat(side).to(device).float() for side in zip(*parts, strict=True))
+    return Tap(activations, gradients)
+
+
+@contextmanager
+def caught_at(model: Model, layers: Sequence[str]) -> Iterator[list[list[Tensor]]]:
+    """What each layer gives while a pass is under way, one list per layer; gradients by it can be asked for."""
+    caught: list[list[Tensor]] = [[] for _ in layers]
+
+    def listener(layer: str, outputs: list[Tensor]) -> Heard:
+        def catch(output: Any) -> Tensor:
+            said = _one_tensor(layer, output)
+            # Below the first layer nothing is recorded; a later one stays part of what follows from the first.
+            seen = said if said.requires_grad else said.detach().requires_grad_()
+            outputs.append(seen)
+            return seen.clone()  # what follows may write in place; what was caught must stay as it was
+
+        return catch
+
+    handles: list[RemovableHandle] = []
+    try:
+        for layer, outputs in zip(layers, caught, strict=True):
+            handles.append(listen(model, layer, listener(layer, outputs)))
+        yield caught
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def listen(model: Model, layer: str, heard: Heard) -> RemovableHandle:
+    """Show `heard` what a layer gives (or, for `NAME:input`, is given) in every pass; its answer goes on instead.
+
+    `NAME:last` is a layer that runs more than once, of which the last time is meant: `heard` hears them all.
+    """
+    name, _, side = layer.partition(":")
+    module = layer_of(model, name)
+    if side == "input":
+        return module.register_forward_pre_hook(lambda _, given: (heard(given[0]), *given[1:]))
+    if side and f":{side}" != LAST:
+        raise BadInput(
+            f"a layer is called NAME, NAME:input for what it is given, or NAME{LAST} for what its last run gives, "
+            f"got {layer!r}"
+        )
+    return module.register_forward_hook(lambda _, __, output: heard(output))
+
+
+class _Enough(Exception):
+    """The layer has spoken: what the network makes of it is not wanted."""
+
+
+def activations(model: Model, images: Images, layer: str) -> Tensor:
+    """What a layer says about each picture, in its own shape: no gradients, and nothing computed above the layer."""
+    way = replace(engine.settled(model, images, "gradient"), itself=True)
+    parts: list[Tensor] = []
+    latest: list[Tensor] = []
+
+    def catch(output: Any) -> Tensor:
+        latest[:] = [_one_tensor(layer, output)]
+        if not layer.endswith(LAST):
+            raise _Enough
+        return latest[0].clone()  # what follows may write in place
+
+    handle = listen(model, layer, catch)
+    try:
+        with torch.inference_mode(False), torch.no_grad(), evaluating(model.network):
+            for count, (shown,) in engine.micro_batches(way, images):
+                with suppress(_Enough):
+                    model(shown.to(model.device))
+                if not latest:
+                    raise NotApplicable(f"layer {layer!r} does not take part in the answer: name another layer")
+                parts.append(latest.pop()[:count].clone())
+    finally:
+        handle.remove()
+    return torch.cat(parts).to(images.device).float()
+
+
+def _one_tensor(layer: str, output: Any) -> Tensor:
+    if not isinstance(output, Tensor):
+        raise NotApplicable(f"layer {layer!r} must give one tensor, got {type(output).__name__}: name another layer")
+    return output

@@ -1,0 +1,88 @@
+"""Gradients in expectation over baselines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from heatproof.methods._support.baselines import Baseline, origins, revision_of
+from heatproof.methods._support.channel_pooling import Pooling, keeps_sign, pool
+from heatproof.methods._support.field_checks import check_count
+from heatproof.methods._support.keyed_noise import fill_with_noise
+from heatproof.methods._support.path_gradients import Stretch, sum_contributions
+from heatproof.registry import method
+from heatproof.types import Batch, Cost, Images, Maps, Model, Readout, keyed_seed
+
+
+class Dice:
+    """The random part of a draw: where on the path, and the noise on the picture; keyed by image and draw."""
+
+    def __init__(self, batch: Batch, draws: int, stratified: bool, noise: float) -> None:
+        self.seeds = batch.seeds("expected")
+        self.draws, self.stratified, self.noise = draws, stratified, noise
+
+    def __call__(self, stretch: Stretch, room: Images) -> Tensor:
+        """Places (points, 1, 1, 1) on the way; noise is left in the room, if there is any."""
+        seed = self.seeds[stretch.image]
+        if self.noise:
+            fill_with_noise(room, [keyed_seed(seed, "noise", draw) for draw in stretch.points])
+        places = torch.tensor([keyed_seed(seed, "place", draw) / 2**63 for draw in stretch.points], dtype=torch.float64)
+        if self.stratified:
+            places = (torch.tensor(stretch.points) + places) / self.draws
+        return places.to(room).view(-1, 1, 1, 1)
+
+
+def expected(model: Model, batch: Batch, background: Baseline, dice: Dice, readout: Readout) -> Tensor:
+    """E (x - x') · gradient(x' + a (x - x')) over backgrounds x' and places a, per channel."""
+    begin = origins(background, model, batch)
+
+    def paint(stretch: Stretch, room: Images, way: Images) -> None:
+        places, image = dice(stretch, way), batch.images[stretch.image]
+        begin(stretch, room)
+        if dice.noise:
+            torch.add(image, way, alpha=dice.noise, out=way).sub_(room)
+        else:
+            torch.sub(image, room, out=way)
+        room.addcmul_(places, way)
+
+    return sum_contributions(model, batch, paint, dice.draws, readout) / dice.draws
+
+
+@method
+@dataclass(frozen=True)
+class ExpectedGradients:
+    """Integrated gradients averaged over many baselines, one random point of one path per draw.
+
+    The points are stratified over the path. With `background` a data set of training images (or its
+    registered name) this is the paper's method; the default background needs no data: noise with the model's
+    mean and spread. An image is never its own background.
+
+    Paper: Erion et al. 2021, "Improving performance of deep learning models with axiomatic attribution priors
+    and expected gradients"
+    """
+
+    background: Baseline = "gaussian"
+    draws: int = 50
+    pooling: Pooling = "sum"
+    readout: Readout = "logit"
+
+    revision = revision_of("background")
+
+    def __post_init__(self) -> None:
+        check_count("draws", self.draws)
+
+    @property
+    def signed(self) -> bool:
+        return keeps_sign(self.pooling)
+
+    def channels(self, model: Model, batch: Batch, /) -> Tensor:
+        dice = Dice(batch, self.draws, stratified=True, noise=0.0)
+        return expected(model, batch, self.background, dice, self.readout)
+
+    def __call__(self, model: Model, batch: Batch, /) -> Maps:
+        return pool(self.channels(model, batch), self.pooling)
+
+    def cost(self) -> Cost:
+        return Cost(self.draws, self.draws)

@@ -1,0 +1,33 @@
+"""Shapley values of segments by a weighted regression."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Generator
+
+from heatproof.methods._support.coalitions import Coalitional, Plan, regressed_shapley
+from heatproof.methods._support.field_checks import check_count
+from heatproof.registry import method
+
+
+@method
+@dataclass(frozen=True)
+class KernelShap(Coalitional):
+    """Shapley values by weighted least squares on random coalitions and their complements.
+
+    A picture of n segments needs at least 2 (n - 1) samples; below that, nothing tells some of them apart.
+
+    Paper: Lundberg and Lee 2017, "A Unified Approach to Interpreting Model Predictions"
+    """
+
+    samples: int = 400
+
+    def __post_init__(self) -> None:
+        check_count("samples", self.samples, least=4)
+
+    def plan(self, n: int, generator: Generator) -> Plan:
+        return regressed_shapley(n, self.samples, generator)
+
+    def asked(self, n: int) -> int:
+        return 2 + min(self.samples, int(2**n) - 2)

@@ -1,0 +1,38 @@
+"""One gradient: how much the answer changes with each pixel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from heatproof.methods._support.channel_pooling import Pooling, pool
+from heatproof.models import engine
+from heatproof.registry import method
+from heatproof.types import Batch, Cost, Maps, Model, Readout
+
+
+@method
+@dataclass(frozen=True)
+class Saliency:
+    """The magnitude of the gradient: how much the answer would change with each pixel.
+
+    Magnitude by default; `signed` keeps the sign of every channel.
+
+    Paper: Simonyan et al. 2014, "Deep Inside Convolutional Networks: Visualising Image Classification Models
+    and Saliency Maps"
+    """
+
+    signed: bool = False
+    pooling: Pooling = "sum"
+    readout: Readout = "logit"
+
+    def channels(self, model: Model, batch: Batch, /) -> Tensor:
+        slopes, _ = engine.gradient(model, batch.images, batch.targets, self.readout)
+        return slopes if self.signed else slopes.abs()
+
+    def __call__(self, model: Model, batch: Batch, /) -> Maps:
+        return pool(self.channels(model, batch), self.pooling)
+
+    def cost(self) -> Cost:
+        return Cost(1, 1)

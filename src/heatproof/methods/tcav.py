@@ -1,0 +1,224 @@
+"""TCAV: how often going towards a concept raises the answer, in the layers where that is more than chance."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import weakref
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from heatproof.data import seen_by
+from heatproof.data.two_factor.k_dataset import TwoFactorK
+from heatproof.errors import BadInput, NotApplicable
+from heatproof.methods._support.concept_vectors import (
+    REDRAWN,
+    Against,
+    Fitted,
+    Floats,
+    LayerScore,
+    directions,
+    layer_score,
+)
+from heatproof.methods._support.field_checks import check_count, check_positive
+from heatproof.methods._support.layer_activations import activations, tap, taps
+from heatproof.methods._support.upsample import upsample
+from heatproof.methods.cam import cam_layer
+from heatproof.models import engine
+from heatproof.models._support.token_layouts import as_pictures
+from heatproof.registry import method
+from heatproof.spec import recipe
+from heatproof.types import Batch, Cost, Dataset, Images, Maps, Model, Readout, Scores
+
+_vectors: OrderedDict[tuple[str, ...], Fitted] = OrderedDict()
+_tests: weakref.WeakKeyDictionary[nn.Module, dict[tuple[str, ...], Tested]] = weakref.WeakKeyDictionary()
+_KEPT = 128  # families of vectors
+
+
+class Tested(NamedTuple):
+    """All layers that were asked, and those in which the concept is told from chance."""
+
+    layers: tuple[LayerScore, ...]
+    kept: tuple[LayerScore, ...]
+
+    @property
+    def score(self) -> float:
+        """The mean over the kept layers; NaN if there is none."""
+        return sum(one.score for one in self.kept) / len(self.kept) if self.kept else float("nan")
+
+
+def _pool() -> TwoFactorK:
+    return TwoFactorK(10, "held_out", 240, shows="scene")
+
+
+@method("tcav")
+@dataclass(frozen=True)
+class TCAV:
+    """Testing with concept activation vectors: does going towards the concept in a layer raise the answer?
+
+    The map shows where in the deepest kept layer the directional derivative comes from; relative importance asks for
+    `importance` instead, one number per picture, whose mean is the TCAV score. The concept is told from chance by the
+    published test, Welch's over the scores of `runs`; where no layer passes, the method does not apply. Sets without
+    any concept pass it more often than its level says, since all runs share the concept's pictures: against `sets` of
+    random pictures put in its place they do not, and fewer concepts pass.
+
+    Paper: Kim et al. 2018, "Interpretability Beyond Feature Attribution: Quantitative Testing with Concept Activation
+    Vectors (TCAV)"
+    """
+
+    concept: Dataset = field(default_factory=lambda: TwoFactorK(10, "held_out", 60))
+    without: Dataset = field(default_factory=_pool)
+    layers: tuple[str, ...] = ()  # none named: up to four stages, the last is the CAM layer
+    runs: int = 20  # random counterparts: in late layers their scores are 0 or 1, so ten decide little
+    size: int = 60  # pictures per set
+    alpha: float = 0.1  # regularisation of the linear classifier
+    level: float = 0.01
+    against: Against = "runs"
+    shown_by: tuple[str, int] | None = ("object", 0)  # the label that says a picture shows the concept; None: all do
+    readout: Readout = "logit"
+    seed: int = 0
+
+    signed: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "layers", tuple(self.layers))
+        object.__setattr__(self, "shown_by", None if self.shown_by is None else tuple(self.shown_by))
+        if not self.runs >= 10:
+            raise BadInput(f"runs must be at least 10: fewer random counterparts test nothing, got {self.runs}")
+        if not self.size >= 2:
+            raise BadInput(f"size must be at least 2 pictures per set: one shows no direction, got {self.size}")
+        check_positive("alpha", self.alpha)
+        check_positive("level", self.level, endless=True)
+        check_count("seed", self.seed, least=0)
+
+    @cached_property
+    def revision(self) -> str:
+        """A hash of the pictures with and without the concept when first asked: they make the directions."""
+        sets = (self.concept, range(min(self.size, len(self.concept)))), (self.without, range(len(self.without)))
+        return hashlib.sha256("\x1f".join(one.digest(rows) for one, rows in sets).encode()).hexdigest()[:16]
+
+    def test(self, model: Model, batch: Batch) -> Tested:
+        """Every layer's scores on these pictures and their targets."""
+        names = self.layers or stages(model, batch)
+        pool = read_for(model, self.without, range(len(self.without))).images
+        scores = [
+            layer_score(
+                layer, caught.gradients, self._directions(model, layer), _said(model, pool, layer), self.against
+            )
+            for layer, caught in zip(names, taps(model, batch, names, self.readout), strict=True)
+        ]
+        return Tested(tuple(scores), tuple(one for one in scores if one.p_value < self.level))
+
+    def importance(self, model: Model, batch: Batch) -> Scores:
+        """Per picture: the share of kept layers and runs in which the concept raises the answer.
+
+        Which layers are kept is decided on the concept's own pictures, not on these: a batch must not matter to its
+        mates. Pictures that do not show the concept are NaN.
+        """
+        names = self.kept_layers(model)
+        parts = []
+        for layer, caught in zip(names, taps(model, batch, names, self.readout), strict=True):
+            own = torch.from_numpy(self._directions(model, layer).own)
+            parts.append((own @ caught.gradients.flatten(1).float().cpu().T > 0).double().mean(0))
+        values = torch.stack(parts).mean(0).to(batch.images.device)
+        if self.shown_by is None:
+            return values
+        labels = batch.labels.get(self.shown_by[0])
+        if labels is None:
+            raise NotApplicable(
+                f"which pictures show the concept is read from labels {self.shown_by[0]!r}; there are none"
+            )
+        return values.masked_fill(labels.to(values.device) != self.shown_by[1], torch.nan)
+
+    def kept_layers(self, model: Model) -> tuple[str, ...]:
+        """The layers in which the concept is told from chance, or `NotApplicable` if there is none."""
+        return tuple(one.layer for one in self._kept(model))
+
+    def __call__(self, model: Model, batch: Batch, /) -> Maps:
+        layer = self._kept(model)[-1].layer
+        own = self._directions(model, layer).own
+        slopes = tap(model, batch, layer, self.readout).gradients
+        if own.shape[1] != slopes[0].numel():
+            raise NotApplicable(
+                f"layer {layer!r} says {slopes[0].numel()} numbers about these pictures and {own.shape[1]} about the "
+                "concept's: explain pictures of the concept's size"
+            )
+        share = slopes * torch.from_numpy(own.mean(0)).to(slopes).view(1, *slopes.shape[1:])
+        if share.ndim not in (3, 4):
+            raise NotApplicable(f"layer {layer!r} has no places to draw a map of; `importance` still answers")
+        return upsample(as_pictures(share, batch.images.shape[2:]).sum(1), batch.images)
+
+    def cost(self) -> Cost:
+        return Cost(4, 4)
+
+    def _kept(self, model: Model) -> tuple[LayerScore, ...]:
+        """Decided once per model."""
+        known = _tests.setdefault(model.network, {})
+        key = (model.revision, engine.kind(), recipe.key(self))
+        if key not in known:
+            shown = read_for(model, self.concept, range(min(self.size, len(self.concept))))
+            known[key] = self.test(model, shown.aimed(_answers(model, shown)))
+        tested = known[key]
+        if not tested.kept:
+            told = ", ".join(f"{one.layer} p = {one.p_value:.2g}" for one in tested.layers)
+            raise NotApplicable(
+                f"in no layer of {model.name} is the concept told from chance (p < {self.level:g}): {told}"
+            )
+        return tested.kept
+
+    def _directions(self, model: Model, layer: str) -> Fitted:
+        redrawn = REDRAWN if self.against == "sets" else 1
+        drawn = [self.runs, self.size, self.alpha, self.seed, redrawn]
+        told = recipe.key([self.concept, self.without, self.revision, *drawn])
+        key = (model.revision, engine.kind(), layer, told)
+        if key not in _vectors:
+            sets = (
+                read_for(model, self.concept, range(min(self.size, len(self.concept)))),
+                read_for(model, self.without, range(len(self.without))),
+            )
+            concept, pool = (_said(model, one.images, layer) for one in sets)
+            _vectors[key] = directions(concept, pool, self.runs, self.size, self.alpha, self.seed, redrawn)
+            while len(_vectors) > _KEPT:
+                _vectors.popitem(last=False)
+        return _vectors[key]
+
+
+def stages(model: Model, batch: Batch, most: int = 4) -> list[str]:
+    """Up to four layers on the way to the CAM layer: top-level parts, or the rectifiers of one long part."""
+    last = cam_layer(model, batch)
+    top = [name for name, _ in model.network.named_children()]
+    head = last.split(".")[0]
+    before = top[: top.index(head)] if head in top else []
+    if not before:
+        whole = dict(model.network.named_modules()).get(last)
+        if isinstance(whole, nn.Sequential):
+            inner = [f"{last}.{name}" for name, part in whole.named_children() if isinstance(part, nn.ReLU)]
+            return (inner or [last])[-most:]
+    return [*before, last][-most:]
+
+
+def read_for(model: Model, dataset: Dataset, places: Sequence[int]) -> Batch:
+    """The pictures at these places of a data set, as the model wants to see them."""
+    found = seen_by(model, dataset).batch(places).to(model.device)
+    side = model.view.size if model.view is not None else min(found.images.shape[2:])
+    if tuple(found.images.shape[2:]) == (side, side) or model.view is None:
+        return found
+    whole = dataclasses.replace(found, regions=None, twins=None)  # they are of the old size, and nobody asks for them
+    shown = F.interpolate(found.images, (side, side), mode="bilinear", antialias=True)
+    return whole.showing(shown.clamp(0, 1))
+
+
+def _said(model: Model, images: Images, layer: str) -> Floats:
+    return np.asarray(activations(model, images, layer).flatten(1).cpu().numpy(), dtype=np.float32)
+
+
+def _answers(model: Model, batch: Batch) -> Tensor:
+    return engine.forward(model, batch.images).argmax(1)

@@ -1,0 +1,106 @@
+"""Asking again: the same method on another model or other pictures, once, however many metrics want to know.
+
+Relative importance is a comparison, so every one of its metrics needs a second map. Baselines and variants need the
+same one; a contrast model is asked about the same pictures by every model it is held against.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from functools import lru_cache
+from typing import Any
+
+from torch import Tensor
+
+from heatproof import models
+from heatproof.attribute import attribute
+from heatproof.data.two_factor.compose import SCALE
+from heatproof.data.two_factor.dataset import TwoFactor
+from heatproof.errors import BadInput, NotApplicable
+from heatproof.models import engine
+from heatproof.spec import recipe
+from heatproof.types import Attribution, Batch, Maps, Method, Model
+
+KEPT_BYTES = 64 << 20
+KEPT_ANSWERS = 256  # batches
+
+_maps: OrderedDict[tuple[str, ...], Maps] = OrderedDict()
+_answers: OrderedDict[tuple[str, ...], Tensor] = OrderedDict()
+
+
+@lru_cache(maxsize=16)
+def _loaded(spec: str) -> Model:
+    return models.load(spec)
+
+
+def staged(spec: str, scale: tuple[float, float] = SCALE) -> tuple[Model, Batch]:
+    """A model and four pictures that a question makes sense for: what the conformance kit asks about."""
+    model = _loaded(spec)
+    batch = TwoFactor(count=4, scale=scale).batch(range(4))
+    return model, batch.aimed(classes(model, batch))
+
+
+def classes(model: Model, batch: Batch) -> Tensor:
+    """The class the model says each picture shows; every metric of every method asks, so it is asked once."""
+    key = model.revision, engine.kind(), str(batch.images.device), _content(batch.images)
+    if key not in _answers:
+        _answers[key] = engine.forward(model, batch.images).argmax(1).to(batch.images.device)
+        while len(_answers) > KEPT_ANSWERS:
+            _answers.popitem(last=False)
+    return _answers[key]
+
+
+def true_classes(model: Model, batch: Batch, task: str = "") -> Tensor:
+    """The true class of each picture in a task, by default the model's own, or `NotApplicable`."""
+    task = task or model.task
+    labels = batch.labels.get(task)
+    if labels is None:
+        raise NotApplicable(
+            f"relative importance asks only about pictures the model gets right, and these have no labels of the "
+            f"task {task!r}, only {', '.join(batch.labels) or 'none at all'}"
+        )
+    return labels
+
+
+def ask(model: Model, batch: Batch, method: Method) -> Attribution:
+    """The method's answer; the last ones are kept, by content."""
+    key = _key(model, batch, method)
+    if key is not None and key in _maps:
+        _maps.move_to_end(key)
+        return Attribution(model, batch, method, _maps[key])
+    answer = attribute(model, batch, method)
+    if key is not None:
+        _keep(key, answer.maps)
+    return answer
+
+
+def keep(attribution: Attribution) -> None:
+    """Remember an answer that was not asked for here: another question may well be about the same model."""
+    key = _key(attribution.model, attribution.batch, attribution.method)
+    if key is not None and key not in _maps:
+        _keep(key, attribution.maps)
+
+
+def _keep(key: tuple[str, ...], maps: Maps) -> None:
+    _maps[key] = maps
+    while len(_maps) > 1 and sum(kept.nbytes for kept in _maps.values()) > KEPT_BYTES:
+        _maps.popitem(last=False)
+
+
+def _key(model: Model, batch: Batch, method: Any) -> tuple[str, ...] | None:
+    try:
+        asked = recipe.key(method)
+    except BadInput:  # no recipe, no way to tell it from another
+        return None
+    parts = [part for part in (batch.images, batch.targets, batch.regions) if part is not None]
+    asked_about = _content(*parts, told=repr((batch.ids, batch.seed)))
+    return model.name, model.revision, engine.kind(), str(model.device), asked, asked_about
+
+
+def _content(*parts: Tensor, told: str = "") -> str:
+    content = hashlib.sha256(told.encode())
+    for part in parts:
+        content.update(str(tuple(part.shape)).encode())
+        content.update(part.detach().cpu().contiguous().view(-1).numpy().data)  # its memory, not a copy
+    return content.hexdigest()

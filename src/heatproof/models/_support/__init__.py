@@ -1,0 +1,1 @@
+"""What several model loaders share: weights, activation layers, outputs."""

@@ -1,0 +1,94 @@
+"""Names a person can read: a method goes by its bare name where no other method of the run has the same.
+
+`saliency(signed=True, pooling=positive_sum)` is `saliency` on the page if it is the only saliency there; the whole
+label stands under "What was run".
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pandas as pd
+
+from heatproof.report.run_numbers import Exhibit, FinishedRun, Ranked
+from heatproof.results.results import Picture
+
+_SPELT = re.compile(r"([A-Za-z_]\w*)\((.*)\)", re.S)
+
+
+def short_names(labels: Iterable[str]) -> dict[str, str]:
+    """label -> name: bare if unique, else with what is wrapped (`smoothgrad(lrp)`) if that is, else in full."""
+    labels = list(dict.fromkeys(labels))
+    names = {label: label for label in labels}
+    for shorter in (_wrapping, _bare):  # the barest that is unique wins
+        tried = {label: shorter(label) for label in labels}
+        times = Counter(tried.values())
+        names |= {label: name for label, name in tried.items() if times[name] == 1}
+    return names
+
+
+def _bare(label: str) -> str:
+    spelt = _SPELT.fullmatch(label)
+    return spelt[1] if spelt else label
+
+
+def _wrapping(label: str) -> str:
+    spelt = _SPELT.fullmatch(label)
+    inner = re.match(r"method=(\w+)", spelt[2]) if spelt else None
+    return f"{spelt[1]}({inner[1]})" if spelt and inner else label
+
+
+@dataclass(frozen=True)
+class _Ranking:
+    table: pd.DataFrame
+
+
+@dataclass(frozen=True, eq=False)
+class Named:
+    """A finished run in which methods go by their short names."""
+
+    inner: FinishedRun
+
+    @cached_property
+    def names(self) -> dict[str, str]:
+        met = self.inner.scores["method"].drop_duplicates().astype(str)
+        return short_names([*self.inner.info.get("methods", {}), *met])
+
+    @cached_property
+    def scores(self) -> pd.DataFrame:
+        return self._renamed(self.inner.scores)
+
+    @cached_property
+    def curves(self) -> pd.DataFrame:
+        return self._renamed(self.inner.curves)
+
+    @cached_property
+    def details(self) -> pd.DataFrame:
+        return self._renamed(self.inner.details)
+
+    @cached_property
+    def gallery(self) -> Sequence[Exhibit]:
+        return [self._shown(exhibit) for exhibit in self.inner.gallery]
+
+    @cached_property
+    def info(self) -> Mapping[str, Any]:
+        told = self.inner.info
+        methods = {self.names[label]: {**about, "label": label} for label, about in told.get("methods", {}).items()}
+        return {**told, "methods": methods} if methods else told
+
+    def ranking(self, metric: str, *, model: str | None = None, dataset: str | None = None) -> Ranked:
+        return _Ranking(self._renamed(self.inner.ranking(metric, model=model, dataset=dataset).table))
+
+    def _shown(self, one: Exhibit) -> Exhibit:
+        maps = {self.names.get(label, label): found for label, found in one.maps.items()}
+        return Picture(one.dataset, one.model, one.image, one.picture, one.region, one.target, maps)
+
+    def _renamed(self, table: pd.DataFrame) -> pd.DataFrame:
+        if "method" not in table.columns:
+            return table
+        return table.assign(method=table["method"].astype(str).map(lambda label: self.names.get(label, label)))

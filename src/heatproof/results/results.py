@@ -1,0 +1,254 @@
+"""The table: scores of a run, and what they add up to. Numbers only; no model is needed from here on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from heatproof.errors import BadInput, UnknownName
+from heatproof.results import run_state
+from heatproof.stats import bootstrap, ranks
+from heatproof.stats.significance import PairwiseTests, compare_pairs
+from heatproof.storage import sealed_json
+
+NO_DETAILS = pd.DataFrame(columns=["dataset", "model", "method", "metric", "image", "detail", "value"])
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """One picture of the gallery and the maps of it, by method."""
+
+    dataset: str
+    model: str
+    image: str
+    picture: np.ndarray[Any, Any]  # (H, W, 3) uint8
+    region: np.ndarray[Any, Any] | None  # (H, W) bool
+    target: str
+    maps: dict[str, np.ndarray[Any, Any]]  # (H, W) float
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """Methods from best to worst under one metric, with bootstrap intervals of the means and of the ranks."""
+
+    metric: str
+    higher_is_better: bool
+    table: pd.DataFrame  # method, n, mean, low, high, rank, rank_low, rank_high (among the methods), control
+
+    def __str__(self) -> str:
+        arrow = "higher" if self.higher_is_better else "lower"
+        rows = self.table.to_string(index=False, na_rep="", float_format="{:.4g}".format)
+        return f"{self.metric} ({arrow} is better)\n{rows}"
+
+    __repr__ = __str__
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.table["method"])
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """All rows of a run."""
+
+    scores: pd.DataFrame
+    lines: pd.DataFrame | None = None  # the curves, if they are not to be read from `root`
+    root: Path | None = None
+    info: dict[str, Any] = field(default_factory=dict)
+    numbers: pd.DataFrame | None = None  # the details, if they are not to be read from `root`
+
+    @classmethod
+    def load(cls, path: str | Path) -> Results:
+        """The results that the last finished run committed to its directory, whole and belonging together."""
+        root = Path(path)
+        state = run_state.committed(root)
+        info = sealed_json.read((root / "info.json").read_bytes(), root / "info.json")
+        later = {} if state.state in ("complete", "stopped") else {"later": state.state}
+        return cls(_read_table(root / "scores.parquet"), None, root, {**info, **later})
+
+    @cached_property
+    def curves(self) -> pd.DataFrame:
+        """One row per curve; read when they are looked at, since they are most of a run's numbers."""
+        if self.lines is not None:
+            return self.lines
+        return pd.DataFrame() if self.root is None else _read_table(self.root / "curves.parquet")
+
+    @cached_property
+    def details(self) -> pd.DataFrame:
+        """Further numbers beside the scores, one row each: place, image, `detail` (its name), value."""
+        if self.numbers is not None:
+            return self.numbers
+        return NO_DETAILS if self.root is None else _read_table(self.root / "details.parquet")
+
+    @property
+    def complete(self) -> bool:
+        """No row failed and every picture could be read. (A method that does not apply is an answer, not a failure.)"""
+        return not self.scores["status"].isin(["failed", "unreadable"]).any()
+
+    @property
+    def metrics(self) -> list[str]:
+        return list(dict.fromkeys(self.scores["metric"]))
+
+    @property
+    def settings(self) -> list[tuple[str, str]]:
+        """The (dataset, model) pairs there are."""
+        return [
+            (str(d), str(m)) for d, m in self.scores[["dataset", "model"]].drop_duplicates().itertuples(index=False)
+        ]
+
+    def higher_is_better(self, metric: str) -> bool:
+        """The direction of a metric. It is never guessed: the wrong one turns a ranking upside down."""
+        known = self.info.get("metrics", {}).get(metric, {}).get("higher_is_better")
+        if not isinstance(known, bool):
+            raise BadInput(f"these results do not say whether higher {metric!r} is better: run the study again")
+        return known
+
+    def is_control(self, method: str) -> bool:
+        """Whether the method is a yardstick (random, oracle, edges) and not a contestant."""
+        return bool(self.info.get("methods", {}).get(method, {}).get("control", False))
+
+    def is_share(self, metric: str) -> bool:
+        """Whether a metric counts hits, so that its mean is a share of the pictures."""
+        return bool(self.info.get("metrics", {}).get(metric, {}).get("share", False))
+
+    def rows(self, metric: str, *, model: str | None = None, dataset: str | None = None) -> pd.DataFrame:
+        """The rows of one metric, of one model and data set where named."""
+        if metric not in set(self.scores["metric"]):
+            raise UnknownName.among("metric in these results", metric, self.metrics)
+        rows = self.scores[self.scores["metric"] == metric]
+        for column, wanted in (("model", model), ("dataset", dataset)):
+            if wanted is not None:
+                if wanted not in set(rows[column]):
+                    raise UnknownName.among(f"{column} in these results", wanted, rows[column].unique())
+                rows = rows[rows[column] == wanted]
+        return rows
+
+    def table(self, metric: str, *, model: str | None = None, dataset: str | None = None) -> pd.DataFrame:
+        """Images (of each data set and model) × methods; NaN where there is no score."""
+        rows = self.rows(metric, model=model, dataset=dataset)
+        wide = rows.pivot_table(
+            index=["dataset", "model", "image"],
+            columns="method",
+            values="value",
+            dropna=False,
+            sort=False,
+            observed=True,
+        )
+        return wide.dropna(axis=0, how="all").dropna(axis=1, how="all")
+
+    def ranking(self, metric: str, *, model: str | None = None, dataset: str | None = None) -> Ranking:
+        """Methods from best to worst, compared on the pictures that all of them have a score for.
+
+        A method with scores on few of the pictures is left out, and so is a control that lacks one the methods have:
+        a yardstick must not decide which pictures count, and it has no rank. Intervals need five pictures. Where a run
+        has several models or data sets, name one of each: pictures that were judged twice are not twice as many.
+        """
+        higher = self.higher_is_better(metric)
+        wide = self._panel(metric, model, dataset)
+        controls = [method for method in wide.columns if self.is_control(method)]
+        contest = wide.drop(columns=controls)
+        alone = not len(contest.columns)
+        shared = ranks.complete(wide if alone else contest).table
+        own = ranks.rank_methods(shared, higher_is_better=higher)
+        if not alone:
+            shared = shared.join(wide.loc[shared.index, controls].dropna(axis=1))
+        everyone = ranks.rank_methods(shared, higher_is_better=higher)
+        share = self.is_share(metric) or bootstrap.is_share(wide)
+        spans = [
+            bootstrap.interval(shared[method].to_numpy(), kind="expanded", share=share) for method in everyone.methods
+        ]
+        missing, enough = float("nan"), own.n >= ranks.FEWEST
+        places = dict(zip(own.methods, zip(own.ranks, own.low, own.high, strict=True), strict=True))
+        unranked = (missing, missing, missing)
+        placed = [unranked if method in controls else places[method] for method in everyone.methods]
+        table = pd.DataFrame(
+            {
+                "method": everyone.methods,
+                "n": everyone.n,
+                "mean": everyone.scores,
+                "low": [span.low if enough else missing for span in spans],
+                "high": [span.high if enough else missing for span in spans],
+                "rank": [rank for rank, _, _ in placed],
+                "rank_low": [low for _, low, _ in placed],
+                "rank_high": [high for _, _, high in placed],
+                "control": [method in controls for method in everyone.methods],
+            }
+        )
+        return Ranking(metric, higher, table)
+
+    def pairs(self, metric: str, *, model: str | None = None, dataset: str | None = None) -> PairwiseTests:
+        """Every two methods compared, picture by picture: Wilcoxon's signed ranks, p adjusted by Holm's way."""
+        wide = self._panel(metric, model, dataset)
+        controls = [method for method in wide.columns if self.is_control(method)]
+        return compare_pairs(wide, higher_is_better=self.higher_is_better(metric), controls=controls)
+
+    def _panel(self, metric: str, model: str | None, dataset: str | None) -> pd.DataFrame:
+        """Pictures × methods of one model and data set."""
+        wide = self.table(metric, model=model, dataset=dataset)
+        if wide.empty:
+            raise BadInput(f"metric {metric!r} has no scores to rank; results.rows({metric!r}) says why")
+        met = list(dict.fromkeys((d, m) for d, m, _ in wide.index))
+        if len(met) > 1:
+            named = "; ".join(f"model={m!r}, dataset={d!r}" for d, m in met[:4])
+            raise BadInput(
+                f"{metric!r} was scored for {len(met)} pairs of model and data set, which do not belong in one table: "
+                f"name one ({named}{'; …' if len(met) > 4 else ''}), or loop over results.settings"
+            )
+        return wide
+
+    @cached_property
+    def gallery(self) -> list[Picture]:
+        """The pictures kept for looking at: those of the last run, in its order."""
+        if self.root is None:
+            return []
+        listed = self.root / "gallery.json"
+        hashes = sealed_json.read(listed.read_bytes(), listed)["files"]
+        if wrong := run_state.changed(self.root, hashes):
+            raise sealed_json.Damaged(
+                f"pictures kept in {self.root} were damaged or removed ({', '.join(wrong)}): {run_state.AGAIN}"
+            )
+        folders: dict[Path, list[Path]] = {}
+        for name in hashes:
+            maps = folders.setdefault((self.root / name).parent, [])
+            if Path(name).name not in ("about.json", "pictures.npz"):
+                maps.append(self.root / name)
+        return [picture for folder, files in folders.items() for picture in _pictures(folder, files)]
+
+
+def _read_table(path: Path) -> pd.DataFrame:
+    try:
+        table: pd.DataFrame = pq.read_table(path).to_pandas()
+    except (OSError, pa.ArrowException) as error:
+        raise sealed_json.Damaged(f"{path} cannot be read ({error}): {run_state.AGAIN}") from error
+    return table
+
+
+def _pictures(folder: Path, files: Sequence[Path]) -> Iterator[Picture]:
+    about = sealed_json.read((folder / "about.json").read_bytes(), folder / "about.json")
+    with np.load(folder / "pictures.npz") as arrays:
+        images, targets = arrays["images"], arrays["targets"]
+        regions = arrays.get("regions")
+    maps: dict[str, dict[str, np.ndarray[Any, Any]]] = {identity: {} for identity in about["ids"]}
+    for file in files:
+        with np.load(file) as arrays:
+            for identity, values in zip(arrays["ids"].tolist(), arrays["maps"], strict=True):
+                maps[identity][str(arrays["method"])] = values.astype(np.float32)
+    classes = about.get("classes", [])
+    for i, identity in enumerate(about["ids"]):
+        target = int(targets[i])
+        yield Picture(
+            about["dataset"],
+            about["model"],
+            identity,
+            np.moveaxis(images[i], 0, -1).repeat(3 if images.shape[1] == 1 else 1, -1),
+            None if regions is None else regions[i],
+            classes[target] if target < len(classes) else str(target),
+            maps[identity],
+        )

@@ -1,0 +1,125 @@
+"""`run.json`: the state of a run directory, and which files make up its results.
+
+The tables, what was run and the list of kept pictures belong together: `run.json` holds the hash of each and is written
+last, in one step. Whoever reads results checks those hashes first, so that tables of one run are never read with the
+directions, controls or study of another.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from heatproof.errors import BadInput
+from heatproof.storage import sealed_json
+from heatproof.storage.atomic_file import sha256_of, write_atomically
+
+FILE = "run.json"
+RESULTS = ("scores.parquet", "curves.parquet", "details.parquet", "info.json", "gallery.json", "study.json")
+AGAIN = "run the same command again: what is finished is kept"
+TICK = 10.0  # seconds between two looks at the clock that are kept
+State = Literal["running", "stopped", "failed", "complete"]
+
+
+@dataclass(frozen=True)
+class RunState:
+    """What is known of the work in a run directory."""
+
+    state: State
+    began: float  # of the work that goes on here, in seconds since 1970
+    seconds: float = 0.0  # spent on it, in all calls
+    reason: str = ""  # why it failed or was stopped
+    results: Mapping[str, str] = field(default_factory=dict)  # file -> hash, of the last results that were committed
+    partial: str = ""  # of which part of the study, if those results are not of all of it
+
+    def write(self, root: Path) -> None:
+        write_atomically(root / FILE, sealed_json.written(dataclasses.asdict(self)))
+
+    @classmethod
+    def read(cls, root: Path) -> RunState | None:
+        """The state of a run directory, or None where no run has begun; `Damaged` if it cannot be trusted."""
+        try:
+            payload = (root / FILE).read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        try:
+            return cls(**sealed_json.read(payload, root / FILE))
+        except TypeError as error:
+            raise BadInput(f"{root / FILE} was written by another version of heatproof: {AGAIN}") from error
+
+
+class Record:
+    """The state of a run that is under way, kept on disk so that time and outcome are true however it ends."""
+
+    def __init__(self, root: Path, resumed: bool) -> None:
+        before = known(root)
+        self.root = root
+        self.state = before if before and resumed else RunState("running", time.time())
+        self.state = dataclasses.replace(self.state, results=before.results if before else {})
+        self._since = self._written = time.monotonic()
+        self.write("running", reason="")
+
+    def at(self, state: State, **changes: Any) -> RunState:
+        """The state now, with the time spent so far."""
+        spent = self.state.seconds + time.monotonic() - self._since
+        return dataclasses.replace(self.state, state=state, seconds=spent, **changes)
+
+    def write(self, state: State, **changes: Any) -> None:
+        self.at(state, **changes).write(self.root)
+        self._written = time.monotonic()
+
+    def tick(self) -> None:
+        """Write down the time spent, now and then: a run that is killed has spent it too."""
+        if time.monotonic() - self._written > TICK:
+            self.write("running", reason="")
+
+
+def known(root: Path) -> RunState | None:
+    """The state of a directory as far as it can be read: one that is damaged is made anew."""
+    try:
+        return RunState.read(root)
+    except BadInput:
+        return None
+
+
+def committed(root: Path) -> RunState:
+    """The state of a directory whose results are whole and belong together; else a sentence says what to do."""
+    try:
+        found = RunState.read(root)
+    except sealed_json.Damaged as error:
+        raise sealed_json.Damaged(f"{error}; {AGAIN}") from error
+    if found is None or not found.results:
+        what = _unfinished(found) if found else "it has no run.json"
+        hint = AGAIN if found or (root / "scores.parquet").is_file() else "name the --out of a run"
+        raise BadInput(f"{root} must be a directory with the results of a run; {what}: {hint}")
+    if wrong := changed(root, found.results):
+        raise sealed_json.Damaged(
+            f"the files of {root} do not belong together (not as they were committed: {', '.join(wrong)}): a run ended "
+            f"while it wrote its results, or a file was damaged or edited; {AGAIN}"
+        )
+    return found
+
+
+def changed(root: Path, files: Mapping[str, Any]) -> list[str]:
+    """The files that are gone, or other than their hash says."""
+    return [name for name, digest in files.items() if not _is_same(root / name, digest)]
+
+
+def _is_same(path: Path, digest: Any) -> bool:
+    try:
+        return bool(sha256_of(path) == digest)
+    except OSError:
+        return False
+
+
+def _unfinished(state: RunState) -> str:
+    why = f" ({state.reason})" if state.reason else ""
+    return {
+        "running": "its run has not finished, or was killed",
+        "stopped": f"its run was stopped{why} before all methods were judged on any picture",
+        "failed": f"its run failed{why}",
+    }.get(state.state, "its results are gone")

@@ -1,0 +1,83 @@
+"""The pictures of a run as a model meets them: how many of each class, how often it is right, the range they fill.
+
+Each shard leaves a record, one entry per picture; `census` adds them up. A score of a model that is wrong on these
+pictures, or of one class only, means something else, and no score shows it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from torch import Tensor
+
+from heatproof.data._support.class_names import plainly
+from heatproof.data._support.value_range import FILLED, spans
+from heatproof.stats.bootstrap import wilson
+from heatproof.types import Batch, Model
+
+NAMED = 10  # pictures of little range that are named; the others are counted
+
+
+def recorded(model: Model, batch: Batch, answers: Tensor | None, names: Sequence[str], trusted: bool) -> dict[str, Any]:
+    """Class, hit or miss and value range of every picture.
+
+    `names` are class names of the data set that were numbered in alphabetical order: they are looked up among the
+    model's, and where it has none the order is a guess, `trusted` only if the study explains labels.
+    """
+    labels = batch.labels.get(model.task)
+    known = [-1] * len(batch) if labels is None else labels.tolist()
+    places = {plainly(name): index for index, name in reversed(list(enumerate(model.classes)))}
+    looked_up = all(plainly(name) in places for name in names)
+    own = [places[plainly(name)] for name in names] if looked_up else list(range(len(names)))
+    said = None if answers is None or not (looked_up or trusted) else answers.tolist()
+    return {
+        "ids": list(batch.ids),
+        "classes": [_name(label, names or model.classes) for label in known],
+        "right": [
+            None if said is None or label < 0 else said[row] == (own[label] if names else label)
+            for row, label in enumerate(known)
+        ],
+        "spans": [list(span) for span in spans(batch.images)],
+    }
+
+
+def _name(label: int, names: Sequence[str]) -> str | None:
+    if label < 0:
+        return None
+    return names[label] if label < len(names) else str(label)
+
+
+def census(records: Iterable[tuple[Mapping[str, str], Mapping[str, Any]]]) -> list[dict[str, Any]]:
+    """One entry per data set and model, from the records of its shards; a picture counts once."""
+    entries: dict[tuple[str, ...], dict[str, Any]] = {}
+    seen: set[tuple[str, ...]] = set()
+    for place, found in records:
+        where = (place["dataset"], place["model"])
+        entry = entries.setdefault(where, {"pictures": 0, "classes": Counter(), "known": 0, "right": 0, "narrow": {}})
+        rows = zip(found["ids"], found["classes"], found["right"], found["spans"], strict=True)
+        for identity, name, right, (low, high) in rows:
+            if (*where, identity) in seen:
+                continue
+            seen.add((*where, identity))
+            entry["pictures"] += 1
+            entry["classes"].update([] if name is None else [name])
+            entry["known"] += right is not None
+            entry["right"] += bool(right)
+            if high - low < FILLED:
+                entry["narrow"][identity] = [low, high]
+    return [
+        {"dataset": dataset, "model": model, **_summed(entry)} for (dataset, model), entry in sorted(entries.items())
+    ]
+
+
+def _summed(entry: Mapping[str, Any]) -> dict[str, Any]:
+    summed = {**entry, "classes": dict(entry["classes"].most_common())}
+    summed["narrow_count"] = len(entry["narrow"])
+    summed["narrow"] = dict(list(entry["narrow"].items())[:NAMED])
+    if entry["known"]:
+        share = entry["right"] / entry["known"]
+        low, high = wilson(share, entry["known"])
+        summed["accuracy"] = {"share": share, "low": low, "high": high}
+    return summed

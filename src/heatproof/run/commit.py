@@ -1,0 +1,65 @@
+"""The one commit of a run: tables, run information and gallery list from the units in the store, `run.json` last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from heatproof.results import Results
+from heatproof.results.run_state import Record, State
+from heatproof.run.census import census
+from heatproof.run.gallery import shown_files
+from heatproof.run.info import describe
+from heatproof.run.shards import Shard, counted
+from heatproof.run.store import Store, Unit
+from heatproof.spec import study
+from heatproof.spec.study import Study
+from heatproof.storage.atomic_file import sha256_of
+
+
+def commit(
+    asked: Sequence[Study], work: Sequence[Shard], store: Store, record: Record, state: State, part: str = ""
+) -> Results:
+    """Write the results from the units in the store. `run.json` comes last: only then do they count."""
+    files = store.write_tables(_places(work, store))
+    store.put_json("gallery.json", {"files": shown_files(store.root, _shown(work))})
+    stopped = {"stopped": part} if part else {}
+    pictures = census((shard.place, found) for shard in work if (found := counted(shard, store)))
+    about = {**describe(asked, record.at(state), store.damaged), "pictures": pictures, **stopped}
+    store.put_json("info.json", about)
+    store.put_json("study.json", study.dump(asked))
+    files |= {name: sha256_of(store.root / name) for name in ("gallery.json", "info.json", "study.json")}
+    record.write(state, reason=part, results=files, partial=part)
+    return Results.load(store.root)
+
+
+def commit_finished(asked: Sequence[Study], work: Sequence[Shard], store: Store, record: Record) -> None:
+    """Of a run that was stopped, the pictures on which everybody was judged: a report can be drawn of them.
+
+    The results of an earlier run stay: they are whole, and this one goes on.
+    """
+    finished = [shard for shard in work if all(store.get(key, shard.ids) for key in shard.units.values())]
+    counts = (sum(len(shard.indices) for shard in some) for some in (finished, work))
+    part = "after {} of {} pictures".format(*counts)
+    if finished and (record.state.partial or not record.state.results):
+        commit(asked, finished, store, record, "stopped", part)
+    else:
+        record.write("stopped", reason=part)
+
+
+def _shown(work: Sequence[Shard]) -> list[str]:
+    """The maps kept for looking at that were asked for, in order."""
+    return list(dict.fromkeys(file for shard in work for file in shard.gallery.values()))
+
+
+def _places(work: Sequence[Shard], store: Store) -> Iterator[tuple[dict[str, str], Unit]]:
+    def order(item: tuple[Shard, tuple[str, str], str]) -> tuple[str, str, str, str, int]:
+        shard, (method, metric), _ = item
+        return (shard.place["dataset"], shard.place["model"], method, metric, shard.indices[0])
+
+    seen: set[tuple[str, ...]] = set()
+    every = ((shard, names, key) for shard in work for names, key in shard.units.items())
+    for shard, (method, metric), key in sorted(every, key=order):
+        unit, asked = store.get(key, shard.ids), (*shard.place.values(), method, metric, key)
+        if unit is not None and asked not in seen:  # two studies may ask for the same unit
+            yield {**shard.place, "method": method, "metric": metric}, unit
+        seen.add(asked)

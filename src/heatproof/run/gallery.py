@@ -1,0 +1,82 @@
+"""The first pictures of each data set and their maps, kept beside the rows so that the report needs no model.
+
+A folder is named by all that decides what is seen in it: pictures, model, seed, target. Coming back to an earlier
+setting finds the earlier pictures again; `gallery.json` says which maps belong to the last run, with their hashes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+from zlib import error as BadStream
+
+import numpy as np
+import torch
+
+from heatproof.run.store import Store
+from heatproof.storage.atomic_file import sha256_of
+from heatproof.types import Attribution, Batch
+
+PICTURES = 6
+
+
+def keep_pictures(
+    store: Store, file: str, about: Mapping[str, Any], batch: Batch, method: str, attribution: Attribution | None
+) -> None:
+    """Store the first pictures once, and beside them in this file a method's maps; none where it has none."""
+    folder = file.rpartition("/")[0]
+    few = batch.select(range(min(PICTURES, len(batch))))
+    if store.get_json(f"{folder}/about.json") is None or not (store.root / folder / "pictures.npz").is_file():
+        pictures = {"images": (few.images.cpu() * 255).round().byte().numpy(), "targets": few.targets.cpu().numpy()}
+        if few.regions is not None:
+            pictures["regions"] = few.regions.cpu().numpy()
+        store.put_arrays(f"{folder}/pictures.npz", pictures)
+        store.put_json(f"{folder}/about.json", {**about, "ids": list(few.ids)})
+    maps, ids = np.zeros((0, *batch.images.shape[2:]), dtype="float16"), np.array([], dtype=np.str_)
+    if attribution is not None:
+        rows = [row for row, identity in enumerate(attribution.batch.ids) if identity in few.ids]
+        maps = attribution.maps[rows].cpu().numpy().astype("float16" if _fits(attribution.maps) else "float32")
+        ids = np.array([attribution.batch.ids[row] for row in rows], dtype=np.str_)
+    arrays = {"maps": maps, "ids": ids, "method": np.array(method, dtype=np.str_)}
+    store.put_arrays(file, arrays)
+
+
+def _fits(maps: torch.Tensor) -> bool:
+    """Half precision is plenty for a picture, unless the map's units fall out of its range."""
+    largest = float(maps.abs().max())
+    return largest == 0 or 1e-2 < largest < 1e4
+
+
+def shown_files(root: Path, maps: Iterable[str]) -> dict[str, str]:
+    """The files behind these maps that are there, each with its hash: the pictures of each folder, then its maps."""
+    files: dict[str, str] = {}
+    for name in maps:
+        folder = name.rpartition("/")[0]
+        for file in (f"{folder}/about.json", f"{folder}/pictures.npz", name):
+            if file not in files and (root / file).is_file():
+                files[file] = sha256_of(root / file)
+    return files
+
+
+def is_kept(store: Store, file: str) -> bool:
+    """Whether a method's maps and the pictures beside them are there and sound; what is damaged is set aside."""
+    folder = file.rpartition("/")[0]
+    return (
+        store.get_json(f"{folder}/about.json") is not None
+        and _is_sound(store, f"{folder}/pictures.npz", ("images", "targets"))
+        and _is_sound(store, file, ("maps", "ids", "method"))
+    )
+
+
+def _is_sound(store: Store, name: str, wanted: Sequence[str]) -> bool:
+    path = store.root / name
+    try:
+        with np.load(path, allow_pickle=False) as arrays:  # a zip archive: each member carries a checksum
+            return all(len(np.atleast_1d(arrays[key])) >= 0 for key in wanted)
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError, LookupError, BadZipFile, BadStream, EOFError, NotImplementedError, RuntimeError):
+        store.set_aside(path)
+        return False

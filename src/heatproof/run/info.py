@@ -1,0 +1,76 @@
+"""What was run: enough to run it again, and for the report to speak of each component."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.metadata
+import platform
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from heatproof import stability
+from heatproof._version import __version__
+from heatproof.models import engine
+from heatproof.registry import Entry, name_of
+from heatproof.results.run_state import RunState
+from heatproof.spec import recipe
+from heatproof.spec.study import Study
+
+
+def describe(studies: Sequence[Study], state: RunState, damaged: Sequence[str]) -> dict[str, Any]:
+    """What was run: enough to run it again, and for the report to speak of each component."""
+    methods = {recipe.label(m): m for one in studies for m in one.methods}
+    metrics = {recipe.label(m): m for one in studies for m in one.metrics}
+    # A protocol says which of its metrics are its answer; the others are variants of it, or ask something else.
+    main = {label for one in studies for label in one.notes.get("main", map(recipe.label, one.metrics))}
+    return {
+        "studies": [one.plain() for one in studies],
+        "protocols": sorted({one.protocol for one in studies if one.protocol}),
+        "methods": {
+            label: {
+                **_about(m),
+                "signed": bool(getattr(m, "signed", True)),
+                "control": bool(getattr(m, "control", False)),
+                "unstable": stability.is_unstable(m),  # it amplifies float noise
+                "blind": bool(getattr(m, "blind", False)),  # a control that knows neither model nor answer
+            }
+            for label, m in methods.items()
+        },
+        "metrics": {
+            label: {
+                **_about(m),
+                "higher_is_better": bool(m.higher_is_better),  # type: ignore[union-attr]
+                "measures": str(getattr(m, "measures", "other")),
+                "share": bool(getattr(m, "share", False)),  # it counts hits
+                "axes": list(getattr(m, "axes", ("", ""))),  # of its curves
+                "main": label in main,
+            }
+            for label, m in metrics.items()
+        },
+        "versions": {
+            "heatproof": __version__,
+            "python": platform.python_version(),
+            **{name: importlib.metadata.version(name) for name in ("torch", "numpy", "scipy", "zennit")},
+        },
+        "machine": {"system": platform.system(), "processor": platform.machine(), "threads": torch.get_num_threads()},
+        "started": time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(state.began)),
+        "seconds": state.seconds,
+        "engine_kind": engine.kind(),
+        "engine": engine.choices() if engine.kind() == "auto" else {"every pass": dataclasses.asdict(engine.REFERENCE)},
+        "damaged": list(damaged),
+    }
+
+
+def _about(component: Any) -> dict[str, Any]:
+    known = name_of(component)
+    made = type(component) if not hasattr(component, "__qualname__") else component
+    about = Entry("method", "", made)
+    return {
+        "name": known[1] if known else recipe.label(component),
+        "summary": about.summary,
+        "paper": about.paper,
+        "fields": recipe.plain(component).get("fields", {}),
+    }

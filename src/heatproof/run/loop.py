@@ -1,0 +1,142 @@
+"""The loop: for each shard × model, explain with each method, score with each metric, put rows in the store.
+
+Everything that was finished is found again by its key, so an interrupted run goes on where it stopped, and one with
+one more method pays only for that method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from heatproof.errors import BadInput
+from heatproof.executors import local
+from heatproof.executors.local import Workers
+from heatproof.models import engine
+from heatproof.models.engine import EngineKind
+from heatproof.results import Results
+from heatproof.results.run_state import Record
+from heatproof.run import lock
+from heatproof.run.census import recorded
+from heatproof.run.commit import commit, commit_finished
+from heatproof.run.engine_choices import engine_of, remember_choices, resume_choices
+from heatproof.run.gallery import is_kept, keep_pictures
+from heatproof.run.premises import check_regions, warn_of_lost
+from heatproof.run.shards import Shard, aimed, by_label, counted, shards
+from heatproof.run.store import Store
+from heatproof.run.termination import sigterm_as_ctrl_c
+from heatproof.run.unit import explain, judge
+from heatproof.spec import recipe, study
+from heatproof.spec.study import Study
+
+Watch = Callable[[int, int, str], None]  # (units done, units in all, what was done)
+
+
+def run(
+    studies: Study | Sequence[Study],
+    out: str | Path,
+    *,
+    device: str = "auto",
+    workers: Workers = 1,
+    watch: Watch | None = None,
+    engine: EngineKind = "auto",
+    choices: Mapping[str, Any] | None = None,
+) -> Results:
+    """Judge; write `out`; give the results. The same call again goes on where the last one stopped.
+
+    `workers` processes do a shard each, on one thread each, with the same numbers in the end (up to rounding, if it
+    were more threads otherwise); `auto` takes as many as pay.
+
+    `engine="reference"` runs every network as it is, in micro-batches of 8 on one thread, and reads nothing from the
+    cache: slower, and the same numbers whatever was measured before. `choices` are those of an earlier run (its
+    `engine.json`), to begin with.
+    """
+    with engine_of(engine, choices):
+        return _run(studies, out, device, workers, watch)
+
+
+def _run(
+    studies: Study | Sequence[Study], out: str | Path, device: str, workers: Workers, watch: Watch | None
+) -> Results:
+    asked = [studies] if isinstance(studies, Study) else list(studies)
+    if not asked:
+        raise BadInput("run needs at least one study, got none")
+    store = Store(Path(out))
+    resume_choices(store)
+    place = engine.pick(device)
+    work = [shard for one in asked for shard in shards(one, place)]
+    check_regions(work)
+    warn_of_lost(asked)
+    with lock.held(store.root), sigterm_as_ctrl_c():
+        store.clear_leftovers()
+        resumed = any(store.get(key, shard.ids) for shard in work for key in shard.units.values())
+        record = Record(store.root, resumed)
+        if not record.state.results:  # else it belongs to those results until there are others
+            store.put_json("study.json", study.dump(asked))
+        try:
+            _work(work, store, local.how_many(workers, place), record, watch)
+            return commit(asked, work, store, record, "complete")
+        except KeyboardInterrupt:
+            commit_finished(asked, work, store, record)
+            raise
+        except BaseException as error:
+            with suppress(Exception):  # the disk may be what failed
+                record.write("failed", reason=str(error)[:500])
+            raise
+
+
+def _work(work: Sequence[Shard], store: Store, count: int, record: Record, watch: Watch | None) -> None:
+    """Do what is not done, on so many processes."""
+    total = sum(len(shard.units) for shard in work)
+    waiting = [shard for shard in work if not finished(shard, store)]
+    done = total - sum(len(shard.units) for shard in waiting)
+    with (
+        engine.threads_for(shard.model for shard in work),
+        closing(local.spread(partial(finish, store=store), waiting, count)) as labels,
+    ):
+        for label in labels:
+            done += 1
+            record.tick()
+            if watch:
+                watch(done, total, label)
+    resume_choices(store)  # what workers chose is part of the record
+
+
+def finished(shard: Shard, store: Store) -> bool:
+    """Whether every unit of a shard has its rows, every map its picture, and the pictures are counted."""
+    units = [store.get(key, shard.ids) for key in shard.units.values()]  # all of them: damaged ones are set aside
+    kept = [is_kept(store, file) for file in shard.gallery.values()]
+    whole = all(unit is not None and not unit.failed for unit in units)
+    return counted(shard, store) is not None and all(kept) and whole
+
+
+def finish(shard: Shard, store: Store) -> Iterator[str]:
+    """Do what is not done of a shard; yield a word for every unit, old or new."""
+    known = {names: store.get(key, shard.ids) for names, key in shard.units.items()}
+    todo = {names for names, unit in known.items() if unit is None or unit.failed}
+    unseen = {method for method, file in shard.gallery.items() if not is_kept(store, file)}
+    batch = None
+    if todo or unseen or counted(shard, store) is None:
+        batch, answers = aimed(shard)
+        found = recorded(shard.model, batch, answers, shard.guessed, by_label(shard.study))
+        store.put_json(shard.file, {"key": shard.key, **found})
+    for method in shard.study.methods:
+        title = recipe.label(method)
+        metrics = [metric for metric in shard.study.metrics if (title, recipe.label(metric)) in todo]
+        for metric in shard.study.metrics:
+            if metric not in metrics:
+                yield f"{title} · {recipe.label(metric)}"
+        if batch is None or not (metrics or title in unseen):
+            continue
+        explained = explain(shard.model, batch, method)  # type: ignore[arg-type]
+        if shard.gallery:
+            about = {**shard.place, "classes": list(shard.model.classes)}
+            keep_pictures(store, shard.gallery[title], about, batch, title, explained.attribution)
+        for metric in metrics:
+            unit = judge(explained, batch, shard.ids, metric)  # type: ignore[arg-type]
+            remember_choices(store)
+            store.put(shard.units[title, recipe.label(metric)], unit)
+            yield f"{title} · {recipe.label(metric)}"

@@ -1,0 +1,159 @@
+"""Shards: some pictures of one data set under one model, with the keys of the units of work on them."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from heatproof.data import seen_by
+from heatproof.data._support.class_order import alphabetical
+from heatproof.data._support.value_range import warn_of_narrow
+from heatproof.errors import BadInput
+from heatproof.models import engine
+from heatproof.models._support.outputs import SHOWN, recognised
+from heatproof.run.store import Store
+from heatproof.spec import recipe
+from heatproof.spec.study import Study
+from heatproof.types import Batch, Dataset, Model
+
+EDITION = 8  # of what components mean: numbers of another one answer other questions and are computed anew
+
+
+@dataclass(frozen=True, eq=False)
+class Shard:
+    """Some pictures of one data set under one model, and the units of work on them by (method, metric)."""
+
+    study: Study
+    model: Model
+    dataset: Dataset
+    indices: tuple[int, ...]
+    ids: tuple[str, ...]
+    gallery: Mapping[str, str]  # method label -> where its maps are kept for looking at, if they are
+    units: Mapping[tuple[str, str], str]  # (method label, metric label) -> key
+    key: str  # of the shard itself: what its pictures are to the model is kept under it
+    guessed: tuple[str, ...]  # class names that were numbered in alphabetical order
+
+    @property
+    def place(self) -> dict[str, str]:
+        return {"dataset": recipe.label(self.dataset), "model": self.model.name}
+
+    @property
+    def file(self) -> str:
+        return f"shards/{self.key[:2]}/{self.key}.json"
+
+
+def shards(study: Study, device: torch.device) -> Iterator[Shard]:
+    """Cut each data set into shards and key their units: images, weights, recipes, seed; never the machine."""
+    # Once: recipes of one's own code are read from all that it reaches, and an object may change while it works.
+    methods = {recipe.label(method): recipe.plain(method) for method in study.methods}
+    metrics = {recipe.label(metric): recipe.plain(metric) for metric in study.metrics}
+    models: dict[Model, Model] = {}  # as given -> as its answers show it to be
+    for given in study.datasets:
+        for named in study.models:
+            assert isinstance(named, Model)
+            named.to(device)
+            dataset = fitted(given, named, study)  # type: ignore[arg-type]
+            ids = dataset.ids()
+            if not ids:
+                raise BadInput(f"data set {recipe.label(dataset)!r} has no pictures")
+            places = study.places(dataset)
+            if named not in models:
+                first = dataset.batch(places[:SHOWN])
+                warn_of_narrow(first)
+                models[named] = recognised(named, first.images)
+            model = models[named]
+            guessed = alphabetical(dataset)
+            for start in range(0, len(places), study.shard):
+                indices = places[start : start + study.shard]
+                common = [
+                    EDITION,
+                    dataset.digest(indices),
+                    model.revision,
+                    model.task,
+                    study.seed,
+                    getattr(dataset, "target", study.target),
+                    recipe.plain(getattr(dataset, "view", None)),
+                    *(["probabilities"] if model.output == "probabilities" else []),
+                    *(["reference"] if engine.kind() == "reference" else []),
+                ]
+                units = {
+                    (method, metric): recipe.key([*common, methods[method], metrics[metric]])
+                    for method in methods
+                    for metric in metrics
+                }
+                names = tuple(ids[i] for i in indices)
+                place = [recipe.label(dataset), model.name]
+                key = recipe.key([*place, *common])
+                folder = f"gallery/{key}"
+                files = {name: f"{folder}/{recipe.key(plain)}.npz" for name, plain in methods.items()}
+                yield Shard(study, model, dataset, indices, names, files if start == 0 else {}, units, key, guessed)
+
+
+def fitted(dataset: Dataset, model: Model, study: Study) -> Dataset:
+    """The data set as this model wants to see it, with the model's classes where the study asks about labels."""
+    whole = hasattr(dataset, "fitted")  # one made of other data sets knows all of that itself
+    dataset = seen_by(model, dataset)
+    if whole:
+        return dataset
+    if getattr(dataset, "view", ...) is None:
+        raise BadInput(
+            f"model {model.name!r} does not say which input size it wants and data set {recipe.label(dataset)!r} "
+            "has none: give the data set a view, e.g. view=heatproof.View(size=224, resize=256)"
+        )
+    if by_label(study) and model.classes and getattr(dataset, "classes", ...) == ():
+        # Folders named by class must mean the model's classes, not the k-th folder.
+        dataset = dataclasses.replace(dataset, classes=model.classes)  # type: ignore[type-var]
+    return dataset
+
+
+def by_label(study: Study) -> bool:
+    return study.target == "label" or any(getattr(metric, "target", "") == "label" for metric in study.metrics)
+
+
+def check_class_order(shard: Shard, count: int) -> None:
+    """Folders named by class mean the model's classes; where it names none, the alphabet's order is but a guess."""
+    names = shard.guessed if by_label(shard.study) else ()
+    if not names:
+        return
+    few = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+    said = (
+        f"data set {recipe.label(shard.dataset)!r} names {len(names)} classes ({few}), and model {shard.model.name!r} "
+        f"has {count} and does not say what they are called"
+    )
+    mend = "give the model its classes (factory.classes = […]), or name the sub-folders index_name"
+    if len(names) != count:
+        raise BadInput(f"{said}: {mend}")
+    warnings.warn(f"{said}: they were numbered in alphabetical order; if that is wrong, {mend}", stacklevel=2)
+
+
+def aimed(shard: Shard) -> tuple[Batch, Tensor | None]:
+    """The shard's pictures with the class to be explained set and the study's seed, and the model's answers."""
+    batch = dataclasses.replace(shard.dataset.batch(shard.indices), seed=shard.study.seed).to(shard.model.device)
+    target = getattr(shard.dataset, "target", shard.study.target)  # mosaics know their own
+    if target == "given" or not len(batch):
+        return batch, None
+    classes = engine.forward(shard.model, batch.images)
+    check_class_order(shard, classes.shape[1])
+    answers = classes.argmax(1)
+    if target == "predicted":
+        return batch.aimed(answers), answers
+    labels = batch.labels.get(shard.model.task)
+    count = classes.shape[1]
+    if labels is None or bool(((labels < 0) | (labels >= count)).any()):
+        raise BadInput(
+            f"target='label' needs a label from 0 to {count - 1} ({shard.model.task}) for every picture of "
+            f"{recipe.label(shard.dataset)!r}: use target='predicted', or name the sub-folders index_name"
+        )
+    return batch.aimed(labels), answers
+
+
+def counted(shard: Shard, store: Store) -> dict[str, Any] | None:
+    """What the shard's pictures are to its model, if that is known and this shard's."""
+    found = store.get_json(shard.file)
+    return found if found and found.get("key") == shard.key else None

@@ -1,0 +1,73 @@
+"""Whether every file of a run directory is as it was written, and what to do about those that are not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from heatproof.errors import BadInput, HeatproofError
+from heatproof.report import is_intact
+from heatproof.results import run_state
+from heatproof.run.store import unit_in
+from heatproof.storage import sealed_json
+from heatproof.storage.atomic_file import leftovers
+
+SEALED = ("engine.json",)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One file of a run, and what is wrong with it (nothing, if it is as it was written)."""
+
+    file: str
+    problem: str = ""
+
+
+def check(root: Path) -> Iterator[Finding]:
+    """Look at every file of a run directory; change nothing."""
+    if not root.is_dir():
+        raise BadInput(f"there is no run directory {root}: name the --out of a run")
+    state = None
+    try:
+        state = run_state.RunState.read(root)
+        yield Finding(run_state.FILE, "" if state else "is not there")
+    except HeatproofError as error:
+        yield Finding(run_state.FILE, str(error))
+    hashes = dict(state.results) if state else {}
+    yield from _against(root, hashes)
+    if "gallery.json" in hashes and not run_state.changed(root, {"gallery.json": hashes["gallery.json"]}):
+        yield from _against(root, json.loads((root / "gallery.json").read_bytes())["files"])
+    for name in SEALED:
+        if (root / name).is_file():
+            yield _sealed(root, root / name)
+    for path in sorted((root / "shards").rglob("*.json")):
+        yield _sealed(root, path)
+    for path in sorted((root / "units").rglob("*.json")):
+        sound = unit_in(path.read_bytes(), path.stem) is not None
+        yield Finding(_name(root, path), "" if sound else "is damaged, or another unit's")
+    page = root / "report.html"
+    if page.is_file():
+        sound = is_intact(page.read_bytes())
+        yield Finding("report.html", "" if sound else "is damaged, or was edited (heatproof report draws it again)")
+    for path in (*leftovers(root), *root.rglob("*.damaged")):
+        yield Finding(_name(root, path), "is a leftover of a crash or of a repair, and may be deleted")
+
+
+def _against(root: Path, hashes: dict[str, str]) -> Iterator[Finding]:
+    wrong = run_state.changed(root, hashes)
+    for name in hashes:
+        yield Finding(name, "is not as it was committed" if name in wrong else "")
+
+
+def _sealed(root: Path, path: Path) -> Finding:
+    try:
+        sealed_json.read(path.read_bytes(), path)
+    except HeatproofError:
+        return Finding(_name(root, path), "is damaged, or was edited")
+    return Finding(_name(root, path))
+
+
+def _name(root: Path, path: Path) -> str:
+    return str(path.relative_to(root))

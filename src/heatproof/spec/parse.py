@@ -1,0 +1,182 @@
+"""Components from words: what a person types on a command line, or a label, read back."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import re
+import warnings
+from collections.abc import Mapping
+from typing import Any, get_args
+
+from heatproof import registry
+from heatproof.errors import BadInput, UnknownName
+from heatproof.spec.recipe import BARE, is_number
+from heatproof.spec.user_files import IN_FILE, read_once
+from heatproof.storage import any_path
+
+LONGEST = 20_000  # letters of a component's text; a path has at most 4,096
+_QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
+
+
+def _quoted(text: str) -> str:
+    """Layers and paths need no quotes in a field: `layer=features.0` is read as `layer='features.0'`."""
+
+    def quote(found: re.Match[str]) -> str:
+        lead, word = found["lead"], found["word"]
+        bare = word is None or word.isidentifier() or is_number(word)
+        return found[0] if bare else f"{lead}{word!r}"
+
+    return re.sub(rf"{_QUOTED}|(?P<lead>[=\[,]\s*)(?P<word>{BARE})", quote, text)
+
+
+def parse(kind: registry.Kind, text: str) -> Any:
+    """A component from a command line: `srg`, `integrated_gradients(steps=32)`, nested as in Python.
+
+    Or one of somebody's own: `path/to/file.py:Name`, a class with or without fields, or a function as it is.
+    """
+    own = IN_FILE.fullmatch(text.strip())
+    spoken = f"{own['name']}{own['told'] or ''}" if own else text.strip()
+    form = "file.py:Name or file.py:Name(field=value, …)" if own else "name or name(field=value, …)"
+    try:
+        node = expression(spoken)
+    except BadInput as error:
+        raise BadInput(f"{_shown(text)} must look like {form}: {error}") from error
+    if not isinstance(node, ast.Name | ast.Call):
+        raise BadInput(f"{text!r} must look like {form}")
+    try:
+        return _of_file(kind, own, node, text) if own else _component(kind, node, text)
+    except RecursionError as error:  # an expression that Python reads may still be nested too deeply to be walked
+        raise BadInput(f"{_shown(text)} must look like {form}: it is nested too deeply") from error
+
+
+def expression(text: str) -> ast.expr:
+    """A component's text as a syntax tree, or `BadInput` with the reason."""
+    if len(text) > LONGEST:
+        raise BadInput(f"at most {LONGEST} letters, got {len(text)}")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Python's remarks on odd escapes and literals
+            return ast.parse(_quoted(text.strip()), mode="eval").body
+    except SyntaxError as error:
+        raise BadInput(error.msg) from error
+    except (ValueError, RecursionError, MemoryError) as error:  # no text, or nested too deeply for Python's parser
+        raise BadInput(str(error) or "it is nested too deeply") from error
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= 200 else f"{text[:200]}…")
+
+
+def components(kind: registry.Kind, text: str) -> list[Any]:
+    """Several components from one command-line word: commas outside brackets separate them."""
+    parts, depth, start = [], 0, 0
+    for i, letter in enumerate(text):
+        depth += (letter in "([") - (letter in ")]")
+        if letter == "," and depth == 0:
+            parts.append(text[start:i])
+            start = i + 1
+    parts.append(text[start:])
+    return [parse(kind, part) for part in parts if part.strip()]
+
+
+def _of_file(kind: registry.Kind | None, own: re.Match[str], node: ast.Name | ast.Call, text: str) -> Any:
+    file, name = any_path.expanded(own["file"]).absolute(), own["name"]
+    module = read_once(file)
+    make = getattr(module, name, None)
+    if not callable(make):
+        defined = [key for key, one in vars(module).items() if getattr(one, "__module__", "") == str(file)]
+        raise UnknownName.among(f"{kind or 'component'} in {file}", name, defined)
+    if isinstance(node, ast.Name) and not isinstance(make, type):
+        return make
+    if isinstance(node, ast.Call) and (node.args or isinstance(node.func, ast.Call)):
+        raise BadInput(f"{text!r} must name its fields: file.py:Name(field=value, …)")
+    known = registry.Entry(kind or "method", name, make).fields()
+    fields = _fields(make, known, node, text) if isinstance(node, ast.Call) else {}
+    registry.check_fields(f"{kind or 'component'} {name!r}", make, known, fields)
+    try:
+        return make(**fields)
+    except TypeError as error:
+        raise BadInput(f"{text!r} could not be made: {error}") from error
+
+
+def _in_file(name: ast.expr) -> re.Match[str] | None:
+    """Where a part with fields is, if in a file of one's own: `_quoted` has made `'file.py:Name'(k=2)` of it."""
+    own = IN_FILE.fullmatch(name.value) if isinstance(name, ast.Constant) and isinstance(name.value, str) else None
+    return own if own and own["told"] is None else None
+
+
+def _component(kind: registry.Kind, node: ast.expr, text: str) -> Any:
+    if isinstance(node, ast.Name):
+        return registry.find(kind, node.id)
+    if isinstance(node, ast.Call) and (own := _in_file(node.func)):
+        return _of_file(kind, own, node, text)
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.args:
+        raise BadInput(f"{text!r} must name its fields: name(field=value, …)")
+    found = registry.entry(kind, node.func.id)
+    return registry.find(kind, node.func.id, **_fields(found.make, found.fields(), node, text))
+
+
+def _admits_dataset(hint: Any) -> bool:
+    from heatproof.types import Dataset  # and with it torch, for which who asks for help should not wait
+
+    return Dataset in get_args(hint)
+
+
+def _dataset(node: ast.expr, text: str) -> Any:
+    from heatproof.types import Dataset
+
+    found = (
+        _component("dataset", node, text) if isinstance(node, ast.Call) else parse("dataset", ast.literal_eval(node))
+    )
+    if not isinstance(found, Dataset):
+        raise BadInput(f"{text!r}: {ast.unparse(node)} must make a data set, got {type(found).__name__}")
+    return found
+
+
+def _fields(make: Any, defaults: Mapping[str, Any], call: ast.Call, text: str) -> dict[str, Any]:
+    hints = registry.hints_of(make)
+    names = [word.arg or "" for word in call.keywords]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise BadInput(f"{text!r} says {twice[0]} twice: leave one out")
+    parts = zip(names, call.keywords, strict=True)
+    return {name: _field(defaults.get(name), hints.get(name, Any), word.value, text) for name, word in parts}
+
+
+def _field(default: Any, hint: Any, node: ast.expr, text: str) -> Any:
+    """What stands where `default` stood: another of its kind, the same with other fields, or a value."""
+    known = registry.name_of(default)
+    if (isinstance(node, ast.Call) or _in_file(node)) and _admits_dataset(hint):  # other words are names
+        return _dataset(node, text)
+    if isinstance(node, ast.Call) and (own := _in_file(node.func)):
+        return _of_file(known[0] if known else None, own, node, text)
+    if known is not None and isinstance(node, ast.Name | ast.Call):
+        return _component(known[0], node, text)
+    if dataclasses.is_dataclass(default) and not isinstance(default, type) and isinstance(node, ast.Call):
+        parts = {f.name: getattr(default, f.name) for f in dataclasses.fields(default) if f.init}
+        changed = _fields(type(default), parts, node, text)
+        registry.check_fields(registry.snake(type(default).__name__), type(default), parts, changed)
+        return dataclasses.replace(default, **changed)
+    value = _value(node, hint, text)
+    if isinstance(value, str) and known is not None and IN_FILE.fullmatch(value):
+        return parse(known[0], value)
+    if isinstance(value, str) and (known is not None or dataclasses.is_dataclass(default)):
+        raise BadInput(f"{text!r}: {value!r} must look like name or name(field=value, …)")
+    return (value,) if isinstance(default, tuple) and not isinstance(value, tuple) and value is not None else value
+
+
+def _value(node: ast.expr, hint: Any, text: str) -> Any:
+    if isinstance(node, ast.Name):
+        words = {"true": True, "false": False, "none": None}
+        meant = words.get(node.id.lower(), node.id)
+        return meant if registry.fits(meant, hint) else node.id  # `none` may be one of a field's choices
+    if isinstance(node, ast.Tuple | ast.List):
+        # A component in a list stays spelt: only the owner of the field knows what kind it must be.
+        return tuple(ast.unparse(item) if isinstance(item, ast.Call) else _value(item, Any, text) for item in node.elts)
+    try:
+        value = ast.literal_eval(node)
+        wordlike = not registry.fits(value, hint) and registry.fits(ast.unparse(node), hint)
+        return ast.unparse(node) if wordlike else value  # layer=3 is the layer called 3
+    except ValueError as error:
+        raise BadInput(f"{text!r}: a field must be a number, a word, true, false, none or a list of them") from error
