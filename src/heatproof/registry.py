@@ -28,8 +28,8 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 from heatproof.errors import BadInput, UnknownName
 
-Kind = Literal["method", "metric", "imputer", "segmenter", "dataset", "model", "protocol"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
+Kind = Literal["method", "metric", "imputer", "segmenter", "dataset", "model", "protocol", "part"]
+KINDS: tuple[Kind, ...] = get_args(Kind)  # a part is what components are made of: an occlusion, a view, a sampler
 HOMES = ("data", "models", "occlusion", "methods", "metrics", "audit", "protocols")
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -173,6 +173,7 @@ segmenter = _Decorator("segmenter")
 dataset = _Decorator("dataset")
 model = _Decorator("model")
 protocol = _Decorator("protocol")
+part = _Decorator("part")
 
 
 @cache

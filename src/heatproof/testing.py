@@ -39,9 +39,10 @@ class Verdict:
 
 def check(name: str) -> list[Verdict]:
     """Put the component of this name, of whatever kind, through the kit on the embedded model and data."""
-    kinds = [kind for kind in registry.KINDS if name in registry.names(kind)]
+    checkable = [kind for kind in registry.KINDS if kind != "part"]  # parts are checked in what holds them
+    kinds = [kind for kind in checkable if name in registry.names(kind)]
     if not kinds:
-        raise UnknownName.among("component", name, [n for kind in registry.KINDS for n in registry.names(kind)])
+        raise UnknownName.among("component", name, [n for kind in checkable for n in registry.names(kind)])
     return [verdict for kind in kinds for verdict in check_component(kind, registry.find(kind, name))]
 
 

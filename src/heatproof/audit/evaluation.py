@@ -14,6 +14,7 @@ from heatproof.occlusion.imputers.constant import Constant
 from heatproof.occlusion.kept_share import kept_most
 from heatproof.occlusion.occluded_images import Samples, shown
 from heatproof.occlusion.segmenters.pixels import Pixels
+from heatproof.registry import part
 from heatproof.types import Attribution, Batch, Maps
 
 LEVELS = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)  # kept shares
@@ -43,6 +44,7 @@ def changes_pictures(evaluation: Evaluation) -> bool:
     return bool(getattr(evaluation, "changes_pictures", True))
 
 
+@part
 @dataclass(frozen=True)
 class Removal:
     """Flipping as it is usually done: segments are removed in the map's order and an imputer fills the

@@ -22,7 +22,7 @@ from torch import Tensor
 from heatproof.errors import BadInput
 from heatproof.occlusion.flip_order import Steps, area, on_grid, random_curves, removals
 from heatproof.occlusion.game import Occlusion, game_of
-from heatproof.registry import metric
+from heatproof.registry import metric, part
 from heatproof.spec import recipe
 from heatproof.stats.bootstrap import FloatArray, interval, resampled_means
 from heatproof.types import REMOVED, Attribution, Batch, Curve, Imputer, Model, Scored, Segmenter
@@ -31,6 +31,7 @@ Answer = Literal["target", "any"]
 _DRAWN = torch.linspace(0, 1, 41, dtype=torch.float64)
 
 
+@part
 @dataclass(frozen=True)
 class RandomOrders:
     """How often and how finely segments are removed at random."""

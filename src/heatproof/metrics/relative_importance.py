@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import interpolate
 
-from heatproof import models, registry
+from heatproof import models
 from heatproof.data._support.other_region import OTHER_REGION
 from heatproof.data.bam.layout import NATIVE
 from heatproof.errors import NotApplicable
@@ -137,11 +137,9 @@ class MCS:
         """The fields and what the contrast model holds: another one under the same name asks another question."""
         name = self.contrast.name if isinstance(self.contrast, Model) else self.contrast
         told = {one.name: recipe.plain(getattr(self, one.name)) for one in fields(self) if one.name != "contrast"}
-        known = registry.name_of(self)
-        where = f"{type(self).__module__}:{type(self).__qualname__}"
-        own = {"metric": known[1]} if known else {"class": where}
         source = {"source": source_hash.digest(type(self))} if source_hash.is_component(type(self)) else {}
-        return {**own, "fields": {"contrast": name, **told}, **source, "revision": self._against.revision}
+        held = {"fields": {"contrast": name, **told}, **source, "revision": self._against.revision}
+        return {**recipe.identity(self), **held}
 
     def __call__(self, attribution: Attribution, /) -> Scored:
         model, batch = attribution.model, attribution.batch

@@ -23,7 +23,7 @@ from heatproof.models import engine
 from heatproof.occlusion.imputers.mean import Mean, repainted
 from heatproof.occlusion.segmenters.grid import Grid
 from heatproof.occlusion.segments import pixels_of, segments_of, totals
-from heatproof.registry import name_of
+from heatproof.registry import name_of, part
 from heatproof.spec import recipe
 from heatproof.types import (
     Batch,
@@ -68,6 +68,7 @@ class BatchImputer(Protocol):
     def for_batch(self, batch: Batch, /) -> Imputer: ...
 
 
+@part
 @dataclass(frozen=True)
 class Occlusion:
     """A way of taking evidence away: what comes and goes together, and what is put in its place."""

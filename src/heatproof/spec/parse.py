@@ -151,7 +151,7 @@ def _field(default: Any, hint: Any, node: ast.expr, text: str) -> Any:
         return _dataset(node, text)
     if isinstance(node, ast.Call) and (own := _in_file(node.func)):
         return _of_file(known[0] if known else None, own, node, text)
-    if known is not None and isinstance(node, ast.Name | ast.Call):
+    if known is not None and known[0] != "part" and isinstance(node, ast.Name | ast.Call):
         return _component(known[0], node, text)
     if dataclasses.is_dataclass(default) and not isinstance(default, type) and isinstance(node, ast.Call):
         parts = {f.name: getattr(default, f.name) for f in dataclasses.fields(default) if f.init}
@@ -159,7 +159,7 @@ def _field(default: Any, hint: Any, node: ast.expr, text: str) -> Any:
         registry.check_fields(registry.snake(type(default).__name__), type(default), parts, changed)
         return dataclasses.replace(default, **changed)
     value = _value(node, hint, text)
-    if isinstance(value, str) and known is not None and IN_FILE.fullmatch(value):
+    if isinstance(value, str) and known is not None and known[0] != "part" and IN_FILE.fullmatch(value):
         return parse(known[0], value)
     if isinstance(value, str) and (known is not None or dataclasses.is_dataclass(default)):
         raise BadInput(f"{text!r}: {value!r} must look like name or name(field=value, …)")

@@ -34,8 +34,7 @@ def plain(value: Any) -> Plain:
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        where = f"{type(value).__module__}:{type(value).__qualname__}"
-        return {"class": where, "fields": {name: plain(item) for name, item in value._asdict().items()}}
+        return {**identity(value), "fields": {name: plain(item) for name, item in value._asdict().items()}}
     if isinstance(value, tuple | list):
         return [plain(item) for item in value]
     if isinstance(value, Mapping):
@@ -45,10 +44,7 @@ def plain(value: Any) -> Plain:
         return own()
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value) if f.init}
-        known = registry.name_of(value)
-        where = f"{type(value).__module__}:{type(value).__qualname__}"
-        # A name that a file of one's own registers is known only to those who have read that file.
-        named = {known[0]: known[1]} if known and not IN_FILE.fullmatch(where) else {"class": where}
+        named = identity(value)
         source = {"source": source_hash.digest(type(value))} if source_hash.is_component(type(value)) else {}
         # Other pictures or maps in the same place are another component.
         told = hasattr(type(value), "revision")  # asked of the type: what goes wrong in the asking must be heard
@@ -64,6 +60,14 @@ def plain(value: Any) -> Plain:
         f"{value!r} cannot be part of a recipe: use plain values, frozen dataclasses or functions, "
         f"got {type(value).__name__}"
     )
+
+
+def identity(value: Any) -> dict[str, str]:
+    """What a component is stored as: the kind and name it is registered under, else the place of its class."""
+    known = registry.name_of(value)
+    where = f"{type(value).__module__}:{type(value).__qualname__}"
+    # A name that a user file registers is known only to those who have read that file.
+    return {known[0]: known[1]} if known and not IN_FILE.fullmatch(where) else {"class": where}
 
 
 def _named(function: Any) -> str:
@@ -263,23 +267,24 @@ def parts(recipe: Mapping[str, Any]) -> Iterator[tuple[str, Plain]]:
             yield name, item
 
 
-def own_dataclass(where: str) -> type | None:
-    """heatproof's own frozen dataclass or named tuple `heatproof.module:Name`; looked up, not imported."""
-    place, _, name = where.rpartition(":")
-    registry.names("method")  # every module that may hold one is loaded then
-    homes = ("heatproof.types", *(f"heatproof.{home}" for home in registry.HOMES))
-    if not any(place == home or place.startswith(f"{home}.") for home in homes):
-        return None
-    found = vars(sys.modules[place]).get(name) if place in sys.modules else None
-    if not isinstance(found, type) or found.__module__ != place:
-        return None
-    settings = vars(found).get("__dataclass_params__")
-    frozen = settings is not None and settings.frozen
-    return found if frozen or (issubclass(found, tuple) and hasattr(found, "_fields")) else None
+# Parts as studies named them that were written before parts had registered names.
+FORMER = {
+    "heatproof.types:View": "view",
+    "heatproof.occlusion.game:Occlusion": "occlusion",
+    "heatproof.occlusion.diffusion.sampler:Sampler": "sampler",
+    "heatproof.metrics.insignificant_patch:PatchSolver": "patch_solver",
+    "heatproof.audit.evaluation:Removal": "removal",
+    "heatproof.audit.model_scope:RandomOrders": "random_orders",
+}
+
+
+def former_part(where: str) -> type | None:
+    """heatproof's own part that an older study names by the place of its class; looked up, not imported."""
+    return registry.entry("part", FORMER[where]).make if where in FORMER else None  # type: ignore[return-value]
 
 
 def _class(where: str, trust_code: bool) -> Any:
-    found = own_dataclass(where)
+    found = former_part(where)
     if found is None and not trust_code:
         raise UntrustedCode(f"{where} is no component of heatproof's: read its code, then pass --trust-code to run it")
     return imported(where) if found is None else found

@@ -65,7 +65,7 @@ def _in(value: Any, where: str) -> Iterator[Named]:
             yield from _in(item, f"{where}[{i}]")
     elif isinstance(value, dict):
         kind = recipe.form(value)
-        is_code = kind in (*recipe.CODE, "model") or (kind == "class" and recipe.own_dataclass(value["class"]) is None)
+        is_code = kind in (*recipe.CODE, "model") or (kind == "class" and recipe.former_part(value["class"]) is None)
         if is_code:
             yield Named(where, value[kind] if isinstance(value[kind], str) else kind)
         for name, item in recipe.parts(value):

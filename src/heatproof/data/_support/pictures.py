@@ -16,6 +16,7 @@ from PIL import ExifTags, Image, ImageOps
 from torch import Tensor, nn
 
 from heatproof.errors import BadInput, OutOfMemory
+from heatproof.registry import part
 from heatproof.types import Model, View
 
 SUFFIXES = frozenset((".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm"))
@@ -27,6 +28,8 @@ BACKDROP = (
     255,
 )  # what transparent pixels are laid on: most such pictures were made for white pages
 _FILTERS = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
+
+part("view")(View)
 
 Levels = tuple[float, float]  # the grey values that are black and white in a picture of more than 8 bits
 Box = tuple[float, float, float, float]  # left, top, right, bottom, in pixels of the picture

@@ -17,6 +17,7 @@ from torch import Tensor
 from heatproof.errors import BadInput, BadShape
 from heatproof.models import engine
 from heatproof.models.engine.running import input_gradient
+from heatproof.registry import part
 from heatproof.types import Images, Keep, Model
 
 Solver: TypeAlias = Literal["polyak", "paper"]
@@ -36,6 +37,7 @@ class Patched(NamedTuple):
     verified: Tensor  # (B,) bool
 
 
+@part
 @dataclass(frozen=True)
 class PatchSolver:
     """How a patch is found and when it is believed."""

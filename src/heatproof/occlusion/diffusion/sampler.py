@@ -9,10 +9,10 @@ from typing import Literal
 from torch import Tensor
 
 from heatproof.errors import BadInput
-from heatproof.registry import checked
+from heatproof.registry import part
 
 
-@checked
+@part
 @dataclass(frozen=True)
 class Sampler:
     """How removed pixels are drawn again."""
