@@ -14,6 +14,7 @@ from functools import cache
 from importlib.resources import files
 
 from heatproof.registry import name_of
+from heatproof.traits import method_traits
 
 FILE = "float_noise.json"
 UNSTABLE = 3e-3  # of a map's length: rectifiers turned by rounding stay below it, paths that fork do not
@@ -28,8 +29,8 @@ def measured() -> Mapping[str, float]:
 
 def is_unstable(method: object) -> bool:
     """Whether a method, or another one within it, amplifies float noise: as it declares, else as was measured."""
-    declared = getattr(method, "unstable", None)
-    if isinstance(declared, bool):
+    declared = method_traits(method).unstable
+    if declared is not None:
         return declared
     kind, name = name_of(method) or ("", "")
     if kind == "method" and measured().get(name, 0.0) > UNSTABLE:

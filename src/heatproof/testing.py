@@ -20,6 +20,7 @@ from heatproof import registry
 from heatproof.attribute import attribute
 from heatproof.errors import BadShape, NotApplicable, UnknownName
 from heatproof.spec import recipe
+from heatproof.traits import method_traits, metric_traits
 from heatproof.types import Attribution, Batch, Dataset, Imputer, Method, Metric, Model, Scored, Segmenter
 
 CLOSE = 1e-5
@@ -106,7 +107,7 @@ def check_method(method: Method, model: Model, batch: Batch) -> Iterator[Verdict
     yield Verdict("gives finite maps of the right shape", True)
     yield Verdict("leaves the images as they were", torch.equal(batch.images, before[1]), "they were changed in place")
     yield from _unmoved(model, before[0], "")
-    if not getattr(method, "signed", True):
+    if not method_traits(method).signed:
         yield Verdict("is never negative, as declared", float(maps.min()) >= 0, f"its smallest value is {maps.min():g}")
     again = attribute(model, batch, method).maps
     yield _same("answers the same when asked again", maps, again)
@@ -137,7 +138,7 @@ def check_metric(metric: Metric, model: Model, batch: Batch) -> Iterator[Verdict
     yield Verdict("has a score for some picture", bool(known), "all are NaN or infinite, for the oracle and for noise")
     yield from _unmoved(model, state, "")
     yield Verdict("scores maps without changing them", torch.equal(oracle.maps, attribute(model, batch, Oracle()).maps))
-    if getattr(metric, "measures", "other") in ("faithfulness", "localisation"):
+    if metric_traits(metric).measures in ("faithfulness", "localisation"):
         sign = 1 if metric.higher_is_better else -1
         gap = float((sign * (best - worst)).nanmean())
         yield Verdict("puts the oracle before noise", gap > 0, f"the oracle is behind by {-gap:g}")
@@ -148,7 +149,7 @@ def check_metric(metric: Metric, model: Model, batch: Batch) -> Iterator[Verdict
         yield Verdict(f"scores a {what} map or says why not", not any(silent), "a score is NaN, and no note says why")
     single = [_values(metric(_alone(noise, i))) for i in range(count)]
     if isinstance(answer, Scored):
-        axes = getattr(metric, "axes", ("", ""))
+        axes = metric_traits(metric).axes
         named = answer.curve is None or (len(axes) == 2 and all(axes))
         yield Verdict("names the axes of its curve", named, f"axes is {axes!r}: give it a name for x and one for y")
         shapes = {name: tuple(numbers.shape) for name, numbers in answer.details.items()}

@@ -23,7 +23,7 @@ from heatproof.methods.lrp import LRP
 from heatproof.occlusion.imputers.constant import Constant
 from heatproof.protocols.mosaics import Mosaics, contestants
 from heatproof.report.run_numbers import Reading
-from heatproof.report.sections import SECTIONS
+from heatproof.report.sections import protocol_sections
 from heatproof.report.sections.mosaics import mosaics
 from heatproof.results import Results
 from heatproof.run.loop import run
@@ -163,7 +163,7 @@ def test_a_run_scores_what_can_be_scored_and_says_why_not(finished: Results) -> 
 
 
 def test_the_report_has_a_section_on_mosaics(finished: Results) -> None:
-    assert SECTIONS["mosaics"] is mosaics
+    assert protocol_sections()["mosaics"] is mosaics
     html = mosaics(Reading(finished)) or ""
     assert html.startswith('<section id="mosaics">')
     for words in (

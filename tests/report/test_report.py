@@ -19,11 +19,10 @@ from invented_run import HOSTILE, METHODS, drawn_picture
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from heatproof.errors import BadInput
-from heatproof.report import report
+from heatproof.report import report, sections
 from heatproof.report.charts import Line, small_multiples
 from heatproof.report.charts import curves as draw
 from heatproof.report.run_numbers import Reading
-from heatproof.report.sections import SECTIONS
 from heatproof.report.sections.blocks import fold, table
 from heatproof.report.sections.curves import curves, mean_curve
 from heatproof.report.sections.disagreement import tau_matrix
@@ -284,8 +283,13 @@ def test_the_page_names_everything(browser: Browser, written: Path) -> None:
     visit.page.close()
 
 
+def _own_section(reading: Reading) -> str:
+    return '<section id="own"><h2>Own</h2></section>'
+
+
 def test_a_protocol_adds_its_section(small_run: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(SECTIONS, "pixel_flipping", lambda reading: '<section id="own"><h2>Own</h2></section>')
+    sections.protocol_sections()  # else ours would be loaded over it
+    monkeypatch.setitem(sections._sections, "pixel_flipping", _own_section)
     text = report(small_run, tmp_path / "r.html").read_text(encoding="utf-8")
     names = re.findall(r'<section id="([^"]+)"', text)
     assert names[names.index("curves") + 1] == "own"

@@ -15,6 +15,7 @@ from heatproof.occlusion.kept_share import kept_most
 from heatproof.occlusion.occluded_images import Samples, shown
 from heatproof.occlusion.segmenters.pixels import Pixels
 from heatproof.registry import part
+from heatproof.traits import metric_traits
 from heatproof.types import Attribution, Batch, Maps
 
 LEVELS = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)  # kept shares
@@ -36,12 +37,12 @@ class Controlled(Protocol):
 
 def follows_map(evaluation: Evaluation) -> bool:
     """Whether its samples are made in the map's order: those of sets or squares drawn by lot are not, and say so."""
-    return bool(getattr(evaluation, "follows_map", True))
+    return metric_traits(evaluation).follows_map
 
 
 def changes_pictures(evaluation: Evaluation) -> bool:
     """Whether its samples are made of the pictures: those of a mere reference are not, and say so."""
-    return bool(getattr(evaluation, "changes_pictures", True))
+    return metric_traits(evaluation).changes_pictures
 
 
 @part

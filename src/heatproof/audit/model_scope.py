@@ -25,6 +25,7 @@ from heatproof.occlusion.game import Occlusion, game_of
 from heatproof.registry import metric, part
 from heatproof.spec import recipe
 from heatproof.stats.bootstrap import FloatArray, interval, resampled_means
+from heatproof.traits import segmenter_traits
 from heatproof.types import REMOVED, Attribution, Batch, Curve, Imputer, Model, Scored, Segmenter
 
 Answer = Literal["target", "any"]
@@ -141,7 +142,7 @@ def scopes(
             "model": model.name,
             "imputer": recipe.label(imputer),
             "shape": shape(segmenter),
-            "number": int(getattr(segmenter, "expected", 0)) or round(sum(counts) / len(counts)),
+            "number": segmenter_traits(segmenter).expected or round(sum(counts) / len(counts)),
             "image": batch.ids,
             "segments": counts,
             "r_oms": scope(model, batch, occlusion, "target", how)[0].numpy(),

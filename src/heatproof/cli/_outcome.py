@@ -26,6 +26,7 @@ def run_and_report(
     quiet: bool,
     earlier: FirstRun | None = None,
     passes: StoredEngine = StoredEngine(),  # noqa: B008  # it is frozen
+    on: str = "local",
 ) -> None:
     from heatproof.report import report as draw
     from heatproof.run.loop import run as judge
@@ -35,7 +36,14 @@ def run_and_report(
     try:
         with readable_errors(), progress_bar(quiet) as watch:
             results = judge(
-                studies, out, device=device, workers=count, watch=watch, engine=passes.kind, choices=passes.choices
+                studies,
+                out,
+                device=device,
+                workers=count,
+                watch=watch,
+                engine=passes.kind,
+                choices=passes.choices,
+                on=on,
             )
             page = draw(results, out / "report.html")
     except KeyboardInterrupt:

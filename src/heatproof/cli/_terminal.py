@@ -23,6 +23,7 @@ Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
 Workers = Annotated[
     str, typer.Option(help="Processes side by side, a shard of pictures each; auto: as many as pay.", metavar="N|auto")
 ]
+On = Annotated[str, typer.Option("--on", help="Executor: local, or one of a plug-in.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
 
 

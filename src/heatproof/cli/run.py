@@ -9,7 +9,7 @@ import typer
 
 from heatproof.cli._outcome import run_and_report
 from heatproof.cli._replayed import FirstRun
-from heatproof.cli._terminal import Device, Out, Quiet, Workers, line, readable_errors, usage
+from heatproof.cli._terminal import Device, On, Out, Quiet, Workers, line, readable_errors, usage
 from heatproof.run.stored_engine import StoredEngine
 
 
@@ -31,6 +31,7 @@ def run(
     target: Annotated[str | None, typer.Option(help="Class explained: predicted or label.")] = None,
     device: Device = "auto",
     workers: Workers = "auto",
+    on: On = "local",
     engine: Annotated[
         str | None, typer.Option(help="auto, or reference: slower, the same numbers whatever this machine measured.")
     ] = None,
@@ -80,7 +81,8 @@ def run(
                 trust_pickle=trust_pickle,
                 changes={"limit": limit, "seed": seed, "target": target},
             )
-    run_and_report(studies, out, device, workers, quiet, before, passes if engine is None else passes.of_kind(engine))
+    chosen = passes if engine is None else passes.of_kind(engine)
+    run_and_report(studies, out, device, workers, quiet, before, chosen, on)
 
 
 def _list_code(study: Path, models_too: bool) -> None:

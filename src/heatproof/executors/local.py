@@ -14,17 +14,16 @@ import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing.connection import Connection, wait
-from typing import Any, Literal, TypeAlias, TypeVar, cast
+from typing import Any, cast
 
 import cv2
 import torch
 
 from heatproof.errors import BadInput, HeatproofError
+from heatproof.executors import Part, Workers
 from heatproof.models import engine
 
-Part = TypeVar("Part")
 PR_SET_PDEATHSIG = 1  # <sys/prctl.h>: the signal a process gets when the one that forked it ends
-Workers: TypeAlias = int | Literal["auto"]
 
 
 class WorkerLost(HeatproofError):

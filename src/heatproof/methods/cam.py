@@ -23,6 +23,7 @@ from heatproof.models._support.cam_layer import find_cam_layer
 from heatproof.models._support.last_cut import last_cut
 from heatproof.models._support.token_layouts import as_pictures
 from heatproof.registry import method
+from heatproof.traits import Rule
 from heatproof.types import Batch, Cost, Images, Maps, Model, Readout, read
 
 _layers: weakref.WeakKeyDictionary[nn.Module, dict[tuple[int, ...], str]] = weakref.WeakKeyDictionary()
@@ -86,6 +87,8 @@ class GradCam:
     Localization"
     """
 
+    normalisation: ClassVar[Rule] = "positive"
+
     layer: str = ""
     relu: bool = True
     readout: Readout = "logit"
@@ -113,6 +116,7 @@ class GradCamPP:
     """
 
     signed: ClassVar[bool] = False
+    normalisation: ClassVar[Rule] = "positive"
     layer: str = ""
     readout: Readout = "logit"
 
@@ -133,6 +137,7 @@ class LayerCam:
     """
 
     signed: ClassVar[bool] = False
+    normalisation: ClassVar[Rule] = "positive"
     layer: str = ""
     readout: Readout = "logit"
 
@@ -157,6 +162,7 @@ class ScoreCam:
     """
 
     signed: ClassVar[bool] = False
+    normalisation: ClassVar[Rule] = "positive"
     layer: str = ""
     limit: int | None = None
     readout: Readout = "logit"

@@ -13,6 +13,7 @@ from heatproof.errors import BadInput, NotApplicable
 from heatproof.methods._support.field_checks import check_not_negative, check_positive
 from heatproof.methods.saliency import Saliency
 from heatproof.registry import method
+from heatproof.traits import Need, Rule, cost_of, method_traits
 from heatproof.types import Batch, Cost, Images, Maps, Method, Model
 
 
@@ -116,12 +117,15 @@ class Inverted:
     signed: ClassVar[bool] = True
     method: Method = field(default_factory=Saliency)
 
+    @property
+    def normalisation(self) -> Rule:
+        return method_traits(self.method).normalisation
+
     def __call__(self, model: Model, batch: Batch, /) -> Maps:
         return -self.method(model, batch)
 
     def cost(self) -> Cost:
-        known = getattr(self.method, "cost", None)
-        once: Cost = known() if known is not None else Cost(1, 1)
+        once: Cost = cost_of(self.method) or Cost(1, 1)
         return once
 
 
@@ -131,6 +135,7 @@ class Oracle:
     """The data set's own region, where it has one: 1 inside, 0 outside, less where one may say "not here"."""
 
     control: ClassVar[bool] = True
+    needs: ClassVar[tuple[Need, ...]] = ("regions",)
     outside: float = 0.0  # -1 for judges that want evidence against the target too
 
     def __post_init__(self) -> None:

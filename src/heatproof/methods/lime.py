@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -15,6 +16,7 @@ from heatproof.occlusion.imputers.mean import Mean
 from heatproof.occlusion.segmenters.quickshift import Quickshift
 from heatproof.occlusion.segments import pixels_of, segments_of
 from heatproof.registry import method
+from heatproof.traits import Rule
 from heatproof.types import Batch, Cost, Images, Imputer, Logits, Maps, Model, Readout, Segmenter, Segments, read
 
 
@@ -47,6 +49,8 @@ class LIME:
     `top=5` gives the map that papers often judge instead: 1 on the five superpixels with the largest positive
     weights, and hides in black, `imputer=constant`. `temperature` divides the logits before they are read.
     """
+
+    normalisation: ClassVar[Rule] = "positive"
 
     samples: int = 1000  # the first is the picture itself
     kernel_width: float = 0.25

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -15,6 +16,7 @@ from heatproof.methods._support.path_gradients import Stretch
 from heatproof.occlusion.game import bound, impute
 from heatproof.occlusion.imputers.mean import Mean
 from heatproof.registry import method
+from heatproof.traits import Rule
 from heatproof.types import Batch, Cost, Images, Imputer, Keep, Maps, Model, Readout, read
 
 
@@ -34,6 +36,8 @@ class SlidingOcclusion:
 
     Paper: Zeiler and Fergus 2014, "Visualizing and Understanding Convolutional Networks"
     """
+
+    normalisation: ClassVar[Rule] = "positive"
 
     positions: int = 13  # per side
     window: float = 0.15  # share of the side

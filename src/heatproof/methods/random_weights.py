@@ -13,6 +13,7 @@ from torch import nn
 
 from heatproof.methods.saliency import Saliency
 from heatproof.registry import method
+from heatproof.traits import Rule, cost_of, method_traits
 from heatproof.types import Batch, Cost, Maps, Method, Model, keyed_seed
 
 _shuffled: weakref.WeakKeyDictionary[nn.Module, dict[tuple[str, int], Model]] = weakref.WeakKeyDictionary()
@@ -49,12 +50,15 @@ class RandomWeights:
 
     @property
     def signed(self) -> bool:
-        return bool(getattr(self.method, "signed", True))
+        return method_traits(self.method).signed
+
+    @property
+    def normalisation(self) -> Rule:
+        return method_traits(self.method).normalisation
 
     def __call__(self, model: Model, batch: Batch, /) -> Maps:
         return self.method(shuffled(model, self.seed), batch)
 
     def cost(self) -> Cost:
-        known = getattr(self.method, "cost", None)
-        once: Cost = known() if known is not None else Cost(1, 1)
+        once: Cost = cost_of(self.method) or Cost(1, 1)
         return once

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,6 +14,7 @@ from heatproof.methods._support.field_checks import check_count, check_share
 from heatproof.methods._support.upsample import interpolation
 from heatproof.models import engine
 from heatproof.registry import method
+from heatproof.traits import Rule
 from heatproof.types import Batch, Cost, Maps, Model, Readout, read
 
 
@@ -62,6 +63,8 @@ class RISE:
     What is hidden fades to the `baseline` picture. The map is how far a pixel's mean lies above that of all masks,
     which moves no pixel past another and makes zero neutral.
     """
+
+    normalisation: ClassVar[Rule] = "positive"
 
     masks: int = 1000
     cells: int = 7  # per side

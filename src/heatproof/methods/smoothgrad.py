@@ -16,6 +16,7 @@ from heatproof.methods._support.path_gradients import Painter, Stretch, stretche
 from heatproof.methods.saliency import Saliency
 from heatproof.models import engine
 from heatproof.registry import method
+from heatproof.traits import Rule, cost_of, method_traits
 from heatproof.types import Batch, Cost, Images, Maps, Method, Model, keyed_seed
 
 Mode = Literal["mean", "squared", "variance"]
@@ -127,8 +128,12 @@ class Smoothed:
     def signed(self) -> bool:
         if self.mode != "mean":
             return False
-        inner = bool(getattr(self.method, "signed", True))
+        inner = method_traits(self.method).signed
         return inner and (not isinstance(self.method, ChannelWise) or keeps_sign(self.method.pooling))
+
+    @property
+    def normalisation(self) -> Rule:
+        return method_traits(self.method).normalisation
 
     def _ask(self, model: Model, batch: Batch) -> Tensor:
         # Duck-typed on purpose: squares and variances belong before the pooling where there is a before.
@@ -163,6 +168,5 @@ class Smoothed:
         return (spread if self.mode == "variance" else total) / self.draws
 
     def cost(self) -> Cost:
-        known = getattr(self.method, "cost", None)
-        once: Cost = known() if known is not None else Cost(1, 1)
+        once: Cost = cost_of(self.method) or Cost(1, 1)
         return Cost(self.draws * once.forward, self.draws * once.backward)

@@ -15,6 +15,7 @@ from heatproof.methods._support.field_checks import check_count, check_not_negat
 from heatproof.methods._support.region_ranking import Picture, dilated_regions, felzenszwalb_labels, rank_regions
 from heatproof.methods.integrated_gradients import integrate
 from heatproof.registry import method
+from heatproof.traits import Rule
 from heatproof.types import Batch, Cost, Maps, Model, Readout
 
 
@@ -39,6 +40,7 @@ class XRAI:
     channel_pooling: Literal["max", "sum"] = "max"
     readout: Readout = "logit"
     signed: ClassVar[bool] = True
+    normalisation: ClassVar[Rule] = "min_max"
 
     def __post_init__(self) -> None:
         check_count("steps", self.steps)

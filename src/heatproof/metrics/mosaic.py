@@ -17,6 +17,7 @@ from heatproof.errors import BadInput, NotApplicable
 from heatproof.methods.precomputed import Precomputed
 from heatproof.metrics._support.regions import check_pair, finite_rows, regions_of
 from heatproof.registry import metric
+from heatproof.traits import Need, method_traits
 from heatproof.types import AnyMethod, Attribution, Batch, Keep, Maps, Model, Scored
 
 Ratio = Literal["precision", "recall", "specificity", "accuracy", "f1", "fnr", "fpr"]
@@ -91,6 +92,7 @@ class MosaicRatio:
     ratio: ClassVar[Ratio]
     higher_is_better: ClassVar[bool] = True
     measures: ClassVar[Literal["localisation"]] = "localisation"
+    needs: ClassVar[tuple[Need, ...]] = ("regions",)
 
     def __call__(self, attribution: Attribution, /) -> Scored:
         regions = regions_of(attribution)
@@ -109,7 +111,7 @@ class MosaicRatio:
 
         Maps that are never negative have recall 1 whatever they show.
         """
-        if not getattr(attribution.method, "signed", True):
+        if not method_traits(attribution.method).signed:
             raise NotApplicable(f"{self.ratio} needs negative relevance too, and this method has none: take precision")
         maps = attribution.maps.flatten(1)
         return ((maps >= 0).all(1) & (maps > 0).any(1)).tolist()

@@ -9,6 +9,7 @@ import torch
 
 from heatproof.metrics._support.regions import check_pair, regions_of, remarks
 from heatproof.registry import metric
+from heatproof.traits import Need
 from heatproof.types import Attribution, Keep, Maps, Scored, Scores
 
 
@@ -35,6 +36,7 @@ class PointingGame:
 
     higher_is_better: ClassVar[bool] = True
     measures: ClassVar[Literal["localisation"]] = "localisation"
+    needs: ClassVar[tuple[Need, ...]] = ("regions",)
     share: ClassVar[bool] = True  # of hits
 
     def __call__(self, attribution: Attribution, /) -> Scored:

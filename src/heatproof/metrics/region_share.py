@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 from heatproof.errors import BadInput
 from heatproof.metrics._support.regions import regions_of
 from heatproof.registry import metric
+from heatproof.traits import Need
 from heatproof.types import Attribution, Batch, Dataset, Keep, Scores
 
 LABEL = "region_share"  # Batch.labels under which a data set tells the share in its original picture
@@ -23,6 +24,7 @@ class RegionShare:
 
     higher_is_better: ClassVar[bool] = True
     measures: ClassVar[Literal["pictures"]] = "pictures"
+    needs: ClassVar[tuple[Need, ...]] = ("regions",)
 
     def __call__(self, attribution: Attribution, /) -> Scores:
         return _shares(attribution.batch, regions_of(attribution))

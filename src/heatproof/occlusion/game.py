@@ -25,6 +25,7 @@ from heatproof.occlusion.segmenters.grid import Grid
 from heatproof.occlusion.segments import pixels_of, segments_of, totals
 from heatproof.registry import name_of, part
 from heatproof.spec import recipe
+from heatproof.traits import imputer_traits
 from heatproof.types import (
     Batch,
     Images,
@@ -90,7 +91,7 @@ class Occlusion:
 
     @property
     def random(self) -> bool:
-        return bool(getattr(self.imputer, "random", False))
+        return imputer_traits(self.imputer).random
 
 
 def impute(

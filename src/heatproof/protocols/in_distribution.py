@@ -46,6 +46,7 @@ from heatproof.registry import protocol
 from heatproof.spec import recipe
 from heatproof.spec.parse import parse
 from heatproof.spec.study import Study
+from heatproof.traits import method_traits
 from heatproof.types import AnyMethod, Dataset, Imputer, Metric, Model
 
 Profile = Literal["fast", "paper"]
@@ -241,7 +242,7 @@ def _missing(methods: Sequence[AnyMethod]) -> list[AnyMethod]:
     chance = [] if any(isinstance(one, Random) for one in methods) else [Random()]
     if any(isinstance(one, Inverted) for one in methods):
         return [*chance]
-    first = next((one for one in methods if not getattr(one, "control", False)), None)
+    first = next((one for one in methods if not method_traits(one).control), None)
     return [*chance, *([Inverted(first)] if first is not None else [])]
 
 

@@ -10,7 +10,7 @@ from importlib.resources import files
 from heatproof._version import __version__
 from heatproof.report.gallery import gallery
 from heatproof.report.run_numbers import Reading
-from heatproof.report.sections import SECTIONS, Section
+from heatproof.report.sections import Section, protocol_sections
 from heatproof.report.sections.curves import curves
 from heatproof.report.sections.disagreement import disagreement
 from heatproof.report.sections.missing import missing
@@ -33,7 +33,8 @@ MARK = (
 
 def sections_of(reading: Reading) -> list[Section]:
     """All sections in the order of the page; those of the run's protocols stand before the gallery."""
-    own = [SECTIONS[name] for name in reading.info.get("protocols") or [] if name in SECTIONS]
+    known = protocol_sections()
+    own = [known[name] for name in reading.info.get("protocols") or [] if name in known]
     return [verdict, ranking, significance, curves, *own, pictures, gallery, disagreement, missing, provenance]
 
 

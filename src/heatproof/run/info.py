@@ -18,6 +18,7 @@ from heatproof.registry import Entry, name_of
 from heatproof.results.run_state import RunState
 from heatproof.spec import recipe
 from heatproof.spec.study import Study
+from heatproof.traits import method_traits, metric_traits
 
 
 def describe(studies: Sequence[Study], state: RunState, damaged: Sequence[str]) -> dict[str, Any]:
@@ -32,10 +33,8 @@ def describe(studies: Sequence[Study], state: RunState, damaged: Sequence[str]) 
         "methods": {
             label: {
                 **_about(m),
-                "signed": bool(getattr(m, "signed", True)),
-                "control": bool(getattr(m, "control", False)),
-                "unstable": stability.is_unstable(m),  # it amplifies float noise
-                "blind": bool(getattr(m, "blind", False)),  # a control that knows neither model nor answer
+                **dataclasses.asdict(method_traits(m)),
+                "unstable": stability.is_unstable(m),  # as declared, or as measured
             }
             for label, m in methods.items()
         },
@@ -43,9 +42,7 @@ def describe(studies: Sequence[Study], state: RunState, damaged: Sequence[str]) 
             label: {
                 **_about(m),
                 "higher_is_better": bool(m.higher_is_better),  # type: ignore[union-attr]
-                "measures": str(getattr(m, "measures", "other")),
-                "share": bool(getattr(m, "share", False)),  # it counts hits
-                "axes": list(getattr(m, "axes", ("", ""))),  # of its curves
+                **dataclasses.asdict(metric_traits(m)),
                 "main": label in main,
             }
             for label, m in metrics.items()

@@ -6,15 +6,14 @@ one more method pays only for that method.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from heatproof.errors import BadInput
-from heatproof.executors import local
-from heatproof.executors.local import Workers
+from heatproof.executors import Executor, Workers, executor
 from heatproof.models import engine
 from heatproof.models.engine import EngineKind
 from heatproof.results import Results
@@ -44,6 +43,7 @@ def run(
     watch: Watch | None = None,
     engine: EngineKind = "auto",
     choices: Mapping[str, Any] | None = None,
+    on: str = "local",
 ) -> Results:
     """Judge; write `out`; give the results. The same call again goes on where the last one stopped.
 
@@ -52,14 +52,19 @@ def run(
 
     `engine="reference"` runs every network as it is, in micro-batches of 8 on one thread, and reads nothing from the
     cache: slower, and the same numbers whatever was measured before. `choices` are those of an earlier run (its
-    `engine.json`), to begin with.
+    `engine.json`), to begin with. `on` names the executor: `local`, or that of a plug-in.
     """
     with engine_of(engine, choices):
-        return _run(studies, out, device, workers, watch)
+        return _run(studies, out, device, workers, watch, executor(on))
 
 
 def _run(
-    studies: Study | Sequence[Study], out: str | Path, device: str, workers: Workers, watch: Watch | None
+    studies: Study | Sequence[Study],
+    out: str | Path,
+    device: str,
+    workers: Workers,
+    watch: Watch | None,
+    crew: Executor,
 ) -> Results:
     asked = [studies] if isinstance(studies, Study) else list(studies)
     if not asked:
@@ -67,6 +72,7 @@ def _run(
     store = Store(Path(out))
     resume_choices(store)
     place = engine.pick(device)
+    count = crew.how_many(workers, place)
     work = [shard for one in asked for shard in shards(one, place)]
     check_regions(work)
     warn_of_lost(asked)
@@ -77,7 +83,7 @@ def _run(
         if not record.state.results:  # else it belongs to those results until there are others
             store.put_json("study.json", study.dump(asked))
         try:
-            _work(work, store, local.how_many(workers, place), record, watch)
+            _work(work, store, partial(crew.spread, workers=count), record, watch)
             return commit(asked, work, store, record, "complete")
         except KeyboardInterrupt:
             commit_finished(asked, work, store, record)
@@ -88,14 +94,16 @@ def _run(
             raise
 
 
-def _work(work: Sequence[Shard], store: Store, count: int, record: Record, watch: Watch | None) -> None:
-    """Do what is not done, on so many processes."""
+def _work(
+    work: Sequence[Shard], store: Store, spread: Callable[..., Generator[str]], record: Record, watch: Watch | None
+) -> None:
+    """Do what is not done, spread over the workers."""
     total = sum(len(shard.units) for shard in work)
     waiting = [shard for shard in work if not finished(shard, store)]
     done = total - sum(len(shard.units) for shard in waiting)
     with (
         engine.threads_for(shard.model for shard in work),
-        closing(local.spread(partial(finish, store=store), waiting, count)) as labels,
+        closing(spread(partial(finish, store=store), waiting)) as labels,
     ):
         for label in labels:
             done += 1

@@ -12,14 +12,15 @@ from heatproof.errors import BadInput, NotApplicable
 from heatproof.run.shards import Shard
 from heatproof.spec import recipe
 from heatproof.spec.study import Study
+from heatproof.traits import metric_traits
 from heatproof.types import Attribution
 
 
 def check_regions(work: Sequence[Shard]) -> None:
     """Refuse a study that only asks where heat lies if nobody says where it should: at once, not after hours."""
     for one in dict.fromkeys(shard.study for shard in work):
-        asked = [metric for metric in one.metrics if getattr(metric, "measures", "other") != "pictures"]
-        if not asked or any(getattr(metric, "measures", "other") != "localisation" for metric in asked):
+        asked = [metric for metric in one.metrics if metric_traits(metric).measures != "pictures"]
+        if not asked or any("regions" not in metric_traits(metric).needs for metric in asked):
             continue
         first = {recipe.label(shard.dataset): shard for shard in reversed(work) if shard.study is one}
         reasons = [_no_regions(shard, asked[0]) for shard in first.values()]

@@ -20,6 +20,7 @@ from heatproof.models._support.outputs import SHOWN, recognised
 from heatproof.run.store import Store
 from heatproof.spec import recipe
 from heatproof.spec.study import Study
+from heatproof.traits import metric_traits
 from heatproof.types import Batch, Dataset, Model
 
 EDITION = 8  # of what components mean: numbers of another one answer other questions and are computed anew
@@ -113,7 +114,7 @@ def fitted(dataset: Dataset, model: Model, study: Study) -> Dataset:
 
 
 def by_label(study: Study) -> bool:
-    return study.target == "label" or any(getattr(metric, "target", "") == "label" for metric in study.metrics)
+    return study.target == "label" or any(metric_traits(metric).target == "label" for metric in study.metrics)
 
 
 def check_class_order(shard: Shard, count: int) -> None:

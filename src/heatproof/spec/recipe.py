@@ -23,6 +23,7 @@ from heatproof import registry, stability
 from heatproof.errors import BadInput, HeatproofError, UnknownName, UntrustedCode
 from heatproof.spec import source_hash
 from heatproof.spec.user_files import IN_FILE, imported
+from heatproof.traits import cost_of
 
 Plain = Any  # None | bool | int | float | str | list[Plain] | dict[str, Plain]
 
@@ -198,7 +199,8 @@ def listed(entry: registry.Entry) -> dict[str, Any]:
         try:
             made = entry.make()
             row["unstable"] = stability.is_unstable(made)
-            row["cost"] = made.cost()._asdict() if hasattr(made, "cost") else None
+            cost = cost_of(made)
+            row["cost"] = cost._asdict() if cost else None
         except Exception:  # of a plug-in, which needs fields or is broken: the list must not be
             return row
     return row

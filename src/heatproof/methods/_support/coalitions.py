@@ -18,6 +18,7 @@ from torch import Generator, Tensor
 from heatproof.errors import BadInput
 from heatproof.occlusion.game import Game, Occlusion, game_of
 from heatproof.occlusion.segments import segments_of
+from heatproof.traits import Rule, segmenter_traits
 from heatproof.types import Batch, Cost, Maps, Model, Readout
 
 # log_odds is the value function of the pixel-flipping paper, log2 of the probability smoothed by pseudo-counts.
@@ -162,6 +163,7 @@ class Coalitional(ABC):
     occlusion: Occlusion = field(default_factory=Occlusion)
     readout: Scale = "logit"
     signed: ClassVar[bool] = True
+    normalisation: ClassVar[Rule] = "positive"
 
     @abstractmethod
     def plan(self, n: int, generator: Generator) -> Plan:
@@ -186,6 +188,6 @@ class Coalitional(ABC):
         return torch.stack(maps) if maps else batch.images.new_zeros(0, *batch.images.shape[2:])
 
     def cost(self) -> Cost:
-        n = int(getattr(self.occlusion.segmenter, "expected", 25))
+        n = segmenter_traits(self.occlusion.segmenter).expected or 25
         draws = self.occlusion.draws if self.occlusion.random else 1
         return Cost(draws * self.asked(n), 0)

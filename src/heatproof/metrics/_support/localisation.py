@@ -15,6 +15,7 @@ from heatproof.metrics._support.pixel_ranking import (
     signed,
 )
 from heatproof.metrics._support.regions import finite_rows, regions_of, remarks
+from heatproof.traits import Need
 from heatproof.types import Attribution, Curve, Keep, Maps, Scored, Scores
 
 
@@ -35,6 +36,7 @@ class Localisation:
 
     higher_is_better: ClassVar[bool] = True
     measures: ClassVar[Literal["localisation"]] = "localisation"
+    needs: ClassVar[tuple[Need, ...]] = ("regions",)
 
     def scored(self, attribution: Attribution, judged: Maps, values: Scores, curve: Curve | None = None) -> Scored:
         """Scores of the maps as judged, with a note where degenerate; none where a map is not finite."""

@@ -10,22 +10,14 @@ import torch
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from heatproof import registry
 from heatproof.errors import BadInput, BadShape
+from heatproof.traits import Rule, method_traits
 from heatproof.types import Maps
 
-Rule: TypeAlias = Literal["abs_p99", "abs_min_max", "positive", "positive_p99", "min_max", "rank"]
 RULES: tuple[Rule, ...] = get_args(Rule)
 Choice: TypeAlias = Literal["by_method", "abs_p99", "abs_min_max", "positive", "positive_p99", "min_max", "rank"]
 
 Row: TypeAlias = NDArray[np.float64]
-
-# What a map of these methods usually means: a CAM and the worth of parts of the picture count from zero, a
-# ranking of regions from its own minimum. Everything else is taken for a pixel-wise gradient map:
-# magnitudes, without the few hottest pixels that would leave the others dark.
-_CAMS = ("grad_cam", "grad_cam_pp", "layer_cam", "score_cam")
-_PARTS = ("lime", "kernel_shap", "shapley", "pred_diff", "arch_attribute", "occlusion", "rise")
-USUAL: dict[str, Rule] = {"xrai": "min_max", **dict.fromkeys((*_CAMS, *_PARTS), "positive")}
 
 
 def normalise(maps: Maps, rule: Rule) -> Maps:
@@ -59,11 +51,8 @@ def normalise(maps: Maps, rule: Rule) -> Maps:
 
 
 def rule_of(method: Any, choice: Choice) -> Rule:
-    """The rule for a method's maps: the one chosen for all, or the usual one of this method."""
-    if choice != "by_method":
-        return choice
-    known = registry.name_of(method)
-    return USUAL.get(known[1], "abs_p99") if known else "abs_p99"
+    """The rule for a method's maps: the one chosen for all, or the one the method declares."""
+    return method_traits(method).normalisation if choice == "by_method" else choice
 
 
 def _stretched(values: Row, low: float, high: float) -> Row:

@@ -1,24 +1,51 @@
 """The report's sections. Each is a function of a `Reading` that gives HTML, or None where it does not apply.
 
-`SECTIONS` holds the sections of single protocols by protocol name; they stand between the curves and the
-gallery when the run's info names the protocol.
+The section of a protocol declares whose it is, and stands between the curves and the gallery of runs of that protocol:
+
+    @section_of("pixel_flipping")
+    def pixel_flipping(reading: Reading) -> str | None: ...
+
+A package brings its own by an entry point in the group `heatproof.sections` that names the module to import.
 """
 
-from collections.abc import Callable
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import warnings
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.metadata import entry_points
 
 from heatproof.report.run_numbers import Reading
-from heatproof.report.sections.in_distribution import in_distribution
-from heatproof.report.sections.mosaics import mosaics
-from heatproof.report.sections.pixel_flipping import pixel_flipping
-from heatproof.report.sections.relative_importance import relative_importance
-from heatproof.report.sections.threshold_free import threshold_free
 
 Section = Callable[[Reading], str | None]
 
-SECTIONS: dict[str, Section] = {
-    "in_distribution": in_distribution,
-    "mosaics": mosaics,
-    "pixel_flipping": pixel_flipping,
-    "relative_importance": relative_importance,
-    "threshold_free": threshold_free,
-}
+_sections: dict[str, Section] = {}
+
+
+def section_of(protocol: str) -> Callable[[Section], Section]:
+    """Declare a function to be the section of a protocol."""
+
+    def declared(section: Section) -> Section:
+        _sections[protocol] = section
+        return section
+
+    return declared
+
+
+def protocol_sections() -> Mapping[str, Section]:
+    """The sections by protocol, those of plug-ins included."""
+    _load_all()
+    return _sections
+
+
+@cache
+def _load_all() -> None:
+    for found in pkgutil.iter_modules(__path__, f"{__name__}."):
+        importlib.import_module(found.name)
+    for point in entry_points(group="heatproof.sections"):
+        try:
+            point.load()
+        except Exception as error:
+            warnings.warn(f"section {point.name!r} could not be loaded and is left out: {error}", stacklevel=2)

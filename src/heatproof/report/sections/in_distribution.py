@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from heatproof.report.run_numbers import Panel, Reading
+from heatproof.report.sections import section_of
 from heatproof.report.sections.blocks import section, table
 from heatproof.report.typeset import MISSING, breakable, counted, escape, fixed
 from heatproof.stats.falling import mean_curve_tau
@@ -40,6 +41,7 @@ QUALITY = {
 }
 
 
+@section_of("in_distribution")
 def in_distribution(reading: Reading) -> str | None:
     """The controls of FUD by method, and the audit of every evaluation."""
     parts = [part for part in (_controls(reading), _audit(reading)) if part]

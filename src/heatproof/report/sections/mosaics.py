@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from heatproof.report.charts import Spread, small_multiples, strips
 from heatproof.report.run_numbers import Panel, Reading
+from heatproof.report.sections import section_of
 from heatproof.report.sections.blocks import metric_heading, section, unfolding
 from heatproof.report.sections.mosaic_exhibits import exhibits
 from heatproof.report.sections.mosaic_reliability import agreements, alphas, correlations
@@ -21,6 +22,7 @@ LEAD = (
 )
 
 
+@section_of("mosaics")
 def mosaics(reading: Reading) -> str | None:
     """Spreads, reliability and pictures of every data set and model judged by mosaic ratios."""
     panels = mosaic_panels(reading)

@@ -9,6 +9,7 @@ import pandas as pd
 
 from heatproof.report.charts import Ranks, ranks_over, small_multiples
 from heatproof.report.run_numbers import Reading
+from heatproof.report.sections import section_of
 from heatproof.report.sections.blocks import fold, section
 from heatproof.report.sections.blocks import table as set_table
 from heatproof.report.typeset import MISSING, counted, escape, listed, number
@@ -33,6 +34,7 @@ NEGLIGIBLE = 0.05  # a difference between two mean taus
 ENOUGH = 2  # setups and methods, before agreement means anything
 
 
+@section_of("pixel_flipping")
 def pixel_flipping(reading: Reading) -> str | None:
     """The gains of every method under the strategy that confuses the model least, then what strategies agree on."""
     strategies = strategies_of(reading.info.get("studies", []))

@@ -11,6 +11,7 @@ import pandas as pd
 
 from heatproof.report.charts import Bar, bars, small_multiples
 from heatproof.report.run_numbers import Panel, Reading
+from heatproof.report.sections import section_of
 from heatproof.report.sections.blocks import section, table
 from heatproof.report.sections.paired_maps import paired_maps
 from heatproof.report.sections.series import series
@@ -53,6 +54,7 @@ LEAD = (
 )
 
 
+@section_of("relative_importance")
 def relative_importance(reading: Reading) -> str | None:
     """Premises first; then each question with its baselines."""
     studies = [one for one in reading.info.get("studies", []) if one.get("protocol") == PROTOCOL]

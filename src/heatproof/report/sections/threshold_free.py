@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from heatproof.report.run_numbers import Reading
+from heatproof.report.sections import section_of
 from heatproof.report.sections.blocks import section, unfolding
 from heatproof.report.sections.normalising_rules import normalising_rules
 from heatproof.report.sections.size_strata import size_strata
@@ -16,6 +17,7 @@ SHOWN = 2  # data sets and models in full; further ones are behind a fold
 PROTOCOL = "threshold_free"
 
 
+@section_of("threshold_free")
 def threshold_free(reading: Reading) -> str | None:
     """One part per data set and model that was judged by AUC-IoU under this protocol."""
     label = main_metric(reading)
