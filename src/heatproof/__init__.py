@@ -17,7 +17,9 @@ from heatproof._version import __version__
 if TYPE_CHECKING:
     from heatproof.attribute import attribute
     from heatproof.errors import HeatproofError
-    from heatproof.registry import find, names
+    from heatproof.models import load
+    from heatproof.on_tensors import explain, score
+    from heatproof.registry import dataset, find, imputer, method, metric, names, part, protocol, segmenter
     from heatproof.report import report
     from heatproof.results import Results
     from heatproof.run.loop import run
@@ -41,7 +43,9 @@ if TYPE_CHECKING:
 _HOMES = {
     "attribute": ["attribute"],
     "errors": ["HeatproofError"],
-    "registry": ["find", "names"],
+    "models": ["load"],
+    "on_tensors": ["explain", "score"],
+    "registry": ["dataset", "find", "imputer", "method", "metric", "names", "part", "protocol", "segmenter"],
     "report": ["report"],
     "results": ["Results"],
     "run": ["run"],
@@ -71,10 +75,20 @@ __all__ = [
     "View",
     "__version__",
     "attribute",
+    "dataset",
+    "explain",
     "find",
+    "imputer",
+    "load",
+    "method",
+    "metric",
     "names",
+    "part",
+    "protocol",
     "report",
     "run",
+    "score",
+    "segmenter",
 ]
 
 

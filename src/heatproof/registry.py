@@ -198,11 +198,27 @@ def entry(kind: Kind, name: str) -> Entry:
     return _entries[kind, name]
 
 
-def find(kind: Kind, name: str, /, **fields: Any) -> Any:
-    """A component by name, its fields set: `find("method", "integrated_gradients", steps=32)`."""
-    found = entry(kind, name)
+def find(kind: Kind | str, name: str = "", /, **fields: Any) -> Any:
+    """A component by name, its fields set: `find("integrated_gradients", steps=32)`.
+
+    Where several kinds have the name, the kind comes first: `find("imputer", "constant")`.
+    """
+    if not name:
+        kind, name = _kind_of(kind), kind
+    found = entry(kind, name)  # type: ignore[arg-type]
     check_fields(f"{kind} {name!r}", found.make, found.fields(), fields)
     return found.make(**fields)
+
+
+def _kind_of(name: str) -> Kind:
+    """The only kind that has a component of this name."""
+    _load_all()
+    kinds = [kind for kind, known in _entries if known == name and kind != "part"]
+    if not kinds:
+        raise UnknownName.among("component", name, sorted({known for kind, known in _entries if kind != "part"}))
+    if len(kinds) > 1:
+        raise BadInput(f"{name!r} is the name of a {' and of a '.join(kinds)}: say which, find({kinds[0]!r}, {name!r})")
+    return kinds[0]
 
 
 def check_fields(whose: str, make: Callable[..., Any], known: Mapping[str, Any], fields: Mapping[str, Any]) -> None:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from heatproof import network_state
-from heatproof.errors import BadInput, BadModel, BadShape
+from heatproof.errors import BadInput, BadModel, BadShape, NotApplicable
 from heatproof.spec import source_hash
 
 Images: TypeAlias = Tensor  # (B, C, H, W) float32 in [0, 1]; the model normalises
@@ -289,6 +289,19 @@ class Method(Protocol):
 
 
 @runtime_checkable
+class ConceptMethod(Protocol):
+    """A method that says how much a concept matters, directly, and not where it is."""
+
+    def importance(self, model: Model, batch: Batch, /) -> Scores:
+        """How much the concept matters to each image's target; NaN where it is not shown."""
+        ...
+
+    def kept_layers(self, model: Model, /) -> Sequence[str]:
+        """The layers in which the concept differs from chance."""
+        ...
+
+
+@runtime_checkable
 class Segmenter(Protocol):
     """How a picture is cut into the parts that come and go together."""
 
@@ -385,15 +398,25 @@ class Cost(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Attribution:
-    """An answer, kept with what it was an answer to."""
+    """An answer, kept with what it was an answer to. Maps made elsewhere have no method."""
 
     model: Model
     batch: Batch
-    method: Method
+    method: Method | None
     maps: Maps
 
     def __post_init__(self) -> None:
         check_maps(self.maps, self.batch)
+
+    @property
+    def explainer(self) -> Method:
+        """The method, for metrics that explain again: other pictures, another model."""
+        if self.method is None:
+            raise NotApplicable(
+                "this metric explains again, on other pictures or another model, and needs the method that made the "
+                "maps: got maps alone; judge the method itself (a study, or heatproof.run)"
+            )
+        return self.method
 
 
 AnyMethod: TypeAlias = Method | Callable[[Model, Batch], Maps]

@@ -26,7 +26,7 @@ from heatproof.metrics.relative_importance import (
     wrong,
 )
 from heatproof.registry import metric
-from heatproof.types import Attribution, Batch, Images, Model, Scored
+from heatproof.types import Attribution, Batch, ConceptMethod, Images, Model, Scored
 
 Start: TypeAlias = Literal["object", "noise", "given"]
 
@@ -89,8 +89,8 @@ class InputIndependence:
 
     def heats(self, attribution: Attribution) -> tuple[Tensor, Tensor, list[list[str]], list[str], dict[str, Tensor]]:
         """The region's heat without and with the patch, reasons to leave pictures out, remarks, and details."""
-        model, batch, method = attribution.model, attribution.batch, attribution.method
-        if hasattr(method, "importance"):
+        model, batch, method = attribution.model, attribution.batch, attribution.explainer
+        if isinstance(method, ConceptMethod):
             raise NotApplicable("a concept method gives no heat to compare between two pictures: it is judged by MCS")
         regions = framed_region(batch, self.region)
         keep(attribution)  # of given patches, or of pictures to be patched, half of the answer is there already

@@ -80,7 +80,7 @@ def mosaic_scores(maps: Maps, target_region: Keep) -> dict[Ratio, Tensor]:
     }
 
 
-def _keeps_its_word(method: AnyMethod) -> bool:
+def _keeps_its_word(method: AnyMethod | None) -> bool:
     """Whether a method is known to give both signs, even where some maps show one only; others' maps are looked at."""
     return registry.name_of(method) is not None and not isinstance(method, Precomputed)
 

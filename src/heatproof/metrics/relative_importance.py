@@ -25,7 +25,7 @@ from heatproof.metrics._support.reattribution import ask, classes, keep, staged,
 from heatproof.metrics._support.region_heat import FLAT, Law, Measured, Rule, flat, measured, region_heat, region_of
 from heatproof.registry import metric
 from heatproof.spec import recipe, source_hash
-from heatproof.types import Attribution, Batch, Images, Keep, Maps, Model, Scored, Scores
+from heatproof.types import Attribution, Batch, ConceptMethod, Images, Keep, Maps, Model, Scored, Scores
 
 # Variants of a score load the same contrast model, and one of them is enough.
 _contrasts: WeakValueDictionary[tuple[str, str], Model] = WeakValueDictionary()
@@ -33,14 +33,14 @@ _contrasts: WeakValueDictionary[tuple[str, str], Model] = WeakValueDictionary()
 
 def concept_importance(attribution: Attribution) -> Scores | None:
     """What a concept method says directly; None for heatmap methods. NaN where the concept is not shown."""
-    own = getattr(attribution.method, "importance", None)
-    return None if own is None else own(attribution.model, attribution.batch)
+    method = attribution.method
+    return method.importance(attribution.model, attribution.batch) if isinstance(method, ConceptMethod) else None
 
 
 def concept_layers(attribution: Attribution, role: str) -> dict[str, Tensor]:
     """The layers in which the concept differs from chance, as details: only these count."""
-    kept = getattr(attribution.method, "kept_layers", None)
-    layers = kept(attribution.model) if kept else ()
+    method = attribution.method
+    layers: Sequence[str] = method.kept_layers(attribution.model) if isinstance(method, ConceptMethod) else ()
     return {f"{role} layer {layer}": torch.ones(len(attribution.batch)) for layer in layers}
 
 
@@ -146,7 +146,7 @@ class MCS:
         regions = framed_region(batch, self.region)
         other = self._against.to(model.device)
         # The class explained is the model's own: each answers for what it sees.
-        theirs = ask(other, batch.aimed(classes(other, batch)), attribution.method)
+        theirs = ask(other, batch.aimed(classes(other, batch)), attribution.explainer)
         reasons = [wrong(model, batch, self.task), wrong(other, batch, self.contrast_task), hidden(batch)]
         mine = concept_importance(attribution)
         if mine is not None:
@@ -176,12 +176,12 @@ class RelativeMCS(MCS):
 
 def _pair(attribution: Attribution, task: str) -> tuple[Maps, list[list[str]]]:
     """The map of the picture without the object, and reasons to leave pictures out."""
-    if hasattr(attribution.method, "importance"):
+    if isinstance(attribution.method, ConceptMethod):
         raise NotApplicable("a concept method gives no heat to compare between two pictures: it is judged by MCS")
     keep(attribution)  # what an object model is contrasted with is often this very answer
     model, batch = attribution.model, attribution.batch
     bare = batch.showing(twins_of(batch))
-    without = ask(model, bare.aimed(classes(model, bare)), attribution.method)
+    without = ask(model, bare.aimed(classes(model, bare)), attribution.explainer)
     return without.maps, [wrong(model, batch, task), wrong(model, bare, task, " without the object"), hidden(batch)]
 
 

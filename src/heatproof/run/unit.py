@@ -145,7 +145,7 @@ def _scored(attribution: Attribution, metric: Metric) -> Iterator[tuple[tuple[st
     """Scores of all pictures at once, or one by one where that fails, or the reason why there are none."""
     batch = attribution.batch
     try:
-        yield batch.ids, _as_scored(metric(attribution), len(batch))
+        yield batch.ids, scored_of(metric(attribution), len(batch))
     except NotApplicable as error:
         yield batch.ids, (Reason.NOT_APPLICABLE, str(error))
     except Exception as error:
@@ -157,7 +157,7 @@ def _scored(attribution: Attribution, metric: Metric) -> Iterator[tuple[tuple[st
             yield from _scored(alone, metric)
 
 
-def _as_scored(answer: Any, count: int) -> Scored:
+def scored_of(answer: Any, count: int) -> Scored:
     scored = answer if isinstance(answer, Scored) else Scored(answer)
     if not isinstance(scored.values, torch.Tensor) or scored.values.shape != (count,):
         shape = tuple(getattr(scored.values, "shape", ()))

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes)
-_HOMES = [Path(__file__), *(Path(sysconfig.get_path(name), "file") for name in ("stdlib", "platstdlib"))]
+_HOMES = [Path(__file__).parent, *(Path(sysconfig.get_path(name), "file") for name in ("stdlib", "platstdlib"))]
 _INSTALLED = frozenset(home.resolve().parent for home in _HOMES)
 _PACKAGES = frozenset(("site-packages", "dist-packages"))
 _GLOBAL = frozenset(("LOAD_GLOBAL", "LOAD_NAME"))

@@ -77,7 +77,7 @@ def ask(model: Model, batch: Batch, method: Method) -> Attribution:
 
 def keep(attribution: Attribution) -> None:
     """Remember an answer that was not asked for here: another question may well be about the same model."""
-    key = _key(attribution.model, attribution.batch, attribution.method)
+    key = _key(attribution.model, attribution.batch, attribution.explainer)
     if key is not None and key not in _maps:
         _keep(key, attribution.maps)
 
