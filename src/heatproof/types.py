@@ -296,7 +296,7 @@ class ConceptMethod(Protocol):
         """How much the concept matters to each image's target; NaN where it is not shown."""
         ...
 
-    def kept_layers(self, model: Model, /) -> Sequence[str]:
+    def kept_layers(self, model: Model, /) -> tuple[str, ...]:
         """The layers in which the concept differs from chance."""
         ...
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-import pandas as pd
 import pytest
 import torch
 from networks import batch, linear, small_cnn
@@ -20,11 +19,9 @@ from heatproof.audit.evaluation import LEVELS, Removal, follows_map, random_maps
 from heatproof.audit.image_quality import MEASURES, ImageQuality, masked_psnr, quality
 from heatproof.audit.other_classes import OtherClasses
 from heatproof.audit.smoothness import Smoothness, confidences, fall, kendall, mean_height
-from heatproof.audit.table import Audit, table
 from heatproof.data.folder import Folder
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput, NotApplicable
-from heatproof.methods.controls import Centre, Edges
 from heatproof.metrics.fud import Fud
 from heatproof.metrics.infidelity import Infidelity
 from heatproof.metrics.insertion_deletion import Deletion, Insertion
@@ -258,47 +255,6 @@ def test_removal_takes_the_least_important_first_unless_told_otherwise():
     )
     assert torch.equal(least.images, most.images)
     assert least.images.shape[1] == len(LEVELS)
-
-
-def test_every_evaluation_stands_in_one_table(tmp_path, monkeypatch):
-    monkeypatch.setenv("HEATPROOF_CACHE", str(tmp_path))
-    occlusion = Occlusion(Constant(), Grid(4), 1)
-    evaluations = {
-        "untouched": Untouched(),
-        "zero": Removal(occlusion),
-        "deletion": Deletion(occlusion),
-        "insertion": Insertion(),
-        "sensitivity_n": SensitivityN(sizes=2, sets=4),
-        "infidelity": Infidelity(count=9),
-        "fud": Fud(prior=tiny(48), levels=(0.9, 0.5), draws=1, controls=()),
-        "natural": OtherClasses(TwoFactor(count=40)),
-    }
-    shown = batch(4, size=48)
-    found = table(small_cnn(), shown, evaluations, [Edges(), Centre()], Audit(("psnr", "psnr_masked", "ssim")))
-    assert list(found.index) == list(evaluations)
-    assert {
-        "auroc",
-        "fpr95",
-        "psnr",
-        "psnr_masked",
-        "ssim",
-        "tau",
-        "tau_mean_curve",
-        "tau_random",
-        "tau_inverted",
-        "r_oms",
-    } == set(found.columns)
-    assert found.loc["natural"].dropna().index.tolist() == ["auroc", "fpr95"]
-    found = found.drop("natural")
-    by_lot = ["sensitivity_n", "infidelity"]
-    orders = ["tau_random", "tau_inverted", "r_oms"]
-    assert bool(found.loc[by_lot, orders].isna().to_numpy().all())
-    assert not bool(found.drop(by_lot).isna().to_numpy().any())
-    assert bool(found["tau_mean_curve"].isna().drop("infidelity").eq(False).all())
-    assert pd.isna(found.loc["infidelity", "tau_mean_curve"])  # squares of any size: there is no mean curve
-    assert not bool(found.drop(columns=[*orders, "tau_mean_curve"]).isna().to_numpy().any())
-    assert found.loc["untouched", "auroc"] == pytest.approx(0.5)
-    assert found.loc["untouched", "psnr"] > found.loc["zero", "psnr"]
 
 
 def test_fud_brings_its_own_controls_to_the_audit_of_smoothness(tmp_path, monkeypatch):

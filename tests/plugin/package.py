@@ -124,7 +124,7 @@ class Summer:
         return [heatproof.Study(models or ["embedded:object_plain"], datasets or [Days()], chosen, metrics, "summer")]
 '''
 
-SECTION = '''
+SECTION = """
 from heatproof.report.sections import section_of
 
 
@@ -132,7 +132,7 @@ from heatproof.report.sections import section_of
 def summer(reading):
     best = reading.scores.loc[reading.scores["metric"] == "warmth", "value"].max()
     return f'<section id="summer"><h2>Summer</h2><p>It was {best:.3f} warm.</p></section>'
-'''
+"""
 
 COMMAND = '''
 import typer
@@ -143,7 +143,7 @@ def sunshine(hours: int = typer.Option(3, help="How long.")) -> None:
     typer.echo(f"{hours} hours of sun")
 '''
 
-EXECUTOR = '''
+EXECUTOR = """
 def how_many(asked, device):
     return 1
 
@@ -151,7 +151,7 @@ def how_many(asked, device):
 def spread(work, parts, workers):
     for part in reversed(list(parts)):
         yield from work(part)
-'''
+"""
 
 
 def install(folder: Path) -> Path:

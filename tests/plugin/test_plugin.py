@@ -30,7 +30,9 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def heatproof(path: Path, *words: str) -> subprocess.CompletedProcess[str]:
     places = os.pathsep.join([str(path), *filter(None, [os.environ.get("PYTHONPATH")])])
     command = [sys.executable, "-m", "heatproof.cli", *words]
-    return subprocess.run(command, env={**os.environ, "PYTHONPATH": places}, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command, env={**os.environ, "PYTHONPATH": places}, capture_output=True, text=True, check=False
+    )
 
 
 @pytest.fixture(scope="module")

@@ -40,7 +40,7 @@ def concept_importance(attribution: Attribution) -> Scores | None:
 def concept_layers(attribution: Attribution, role: str) -> dict[str, Tensor]:
     """The layers in which the concept differs from chance, as details: only these count."""
     method = attribution.method
-    layers: Sequence[str] = method.kept_layers(attribution.model) if isinstance(method, ConceptMethod) else ()
+    layers: tuple[str, ...] = method.kept_layers(attribution.model) if isinstance(method, ConceptMethod) else ()
     return {f"{role} layer {layer}": torch.ones(len(attribution.batch)) for layer in layers}
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -25,6 +24,7 @@ from heatproof.data.two_factor.scenes import SCENES
 from heatproof.errors import BadInput
 from heatproof.registry import dataset
 from heatproof.spec.recipe import spelt
+from heatproof.storage.atomic_file import NotWritable, StoreFull, write_atomically
 from heatproof.storage.cache import cache_directory, sealed, unsealed
 from heatproof.types import Batch
 
@@ -135,13 +135,7 @@ def _kept(path: Path) -> Block | None:
 
 def _try_to_keep(path: Path, block: Block) -> None:
     """A cache that cannot be written costs time, not the run."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, beside = tempfile.mkstemp(dir=path.parent, suffix=".npz")
-        buffer = io.BytesIO()
-        np.savez_compressed(buffer, **block)  # type: ignore[arg-type]
-        with os.fdopen(handle, "wb") as file:
-            file.write(sealed(path.name.encode(), buffer.getvalue()))
-        Path(beside).replace(path)
-    except OSError:
-        return
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **block)  # type: ignore[arg-type]
+    with suppress(NotWritable, StoreFull):
+        write_atomically(path, sealed(path.name.encode(), buffer.getvalue()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import io
 import json
 import math
 import time
@@ -21,6 +22,7 @@ from heatproof.data.two_factor import VERSION
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.occlusion.diffusion.schedule import alphas_cumprod
 from heatproof.occlusion.diffusion.unet import UNet
+from heatproof.storage.atomic_file import write_atomically
 
 TRAINED = Path(__file__).parent / "trained"
 Say = Callable[[str], None]
@@ -157,12 +159,11 @@ def write_progress(
     optimiser: torch.optim.Optimizer,
     state: dict[str, Any],
 ) -> None:
-    """Everything a broken run needs to go on, written beside and renamed into place."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_suffix(".beside")
+    """Everything a broken run needs to go on, wholly there or not there."""
+    buffer = io.BytesIO()
     weights = {"network": network.state_dict(), "averaged": averaged.state_dict()}
-    torch.save({**weights, "optimiser": optimiser.state_dict(), **state}, beside)
-    beside.replace(path)
+    torch.save({**weights, "optimiser": optimiser.state_dict(), **state}, buffer)
+    write_atomically(path, buffer.getvalue())
 
 
 def ship(averaged: UNet, plan: Plan, state: dict[str, Any], folder: Path = TRAINED) -> dict[str, Any]:

@@ -196,7 +196,7 @@ def test_the_code_that_runs_counts_and_not_the_file(written: Any) -> None:
 def test_a_key_is_the_same_in_every_process(tmp_path: Path) -> None:
     script = tmp_path / "own.py"
     script.write_text(
-        "import dataclasses\nfrom heatproof import recipe\nWORDS = {'a', 'b', 'c', 'd'}\n"
+        "import dataclasses\nfrom heatproof.spec import recipe\nWORDS = {'a', 'b', 'c', 'd'}\n"
         "@dataclasses.dataclass(frozen=True)\nclass Mine:\n    k: int = 3\n"
         "    def __call__(self, model, batch):\n"
         "        return [x for x in WORDS if x in {'p', 'q', 'r'}], (lambda: {'u', 'v'})\n"
