@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from storage.breaking import in_a_fork
 from typer.testing import CliRunner
 
 from heatproof import run_lock, run_state
+from heatproof.atomic_file import StoreFull
 from heatproof.cli import app
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.results import Results
@@ -39,6 +41,16 @@ def test_a_second_writer_gets_a_sentence_and_changes_nothing(tmp_path: Path, mon
     assert {path for path in after if after[path] != before.get(path)} <= {tmp_path / "run" / ".lock"}
     assert Results.load(tmp_path / "run").metrics == first.metrics == ["mif"]
     assert run(study("lif"), tmp_path / "run").metrics == ["lif"]  # the lock is free again
+
+
+def test_a_full_disk_is_a_sentence_from_the_first_file_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("heatproof.run_lock.os.write", full)
+    monkeypatch.setattr("heatproof.atomic_file._created", full)
+    with pytest.raises(StoreFull, match=r"no space left for .*run\.json"):
+        run(study(), tmp_path / "run")
 
 
 SLOWLY = """
