@@ -71,6 +71,9 @@ class Results:
         state = run_state.committed(root)
         with run_state.opened(root, "info.json", state.results) as file:
             info = sealed_json.read(file.read(), root / "info.json")
+        for about in (info.get("metrics"), info.get("methods")):
+            if not isinstance(about, dict) or not all(isinstance(one, dict) for one in about.values()):
+                raise sealed_json.Damaged(f"{root / 'info.json'} is not as a run writes it: {run_state.AGAIN}")
         later = {} if state.state in ("complete", "stopped") else {"later": state.state}
         scores = _read_table(root, "scores.parquet", state.results)
         return cls(scores, None, root, {**info, **later, "commit": state.commit}, files=state.results)
@@ -211,7 +214,8 @@ class Results:
         if self.root is None:
             return []
         with run_state.opened(self.root, "gallery.json", self.files) as listed:
-            hashes = sealed_json.read(listed.read(), self.root / "gallery.json")["files"]
+            found = sealed_json.read(listed.read(), self.root / "gallery.json")
+        hashes = run_state.file_hashes(found.get("files"), self.root / "gallery.json")
         if wrong := run_state.changed(self.root, hashes):
             raise sealed_json.Damaged(
                 f"pictures kept in {self.root} were damaged or removed ({', '.join(wrong)}): {run_state.AGAIN}"

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO, Literal, get_args
 
 from heatproof import sealed_json
 from heatproof.atomic_file import content_of, sha256_of, write_atomically
@@ -57,9 +57,15 @@ class RunState:
         except (FileNotFoundError, NotADirectoryError):
             return None
         try:
-            return cls(**sealed_json.read(payload, root / FILE))
+            found = cls(**sealed_json.read(payload, root / FILE))
         except TypeError as error:
             raise BadInput(f"{root / FILE} was written by another version of heatproof: {AGAIN}") from error
+        numbers = all(isinstance(number, int | float) for number in (found.began, found.seconds))
+        texts = isinstance(found.reason, str) and isinstance(found.partial, str)
+        if found.state not in get_args(State) or not numbers or not texts:
+            raise sealed_json.Damaged(f"{root / FILE} is not as a run writes it: {AGAIN}")
+        file_hashes(found.results, root / FILE)
+        return found
 
 
 class Record:
@@ -131,6 +137,15 @@ def opened(root: Path, name: str, files: Mapping[str, Any]) -> Iterator[BinaryIO
             )
         file.seek(0)
         yield file
+
+
+def file_hashes(held: Any, where: Path) -> dict[str, str]:
+    """File names and hashes, checked to be such: a seal is a checksum, and no proof of who wrote a file."""
+    if not isinstance(held, dict) or not all(
+        isinstance(text, str) and "\0" not in text for pair in held.items() for text in pair
+    ):
+        raise sealed_json.Damaged(f"{where} is not as a run writes it: {AGAIN}")
+    return held
 
 
 def changed(root: Path, files: Mapping[str, Any]) -> list[str]:

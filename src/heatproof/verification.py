@@ -38,7 +38,11 @@ def check(root: Path) -> Iterator[Finding]:
     hashes = dict(state.results) if state else {}
     yield from _against(root, hashes)
     if "gallery.json" in hashes and not run_state.changed(root, {"gallery.json": hashes["gallery.json"]}):
-        yield from _against(root, json.loads((root / "gallery.json").read_bytes())["files"])
+        try:
+            listed = json.loads((root / "gallery.json").read_bytes()).get("files")
+            yield from _against(root, run_state.file_hashes(listed, root / "gallery.json"))
+        except HeatproofError as error:
+            yield Finding("gallery.json", str(error))
     for name in SEALED:
         if (root / name).is_file():
             yield _sealed(root, root / name)

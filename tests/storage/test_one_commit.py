@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from networks import small_cnn
 
-from heatproof import atomic_file, tables, verification
+from heatproof import atomic_file, sealed_json, tables, verification
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import HeatproofError
 from heatproof.report import report, shown_commit
@@ -122,6 +122,32 @@ def test_what_is_no_file_is_not_read_and_is_replaced(whole: Path, copy: Path, ki
     assert problems(copy) == {}
     csv = [tables.written(tables.rankings(Results.load(root)), "csv") for root in (whole, copy)]
     assert csv[0] == csv[1]
+
+
+FORGED: dict[str, list[tuple[str, Any]]] = {
+    "run.json": [("results", None), ("results", "x"), ("results", {"/dev/zero": 3}), ("state", []), ("seconds", "x")],
+    "gallery.json": [("files", -1.5), ("files", [["a"]]), ("files", {"a": None}), ("files", {"/dev/zero": "a"})],
+    "info.json": [("metrics", "x"), ("metrics", {"mif": 3}), ("methods", []), ("methods", None)],
+}
+
+
+@pytest.mark.parametrize(("name", "key", "value"), [(name, *change) for name in FORGED for change in FORGED[name]])
+@pytest.mark.usefixtures("no_waiting")
+def test_a_forged_directory_with_the_right_seals_is_refused_in_a_sentence(
+    copy: Path, name: str, key: str, value: Any
+) -> None:
+    def forge(file: str, **changes: Any) -> None:
+        content = sealed_json.read((copy / file).read_bytes(), file)
+        (copy / file).write_bytes(sealed_json.written({**content, **changes}))
+
+    forge(name, **{key: value})
+    if name != "run.json":
+        hashes = sealed_json.read((copy / "run.json").read_bytes(), "run.json")["results"]
+        forge("run.json", results={**hashes, name: atomic_file.sha256_of(copy / name)})
+    if name != "info.json":  # it is what it says, as far as hashes go
+        assert problems(copy)
+    with pytest.raises(HeatproofError):
+        report(Results.load(copy), copy)
 
 
 def test_new_folders_last_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
