@@ -275,7 +275,8 @@ def check_logits(answer: Any, count: int, name: str) -> Logits:
         raise BadModel(
             f"model {name!r} must return at least two logits per image, got {answer.shape[1]}: the probability of a "
             "single class is always 1; wrap a yes-or-no network that answers z in a module that returns "
-            "torch.cat([torch.zeros_like(z), z], 1), since the softmax of [0, z] is its sigmoid"
+            "torch.cat([torch.zeros_like(z), z], 1), since the softmax of [0, z] is its sigmoid (z before any sigmoid: "
+            "of a probability p, z is torch.logit(p))"
         )
     logits: Logits = answer if answer.dtype in (torch.float32, torch.float64) else answer.float()
     return logits

@@ -21,6 +21,7 @@ from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput, BadShape, NotApplicable
 from heatproof.methods.cam import GradCam
 from heatproof.methods.controls import Constant, Edges, Random
+from heatproof.methods.occlusion import SlidingOcclusion
 from heatproof.methods.saliency import Saliency
 from heatproof.metrics._support.insignificant_patch import PatchSolver
 from heatproof.metrics._support.reattribution import classes
@@ -51,6 +52,27 @@ def asked(spec: str, method: object, **fields: object) -> Attribution:
 
 def test_oracle_and_its_complement_contrast_perfectly() -> None:
     assert MCS()(asked("embedded:object", Contrasting())).values.tolist() == [1.0] * COUNT
+
+
+class EndsInSoftmax(nn.Module):
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.network(images).softmax(1)  # type: ignore[no-any-return]
+
+
+def test_a_contrast_model_that_ends_in_softmax_is_read_as_such() -> None:
+    """A second softmax over its probabilities would make another map."""
+    scene = models.load("embedded:scene")
+    softmax = replace(scene, name="softmax", network=EndsInSoftmax(scene.network))
+    attribution = asked("embedded:object", SlidingOcclusion(positions=7, readout="probability"))
+    with pytest.warns(UserWarning, match="answers with probabilities"):
+        read = MCS(softmax)(attribution).values
+    assert torch.allclose(read, MCS(scene)(attribution).values, atol=1e-4)
+    twice = MCS(replace(softmax, network=EndsInSoftmax(scene.network), output="logits"))(attribution).values
+    assert not torch.allclose(read, twice, atol=1e-3)
 
 
 def test_model_contrast_is_antisymmetric() -> None:

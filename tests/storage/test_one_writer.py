@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -19,6 +20,7 @@ from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.results import Results, run_state
 from heatproof.run import lock, run
 from heatproof.spec.study import Study
+from heatproof.storage.atomic_file import StoreFull
 
 
 def study(metric: str = "mif", count: int = 4) -> Study:
@@ -38,6 +40,16 @@ def test_a_second_writer_gets_a_sentence_and_changes_nothing(tmp_path: Path, mon
     assert {path for path in after if after[path] != before.get(path)} <= {tmp_path / "run" / ".lock"}
     assert Results.load(tmp_path / "run").metrics == first.metrics == ["mif"]
     assert run(study("lif"), tmp_path / "run").metrics == ["lif"]  # the lock is free again
+
+
+def test_a_full_disk_is_a_sentence_from_the_first_file_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(lock.os, "write", full)
+    monkeypatch.setattr("heatproof.storage.atomic_file._created", full)
+    with pytest.raises(StoreFull, match=r"no space left for .*run\.json"):
+        run(study(), tmp_path / "run")
 
 
 SLOWLY = """

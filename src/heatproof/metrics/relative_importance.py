@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import ClassVar
 from weakref import WeakValueDictionary
 
@@ -23,12 +23,20 @@ from heatproof.data.bam.layout import NATIVE
 from heatproof.errors import NotApplicable
 from heatproof.metrics._support.reattribution import ask, classes, keep, staged, true_classes
 from heatproof.metrics._support.region_heat import FLAT, Law, Measured, Rule, flat, measured, region_heat, region_of
+from heatproof.models._support.outputs import MADE_UP, recognised
+from heatproof.models.engine import vetting
 from heatproof.registry import metric
 from heatproof.spec import recipe, source_hash
 from heatproof.types import Attribution, Batch, ConceptMethod, Images, Keep, Maps, Model, Scored, Scores
 
 # Variants of a score load the same contrast model, and one of them is enough.
 _contrasts: WeakValueDictionary[tuple[str, str], Model] = WeakValueDictionary()
+
+
+@lru_cache(maxsize=4)
+def _read(model: Model, shape: tuple[int, ...]) -> Model:
+    """The contrast model, read as what its answers show it to be: one that ends in a softmax has no logits."""
+    return recognised(model, vetting.pictures(shape, MADE_UP))
 
 
 def concept_importance(attribution: Attribution) -> Scores | None:
@@ -144,7 +152,7 @@ class MCS:
     def __call__(self, attribution: Attribution, /) -> Scored:
         model, batch = attribution.model, attribution.batch
         regions = framed_region(batch, self.region)
-        other = self._against.to(model.device)
+        other = _read(self._against, tuple(batch.images.shape[1:])).to(model.device)
         # The class explained is the model's own: each answers for what it sees.
         theirs = ask(other, batch.aimed(classes(other, batch)), attribution.explainer)
         reasons = [wrong(model, batch, self.task), wrong(other, batch, self.contrast_task), hidden(batch)]

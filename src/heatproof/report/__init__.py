@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from pathlib import Path
 
 from heatproof.errors import BadInput
@@ -22,12 +23,13 @@ def report(results: FinishedRun, path: str | Path) -> Path:
     if not len(results.scores):
         raise BadInput("a report needs at least one row of scores, got an empty table: run the study first.")
     text = page(Reading(Named(results))).encode("utf-8", "replace").decode()
-    write_atomically(target, sealed(text).encode())
+    write_atomically(target, sealed(text, results.info.get("commit", "")).encode())
     return target
 
 
-def sealed(text: str) -> str:
-    """A page with its own hash in its last line, so that `heatproof verify` can tell whether it is as it was drawn."""
+def sealed(text: str, commit: str = "") -> str:
+    """A page that ends with the results it shows and its own hash, by which `heatproof verify` judges it."""
+    text += f"<!-- results {commit} -->\n" if commit else ""
     return f"{text}<!-- sha256 {hashlib.sha256(text.encode()).hexdigest()} -->\n"
 
 
@@ -35,3 +37,9 @@ def is_intact(payload: bytes) -> bool:
     """Whether a page is as it was drawn."""
     text, mark, _ = payload.decode("utf-8", "replace").rpartition("<!-- sha256 ")
     return bool(mark) and sealed(text).encode() == payload
+
+
+def shown_commit(payload: bytes) -> str:
+    """Which results a page shows; empty if it does not say."""
+    found = re.search(rb"<!-- results (\w+) -->\n<!-- sha256 \w+ -->\n\Z", payload)
+    return found[1].decode() if found else ""

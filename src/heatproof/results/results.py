@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -63,29 +63,35 @@ class Results:
     root: Path | None = None
     info: dict[str, Any] = field(default_factory=dict)
     numbers: pd.DataFrame | None = None  # the details, if they are not to be read from `root`
+    files: Mapping[str, str] = field(default_factory=dict)  # of `root` -> hash: what is read later must belong to these
 
     @classmethod
     def load(cls, path: str | Path) -> Results:
         """The results that the last finished run committed to its directory, whole and belonging together."""
         root = Path(path)
         state = run_state.committed(root)
-        info = sealed_json.read((root / "info.json").read_bytes(), root / "info.json")
+        with run_state.opened(root, "info.json", state.results) as file:
+            info = sealed_json.read(file.read(), root / "info.json")
+        for about in (info.get("metrics"), info.get("methods")):
+            if not isinstance(about, dict) or not all(isinstance(one, dict) for one in about.values()):
+                raise sealed_json.Damaged(f"{root / 'info.json'} is not as a run writes it: {run_state.AGAIN}")
         later = {} if state.state in ("complete", "stopped") else {"later": state.state}
-        return cls(_read_table(root / "scores.parquet"), None, root, {**info, **later})
+        scores = _read_table(root, "scores.parquet", state.results)
+        return cls(scores, None, root, {**info, **later, "commit": state.commit}, files=state.results)
 
     @cached_property
     def curves(self) -> pd.DataFrame:
         """One row per curve; read when they are looked at, since they are most of a run's numbers."""
         if self.lines is not None:
             return self.lines
-        return pd.DataFrame() if self.root is None else _read_table(self.root / "curves.parquet")
+        return pd.DataFrame() if self.root is None else _read_table(self.root, "curves.parquet", self.files)
 
     @cached_property
     def details(self) -> pd.DataFrame:
         """Further numbers beside the scores, one row each: place, image, `detail` (its name), value."""
         if self.numbers is not None:
             return self.numbers
-        return NO_DETAILS if self.root is None else _read_table(self.root / "details.parquet")
+        return NO_DETAILS if self.root is None else _read_table(self.root, "details.parquet", self.files)
 
     @property
     def complete(self) -> bool:
@@ -208,8 +214,9 @@ class Results:
         """The pictures kept for looking at: those of the last run, in its order."""
         if self.root is None:
             return []
-        listed = self.root / "gallery.json"
-        hashes = sealed_json.read(listed.read_bytes(), listed)["files"]
+        with run_state.opened(self.root, "gallery.json", self.files) as listed:
+            found = sealed_json.read(listed.read(), self.root / "gallery.json")
+        hashes = run_state.file_hashes(found.get("files"), self.root / "gallery.json")
         if wrong := run_state.changed(self.root, hashes):
             raise sealed_json.Damaged(
                 f"pictures kept in {self.root} were damaged or removed ({', '.join(wrong)}): {run_state.AGAIN}"
@@ -222,11 +229,12 @@ class Results:
         return [picture for folder, files in folders.items() for picture in _pictures(folder, files)]
 
 
-def _read_table(path: Path) -> pd.DataFrame:
-    try:
-        table: pd.DataFrame = pq.read_table(path).to_pandas()
-    except (OSError, pa.ArrowException) as error:
-        raise sealed_json.Damaged(f"{path} cannot be read ({error}): {run_state.AGAIN}") from error
+def _read_table(root: Path, name: str, files: Mapping[str, str]) -> pd.DataFrame:
+    with run_state.opened(root, name, files) as file:
+        try:
+            table: pd.DataFrame = pq.read_table(file).to_pandas()
+        except (OSError, pa.ArrowException) as error:
+            raise sealed_json.Damaged(f"{root / name} cannot be read ({error}): {run_state.AGAIN}") from error
     return table
 
 

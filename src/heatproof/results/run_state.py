@@ -8,15 +8,18 @@ directions, controls or study of another.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal, get_args
 
 from heatproof.errors import BadInput
 from heatproof.storage import sealed_json
-from heatproof.storage.atomic_file import sha256_of, write_atomically
+from heatproof.storage.atomic_file import content_of, sha256_of, write_atomically
 
 FILE = "run.json"
 RESULTS = ("scores.parquet", "curves.parquet", "details.parquet", "info.json", "gallery.json", "study.json")
@@ -36,6 +39,13 @@ class RunState:
     results: Mapping[str, str] = field(default_factory=dict)  # file -> hash, of the last results that were committed
     partial: str = ""  # of which part of the study, if those results are not of all of it
 
+    @property
+    def commit(self) -> str:
+        """A name for the committed results: other results have another; empty if there are none."""
+        return (
+            hashlib.sha256(json.dumps(dict(self.results), sort_keys=True).encode()).hexdigest() if self.results else ""
+        )
+
     def write(self, root: Path) -> None:
         write_atomically(root / FILE, sealed_json.written(dataclasses.asdict(self)))
 
@@ -43,13 +53,19 @@ class RunState:
     def read(cls, root: Path) -> RunState | None:
         """The state of a run directory, or None where no run has begun; `Damaged` if it cannot be trusted."""
         try:
-            payload = (root / FILE).read_bytes()
+            payload = content_of(root / FILE)
         except (FileNotFoundError, NotADirectoryError):
             return None
         try:
-            return cls(**sealed_json.read(payload, root / FILE))
+            found = cls(**sealed_json.read(payload, root / FILE))
         except TypeError as error:
             raise BadInput(f"{root / FILE} was written by another version of heatproof: {AGAIN}") from error
+        numbers = all(isinstance(number, int | float) for number in (found.began, found.seconds))
+        texts = isinstance(found.reason, str) and isinstance(found.partial, str)
+        if found.state not in get_args(State) or not numbers or not texts:
+            raise sealed_json.Damaged(f"{root / FILE} is not as a run writes it: {AGAIN}")
+        file_hashes(found.results, root / FILE)
+        return found
 
 
 class Record:
@@ -104,6 +120,34 @@ def committed(root: Path) -> RunState:
     return found
 
 
+@contextmanager
+def opened(root: Path, name: str, files: Mapping[str, Any]) -> Iterator[BinaryIO]:
+    """One of the committed files, for reading: the very one of that commit, whatever a later run puts in its place."""
+    try:
+        file = (root / name).open("rb") if (root / name).is_file() else None
+    except OSError as error:
+        raise sealed_json.Damaged(f"{root / name} cannot be read ({error.strerror}): {AGAIN}") from error
+    if file is None:
+        raise sealed_json.Damaged(f"{root / name} is gone: {AGAIN}")
+    with file:
+        if hashlib.file_digest(file, "sha256").hexdigest() != files.get(name):
+            raise sealed_json.Damaged(
+                f"{root / name} is not the one of these results: another run wrote its own since they were loaded, or "
+                "the file was damaged; load the results again, and keep results to be compared in two directories"
+            )
+        file.seek(0)
+        yield file
+
+
+def file_hashes(held: Any, where: Path) -> dict[str, str]:
+    """File names and hashes, checked to be such: a seal is a checksum, and no proof of who wrote a file."""
+    if not isinstance(held, dict) or not all(
+        isinstance(text, str) and "\0" not in text for pair in held.items() for text in pair
+    ):
+        raise sealed_json.Damaged(f"{where} is not as a run writes it: {AGAIN}")
+    return held
+
+
 def changed(root: Path, files: Mapping[str, Any]) -> list[str]:
     """The files that are gone, or other than their hash says."""
     return [name for name, digest in files.items() if not _is_same(root / name, digest)]
@@ -111,7 +155,7 @@ def changed(root: Path, files: Mapping[str, Any]) -> list[str]:
 
 def _is_same(path: Path, digest: Any) -> bool:
     try:
-        return bool(sha256_of(path) == digest)
+        return path.is_file() and sha256_of(path) == digest
     except OSError:
         return False
 

@@ -7,7 +7,7 @@ import os
 import platform
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -39,8 +39,9 @@ def held(root: Path) -> Iterator[None]:
         if not _locked(file):
             raise InUse(f"{root} is being written by another run{_holder(file)}: wait for it, or choose another --out")
         file.truncate(0)
-        json.dump({"process": os.getpid(), "host": platform.node(), "since": time.strftime("%H:%M:%S")}, file)
-        file.flush()
+        holder = {"process": os.getpid(), "host": platform.node(), "since": time.strftime("%H:%M:%S")}
+        with suppress(OSError):  # it is for people; a full disk has a sentence for the first file that counts
+            os.write(file.fileno(), json.dumps(holder).encode())
         yield
 
 

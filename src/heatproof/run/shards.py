@@ -105,7 +105,8 @@ def fitted(dataset: Dataset, model: Model, study: Study) -> Dataset:
     if getattr(dataset, "view", ...) is None:
         raise BadInput(
             f"model {model.name!r} does not say which input size it wants and data set {recipe.label(dataset)!r} "
-            "has none: give the data set a view, e.g. view=heatproof.View(size=224, resize=256)"
+            "has none: say factory.size = 224 in the model's file, or give the data set a view, e.g. "
+            "view=heatproof.View(size=224, resize=256)"
         )
     if by_label(study) and model.classes and getattr(dataset, "classes", ...) == ():
         # Folders named by class must mean the model's classes, not the k-th folder.

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from heatproof.storage import sealed_json
-from heatproof.storage.atomic_file import NotWritable, StoreFull, atomic_writer, leftovers, write_atomically
+from heatproof.storage.atomic_file import NotWritable, StoreFull, atomic_writer, content_of, leftovers, write_atomically
 
 __all__ = ["NotWritable", "Store", "StoreFull", "Unit", "write_atomically"]
 
@@ -80,7 +80,7 @@ class Store:
         """The unit, or None if it is not there or cannot be trusted: damaged, another unit's, or of other images."""
         path = self.unit_path(key)
         try:
-            payload = path.read_bytes()
+            payload = content_of(path)
         except (FileNotFoundError, NotADirectoryError):
             return None
         unit = unit_in(payload, key)
@@ -102,7 +102,7 @@ class Store:
         """The value, or None if it is not there or cannot be trusted."""
         path = self.root / name
         try:
-            return sealed_json.read(path.read_bytes(), path)
+            return sealed_json.read(content_of(path), path)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except sealed_json.Damaged:
@@ -115,7 +115,8 @@ class Store:
         self.root.mkdir(parents=True, exist_ok=True)
         with (self.root / f".{what}.lock").open("w") as file:
             if fcntl is not None:
-                fcntl.flock(file, fcntl.LOCK_EX)  # let go when the file is closed, also by kill -9
+                with suppress(OSError):  # a file system without locks
+                    fcntl.flock(file, fcntl.LOCK_EX)  # let go when the file is closed, also by kill -9
             yield
 
     def put_arrays(self, name: str, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from heatproof.storage import sealed_json
+from heatproof.storage.atomic_file import content_of
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class StoredEngine:
 
 def _read(file: Path) -> dict[str, Any] | None:
     try:
-        return sealed_json.read(file.read_bytes(), file)
+        return sealed_json.read(content_of(file), file)
     except OSError:
         return None
     except sealed_json.Damaged as error:

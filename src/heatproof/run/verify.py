@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from heatproof.errors import BadInput, HeatproofError
-from heatproof.report import is_intact
+from heatproof.report import is_intact, shown_commit
 from heatproof.results import run_state
 from heatproof.run.store import unit_in
 from heatproof.storage import sealed_json
-from heatproof.storage.atomic_file import leftovers
+from heatproof.storage.atomic_file import content_of, leftovers
 
 SEALED = ("engine.json",)
+PAGE = "report.html"
 
 
 @dataclass(frozen=True)
@@ -38,19 +39,20 @@ def check(root: Path) -> Iterator[Finding]:
     hashes = dict(state.results) if state else {}
     yield from _against(root, hashes)
     if "gallery.json" in hashes and not run_state.changed(root, {"gallery.json": hashes["gallery.json"]}):
-        yield from _against(root, json.loads((root / "gallery.json").read_bytes())["files"])
+        try:
+            listed = json.loads((root / "gallery.json").read_bytes()).get("files")
+            yield from _against(root, run_state.file_hashes(listed, root / "gallery.json"))
+        except HeatproofError as error:
+            yield Finding("gallery.json", str(error))
     for name in SEALED:
         if (root / name).is_file():
             yield _sealed(root, root / name)
     for path in sorted((root / "shards").rglob("*.json")):
         yield _sealed(root, path)
     for path in sorted((root / "units").rglob("*.json")):
-        sound = unit_in(path.read_bytes(), path.stem) is not None
-        yield Finding(_name(root, path), "" if sound else "is damaged, or another unit's")
-    page = root / "report.html"
-    if page.is_file():
-        sound = is_intact(page.read_bytes())
-        yield Finding("report.html", "" if sound else "is damaged, or was edited (heatproof report draws it again)")
+        yield _unit(root, path)
+    if (root / PAGE).is_file():
+        yield _page((root / PAGE).read_bytes(), state.commit if state else "")
     for path in (*leftovers(root), *root.rglob("*.damaged")):
         yield Finding(_name(root, path), "is a leftover of a crash or of a repair, and may be deleted")
 
@@ -61,9 +63,27 @@ def _against(root: Path, hashes: dict[str, str]) -> Iterator[Finding]:
         yield Finding(name, "is not as it was committed" if name in wrong else "")
 
 
+def _unit(root: Path, path: Path) -> Finding:
+    if not path.is_file():
+        return Finding(_name(root, path), "is no file")
+    sound = unit_in(path.read_bytes(), path.stem) is not None
+    return Finding(_name(root, path), "" if sound else "is damaged, or another unit's")
+
+
+def _page(payload: bytes, commit: str) -> Finding:
+    if not is_intact(payload):
+        return Finding(PAGE, "is damaged, or was edited (heatproof report draws it again)")
+    earlier = shown_commit(payload) not in ("", commit)
+    return Finding(
+        PAGE, "shows other results than those of the last run (heatproof report draws it)" if earlier else ""
+    )
+
+
 def _sealed(root: Path, path: Path) -> Finding:
     try:
-        sealed_json.read(path.read_bytes(), path)
+        sealed_json.read(content_of(path), path)
+    except FileNotFoundError:
+        return Finding(_name(root, path), "is no file")
     except HeatproofError:
         return Finding(_name(root, path), "is damaged, or was edited")
     return Finding(_name(root, path))

@@ -53,7 +53,7 @@ def atomic_writer(path: Path) -> Iterator[Sink]:
     """A sink whose content stands at `path` once the block ends without an error, and nowhere if it does not."""
     beside = path.parent / f"{PARTIAL}{path.name}-{uuid.uuid4().hex}"
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        _make_folder(path.parent)
         with _created(beside) as file:
             yield Sink(file)
             file.flush()
@@ -88,10 +88,25 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def content_of(path: Path) -> bytes:
+    """The bytes of a file. A pipe would be waited for and a device read for ever: these count as not there."""
+    if not path.is_file():
+        raise FileNotFoundError(errno.ENOENT, "no such file", str(path))
+    return path.read_bytes()
+
+
 def leftovers(folder: Path) -> Iterator[Path]:
     """Unfinished files that a crash left behind."""
     if folder.is_dir():
         yield from (path for path in folder.rglob(f"{PARTIAL}*") if path.is_file())
+
+
+def _make_folder(folder: Path) -> None:
+    """A folder that lasts: its name is an entry of the folder above, which must reach the disk as well."""
+    new = [one for one in (folder, *folder.parents) if not one.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for one in reversed(new):
+        _sync_folder(one.parent)
 
 
 def _created(path: Path) -> BinaryIO:

@@ -95,7 +95,7 @@ def _key(model: Model, batch: Batch, method: Any) -> tuple[str, ...] | None:
         return None
     parts = [part for part in (batch.images, batch.targets, batch.regions) if part is not None]
     asked_about = _content(*parts, told=repr((batch.ids, batch.seed)))
-    return model.name, model.revision, engine.kind(), str(model.device), asked, asked_about
+    return model.name, model.revision, str(model.output), engine.kind(), str(model.device), asked, asked_about
 
 
 def _content(*parts: Tensor, told: str = "") -> str:
