@@ -45,6 +45,11 @@ class Study:
     file: str = ""  # the Python file it was written in: a replay may need what only that file knows,
     folder: str = ""  # and paths begin here: the working directory, if not said
 
+    @classmethod
+    def load(cls, path: str | Path, *, trust_pickle: bool = False, trust_code: bool = False) -> list[Study]:
+        """The studies of a study.json (data) or a STUDY.py (code, which runs)."""
+        return load(path, trust_pickle, trust_code=trust_code)
+
     def __post_init__(self) -> None:
         from heatproof import data, models
 
