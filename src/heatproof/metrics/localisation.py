@@ -34,7 +34,7 @@ from heatproof.metrics.pixel_ranking import (
 )
 from heatproof.metrics.pointing import pointing_game
 from heatproof.metrics.regions import check_pair
-from heatproof.metrics.sorted_pixels import Flags, Values, rows, sorted_pixels, tail_counts
+from heatproof.metrics.sorted_pixels import Flags, Values, rows, sorted_between, tail_counts
 from heatproof.types import Keep, Maps, Scores
 
 __all__ = [
@@ -113,19 +113,22 @@ def exact_auc_iou(maps: Maps, regions: Keep, low: float = LOW, high: float = HIG
 
 
 def _integral(heat: Values, region: Flags, low: float, high: float) -> float:
-    """Between two neighbouring values of the map nothing changes: a sum of rectangles, one per pixel."""
-    pixels = sorted_pixels(heat, region)
-    count, size = len(pixels.values), pixels.size
-    start, end = np.searchsorted(pixels.values, [_at_least(low), _at_least(high)])
-    end = min(end + 1, count)  # up to `high`, what is found is set by the first pixel beyond it
-    if start == count:
-        return 0.0 if size else high - low
-    edges = np.clip(pixels.values[start:end].astype(np.float64), low, high)
-    inside = pixels.hotter[start:end].astype(np.float64)
-    found = np.arange(count - start, count - end, -1, dtype=np.float64)
+    """Between two neighbouring values of the map nothing changes: a sum of rectangles, one per pixel.
+
+    Only pixels between the ends need an order; the hotter ones are found at every threshold.
+    """
+    reached, beyond = heat >= _at_least(low), heat >= _at_least(high)
+    size, hottest = np.count_nonzero(region), np.count_nonzero(beyond)
+    pixels = sorted_between(heat, region, reached & ~beyond)
+    edges, inside = pixels.values.astype(np.float64), pixels.hotter.astype(np.float64)
+    inside += np.count_nonzero(beyond & region)
+    if hottest:  # up to `high`, what is found is set by the pixels beyond it
+        edges, inside = np.append(edges, high), np.append(inside, np.count_nonzero(beyond & region))
+    found = np.arange(len(pixels.values) + hottest, hottest - bool(hottest), -1, dtype=np.float64)
     heights = inside / (size + found - inside)
-    beyond = 0.0 if size else high - edges[-1]  # nothing to find and nothing found: IoU 1
-    return float((np.diff(edges, prepend=low) * heights).sum() + beyond)
+    last = edges[-1] if len(edges) else low
+    nothing = 0.0 if size or hottest else high - last  # nothing to find and nothing found: IoU 1
+    return float((np.diff(edges, prepend=low) * heights).sum() + nothing)
 
 
 def _at_least(value: float) -> np.float32:

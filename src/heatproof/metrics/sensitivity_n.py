@@ -29,6 +29,18 @@ def pearson(one: Tensor, other: Tensor) -> Tensor:
     return torch.where(flat | (spread == 0), torch.zeros_like(spread), (a * b).sum(-1) / spread)
 
 
+def smallest(values: Tensor, count: int) -> Tensor:
+    """The `count` smallest values per row as bool, of equal ones the first, without a full sort."""
+    chosen = torch.empty(values.shape, dtype=torch.bool)
+    for row, drawn in zip(chosen.numpy(), values.numpy(), strict=True):
+        last = np.partition(drawn, count - 1)[count - 1]
+        np.less_equal(drawn, last, out=row)
+        beyond = np.count_nonzero(row) - count
+        if beyond:
+            row[np.flatnonzero(drawn == last)[-beyond:]] = False
+    return chosen
+
+
 @metric
 @dataclass(frozen=True)
 class SensitivityN:
@@ -67,7 +79,8 @@ class SensitivityN:
         for place in range(self.sizes):
             removed = self.removed(game, place)
             drops = whole - game.value(~removed)
-            found.append(pearson((removed * owned[:, None]).sum(2), drops))
+            sums = [maps.double() @ values for maps, values in zip(removed, owned, strict=True)]
+            found.append(pearson(torch.stack(sums), drops))
         curve = torch.stack(found, 1)
         return Scored(curve.mean(1), curve=Curve(torch.tensor(self.shares), curve))
 
@@ -81,8 +94,7 @@ class SensitivityN:
         dices = game.batch.generators(f"sensitivity {place}")
         for row, count, dice in zip(chosen, game.counts, dices, strict=True):
             size = min(count - 1, max(1, round(self.shares[place] * count))) if count > 1 else 1
-            order = torch.rand(self.sets, count, generator=dice).argsort(1)
-            row.scatter_(1, order[:, :size], True)
+            row[:, :count] = smallest(torch.rand(self.sets, count, generator=dice), size)
         return chosen
 
     def samples(self, attribution: Attribution, /) -> Samples:

@@ -7,7 +7,7 @@ both ends of every curve, the random baseline and whatever two methods agree on 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -232,16 +232,18 @@ class Game:
                 place = rows[start : start + size]
                 pictures = [(image, places[place][owners[place] == image]) for image in _distinct(owners[place])]
                 parts.append(Part(place, pictures, seeds))
-        answers = (
-            self._inside(visible, parts) if way is None else self._painted(visible, parts, way, min(size, len(owners)))
-        )
-        for part, logits in zip(parts, answers, strict=True):
-            total[part.rows] += self._summary(logits, owners[part.rows])
+        if way is None:
+            answers = self._inside(visible, parts)
+        else:
+            answers = self._painted(visible, parts, way, min(size, len(owners)))
+        with closing(answers):
+            for part, logits in zip(parts, answers, strict=True):
+                total[part.rows] += self._summary(logits, owners[part.rows])
         if self.occlusion.random:
             total[~whole] /= self.occlusion.draws
         return total
 
-    def _inside(self, visible: Sequence[Bits], parts: Sequence[Part]) -> Iterator[Logits]:
+    def _inside(self, visible: Sequence[Bits], parts: Sequence[Part]) -> Generator[Logits, None, None]:
         """The answers of a network inside which evidence is hidden."""
         imputer = self.occlusion.imputer
         assert isinstance(imputer, Answerer)
@@ -249,7 +251,9 @@ class Game:
             asked = [self._masked(image, visible[image][places]) for image, places in part.pictures]
             yield torch.cat([imputer.answer(self.model, *both) for both in asked])
 
-    def _painted(self, visible: Sequence[Bits], parts: Sequence[Part], way: engine.Plan, size: int) -> Iterator[Logits]:
+    def _painted(
+        self, visible: Sequence[Bits], parts: Sequence[Part], way: engine.Plan, size: int
+    ) -> Generator[Logits, None, None]:
         """The answers to painted pictures: one block of them is painted while the network works on the last."""
         threads = pipeline.painters() if getattr(self.occlusion.imputer, "concurrent", False) else 1
         rooms = [self.batch.images.new_empty(size, *self.batch.images.shape[1:]) for _ in range(min(threads, 2))]

@@ -7,7 +7,7 @@ next pictures makes them. What is painted is the same to the last bit, picture b
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache
 from typing import TypeAlias
@@ -24,7 +24,7 @@ def painters() -> int:
     return engine.free_cores()
 
 
-def painted(blocks: Iterable[Sequence[Paint]], threads: int) -> Iterator[int]:
+def painted(blocks: Iterable[Sequence[Paint]], threads: int) -> Generator[int, None, None]:
     """The number of each block as soon as it is painted; the next one is painted meanwhile if torch leaves cores idle.
 
     At most two blocks are in use: the one that was handed out last and the one after it. Whoever stops early closes

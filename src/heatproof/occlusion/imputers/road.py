@@ -12,6 +12,7 @@ import numpy.typing as npt
 import torch
 from scipy import sparse
 from scipy.sparse import linalg
+from torch import Generator, Tensor
 
 from heatproof.errors import BadInput
 from heatproof.occlusion.imputers import multigrid
@@ -61,6 +62,12 @@ def solved(picture: npt.NDArray[np.float64], hidden: npt.NDArray[np.bool_]) -> n
     return np.asarray(linalg.splu(system).solve(np.asarray(given)).T)
 
 
+@lru_cache(maxsize=4)
+def _noise(seed: int, shape: tuple[int, ...]) -> Tensor:
+    """All coalitions of a picture share their seed, and come in many calls."""
+    return torch.randn(shape, generator=Generator().manual_seed(seed))
+
+
 @imputer("road")
 @dataclass(frozen=True)
 class NoisyLinear:
@@ -96,7 +103,7 @@ class NoisyLinear:
                 filled[row][:, ~keep[row]] = torch.from_numpy(inside).to(images)
         if self.noise:
             shape = images.shape[1:]
-            filled = filled + self.noise * drawn(seeds, images, lambda dice: torch.randn(shape, generator=dice))
+            filled = filled + self.noise * drawn(seeds, images, lambda dice: _noise(dice.initial_seed(), tuple(shape)))
         return images.where(keep[:, None], filled.clamp(0, 1))
 
     def _inside(self, picture: npt.NDArray[np.floating], hidden: npt.NDArray[np.bool_]) -> npt.NDArray[np.floating]:
