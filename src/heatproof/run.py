@@ -42,7 +42,7 @@ from heatproof.study import Study
 from heatproof.types import Attribution, Batch, Dataset, Model
 from heatproof.unit import explain, judge
 
-EDITION = 7  # of what components mean: numbers of another one answer other questions and are computed anew
+EDITION = 8  # of what components mean: numbers of another one answer other questions and are computed anew
 Watch = Callable[[int, int, str], None]  # (units done, units in all, what was done)
 
 

@@ -48,10 +48,12 @@ class Nearest:
 
     def __call__(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Images:
         find = nearest_exactly if self.search == "exact" else nearest_by_chamfer
-        filled = coloured(self.colour, images).expand_as(images).clone()
+        filled = torch.empty(images.shape, dtype=images.dtype, device=images.device)
         for row, visible in enumerate(keep.cpu().numpy()):
-            if visible.any():
+            if visible.any():  # a visible pixel is the nearest to itself
                 picture = images[row].flatten(1).cpu()
                 painted = picture.index_select(1, torch.from_numpy(find(visible).ravel()))
                 filled[row] = painted.view(images.shape[1:])
-        return images.where(keep[:, None], filled)
+            else:
+                filled[row] = coloured(self.colour, images)[0]
+        return filled

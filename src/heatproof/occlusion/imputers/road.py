@@ -74,7 +74,7 @@ class NoisyLinear:
     """Hidden pixels are the mean of their neighbours, all at once, plus a little noise that says where they
     are not.
 
-    The system of equations is solved by multigrid up to a tenth of the noise (root mean square; as a rule a fiftieth),
+    The system of equations is solved by multigrid up to a fifth of the noise (root mean square; as a rule a fiftieth),
     or exactly, in some fifteen times the time.
 
     Paper: Rong et al. 2022, "A Consistent and Efficient Evaluation Strategy for Attribution Methods"
@@ -83,7 +83,7 @@ class NoisyLinear:
     noise: float = 0.01  # standard deviation
     colour: tuple[float, ...] = IMAGENET_MEAN  # of a picture with nothing visible
     solver: Literal["multigrid", "exact"] = "multigrid"
-    tolerance: float = 0.002  # of multigrid, where pictures are in [0, 1]; an eighth of a grey level is 0.0005
+    tolerance: float = 0.002  # of multigrid: root mean square; half a grey level of 256
     random: ClassVar[bool] = True
     concurrent: ClassVar[bool] = True
 
@@ -107,6 +107,6 @@ class NoisyLinear:
         return images.where(keep[:, None], filled.clamp(0, 1))
 
     def _inside(self, picture: npt.NDArray[np.floating], hidden: npt.NDArray[np.bool_]) -> npt.NDArray[np.floating]:
-        if self.solver == "exact":
+        if self.solver == "exact" or min(hidden.shape) < multigrid.NARROWEST:
             return solved(picture.astype(np.float64), hidden)
         return multigrid.solve(picture.astype(np.float32), hidden, self.tolerance)
