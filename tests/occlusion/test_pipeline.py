@@ -67,11 +67,10 @@ def test_an_error_is_raised_where_its_block_is_due(threads, one_torch_thread):
     def fail() -> None:
         raise ValueError("no paint left")
 
-    got = []
+    painted = pipeline.painted([[lambda: None], [lambda: None, fail], [lambda: None]], threads)
+    assert next(painted) == 0
     with pytest.raises(ValueError, match="no paint left"):
-        for number in pipeline.painted([[lambda: None], [lambda: None, fail], [lambda: None]], threads):
-            got.append(number)
-    assert got == [0]
+        next(painted)
 
 
 def test_after_an_interrupt_no_thread_paints_any_more(one_torch_thread):
@@ -83,10 +82,14 @@ def test_after_an_interrupt_no_thread_paints_any_more(one_torch_thread):
         time.sleep(0.05)
         seen.append(time.monotonic())
 
-    with pytest.raises(KeyboardInterrupt), closing(pipeline.painted([[slow]] + [[slow] * 20], 2)) as painted:
-        for _ in painted:
-            running.acquire()
-            raise KeyboardInterrupt
+    def interrupted() -> None:
+        with closing(pipeline.painted([[slow], [slow] * 20], 2)) as painted:
+            for _ in painted:
+                running.acquire()
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     ended = time.monotonic()
     time.sleep(0.2)
     assert len(seen) < 10

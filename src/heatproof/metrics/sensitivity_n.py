@@ -43,8 +43,11 @@ def smallest(values: Tensor, count: int) -> Tensor:
 
 
 def ranked(values: npt.NDArray[np.float32], place: int) -> np.float32:
-    """The value at that place in ascending order. Of uniform draws from [0, 1) it lies near `place / n`, nearly always
-    among the few values within six standard deviations of it."""
+    """The value at that place in ascending order.
+
+    Of uniform draws from [0, 1) it lies near `place / n`: nearly always among the few values within six standard
+    deviations of that, which are all that is sorted.
+    """
     share = (place + 1) / len(values)
     reach = 6 * np.sqrt(share * (1 - share) / len(values))
     low, high = np.float32(share - reach), np.float32(share + reach)

@@ -267,7 +267,8 @@ class Game:
 
     def _paints(self, visible: Sequence[Bits], part: Part, room: Images, most: int) -> list[pipeline.Paint]:
         """What paints the part's pictures into the room, at most so many at once."""
-        paints, start = [], 0
+        paints: list[pipeline.Paint] = []
+        start = 0
         for image, places in part.pictures:
             for first in range(0, len(places), most):
                 few = visible[image][places[first : first + most]]

@@ -24,17 +24,19 @@ def nearest_exactly(visible: Flags) -> Places:
     from scipy import ndimage
 
     down, along = ndimage.distance_transform_edt(~visible, return_distances=False, return_indices=True)  # type: ignore[misc]
-    return np.asarray(down, np.int64) * visible.shape[1] + along
+    return np.asarray(np.asarray(down, np.int64) * visible.shape[1] + along)
 
 
 def nearest_by_chamfer(visible: Flags) -> Places:
-    """The same in a fifth of the time: distances are summed up over steps of a 5 × 5 neighbourhood, so of visible
-    pixels that are nearly equally far the farther one may be taken, by a pixel at most but for rare places."""
+    """The same in a fifth of the time: distances are summed up over steps of a 5 × 5 neighbourhood.
+
+    Of visible pixels that are nearly equally far the farther one may so be taken, by a pixel but for rare places.
+    """
     hidden = (~visible).view(np.uint8)
     _, labels = cv2.distanceTransformWithLabels(
         hidden, cv2.DIST_L2, cv2.DIST_MASK_5, labelType=cv2.DIST_LABEL_PIXEL
     )  # labels number the visible pixels row by row, from 1
-    return np.flatnonzero(visible)[labels - 1]
+    return np.asarray(np.flatnonzero(visible)[labels - 1], np.int64)
 
 
 @imputer
