@@ -120,15 +120,20 @@ def _integral(heat: Values, region: Flags, low: float, high: float) -> float:
     reached, beyond = heat >= _at_least(low), heat >= _at_least(high)
     size, hottest = np.count_nonzero(region), np.count_nonzero(beyond)
     pixels = sorted_between(heat, region, reached & ~beyond)
-    edges, inside = pixels.values.astype(np.float64), pixels.hotter.astype(np.float64)
-    inside += np.count_nonzero(beyond & region)
-    if hottest:  # up to `high`, what is found is set by the pixels beyond it
-        edges, inside = np.append(edges, high), np.append(inside, np.count_nonzero(beyond & region))
-    found = np.arange(len(pixels.values) + hottest, hottest - bool(hottest), -1, dtype=np.float64)
-    heights = inside / (size + found - inside)
-    last = edges[-1] if len(edges) else low
-    nothing = 0.0 if size or hottest else high - last  # nothing to find and nothing found: IoU 1
-    return float((np.diff(edges, prepend=low) * heights).sum() + nothing)
+    count = len(pixels.values)
+    steps = count + bool(hottest)  # up to `high`, what is found is set by the pixels beyond it
+    edges = np.empty(1 + steps)
+    edges[-1], edges[0] = high, low
+    edges[1 : count + 1] = pixels.values
+    inside = np.full(steps, np.count_nonzero(beyond & region), np.int32)
+    inside[:count] += pixels.hotter
+    union = np.arange(count + hottest, count + hottest - steps, -1, dtype=np.int32)
+    union -= inside
+    union += size
+    heights = inside / union
+    heights *= np.diff(edges)
+    nothing = 0.0 if size or hottest else high - edges[-1]  # nothing to find and nothing found: IoU 1
+    return float(heights.sum() + nothing)
 
 
 def _at_least(value: float) -> np.float32:
