@@ -15,9 +15,10 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import ClassVar
 
 import torch
 from localisation import invented, naive
@@ -40,7 +41,7 @@ from heatproof.occlusion.imputers.telea import Telea
 from heatproof.occlusion.segmenters.grid import Grid
 from heatproof.occlusion.segmenters.pixels import Pixels
 from heatproof.parsing import parse
-from heatproof.types import Attribution, Batch, Metric, Model
+from heatproof.types import Attribution, Batch, Images, Keep, Metric, Model
 
 SIDE = 224
 BARE = 64  # pictures of a bare pass
@@ -125,14 +126,25 @@ def telea(asked: Attribution, rounds: int) -> None:
     ratios(asked, {**slow, "ROAD": Work((Road(),))}, rounds, time.perf_counter)
 
 
+@dataclass(frozen=True)
+class SameNoise:
+    """The exact fill with the default's noise: draws are keyed by the label."""
+
+    label: ClassVar[str] = "road"
+    random: ClassVar[bool] = True
+
+    def __call__(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Images:
+        return NoisyLinear(solver="exact")(images, keep, seeds=seeds)
+
+
 def road(model: Model, batch: Batch) -> None:
     """How far multigrid moves the model's answers and the methods' ranking, beside another draw of the noise."""
     print(f"\nROAD by multigrid against exact: {len(METHODS)} methods, {len(batch)} pictures")
     maps = [attribute(model, batch, parse("method", text)).maps for text in METHODS]
     fills = {
-        "exact": (NoisyLinear(solver="exact"), batch),
+        "exact": (SameNoise(), batch),
         "multigrid": (NoisyLinear(), batch),
-        "exact, other noise": (NoisyLinear(solver="exact"), replace(batch, seed=batch.seed + 1)),
+        "other noise": (NoisyLinear(), replace(batch, seed=batch.seed + 1)),
     }
     scores, answers = {}, {}
     for name, (fill, shown) in fills.items():
