@@ -30,6 +30,7 @@ from heatproof.errors import BadInput, UnknownName
 
 Kind = Literal["method", "metric", "imputer", "segmenter", "dataset", "model", "protocol", "part"]
 KINDS: tuple[Kind, ...] = get_args(Kind)  # a part is what components are made of: an occlusion, a view, a sampler
+PLUGINS = "heatproof.plugins"
 HOMES = ("data", "models", "occlusion", "methods", "metrics", "audit", "protocols")
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -183,11 +184,16 @@ def _load_all() -> None:
         package = importlib.import_module(f"heatproof.{home}")
         for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             importlib.import_module(found.name)
-    for point in entry_points(group="heatproof.plugins"):
+    for point in entry_points(group=PLUGINS):
         try:
             point.load()
         except Exception as error:
             warnings.warn(f"plug-in {point.name!r} could not be loaded and is left out: {error}", stacklevel=2)
+
+
+def loaded() -> bool:
+    """Whether anything has been registered in this process so far."""
+    return bool(_entries)
 
 
 def entry(kind: Kind, name: str) -> Entry:

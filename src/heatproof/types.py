@@ -313,7 +313,9 @@ class Segmenter(Protocol):
 class Imputer(Protocol):
     """What is put where evidence is taken away. Kept pixels come back bit-identical.
 
-    `seeds` holds one integer per row for imputers that draw; the same seed must give the same draw.
+    `seeds` holds one integer per row for imputers that draw; the same seed must give the same draw. One that declares
+    `concurrent: ClassVar[bool] = True` may be called by several threads at once, with a row each, while the network
+    works on other pictures: that pays where it is slow and lets go of the interpreter, as OpenCV and NumPy do.
     """
 
     def __call__(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Images: ...

@@ -30,11 +30,10 @@ def list_(
     as_json: Annotated[bool, typer.Option("--json", help="A JSON list of objects.")] = False,
 ) -> None:
     """List what there is, with its fields and its paper."""
-    from heatproof import registry
-    from heatproof.spec import recipe
+    from heatproof.spec.catalogue import catalogue
 
     kind: Any = what.value.removesuffix("s")
-    rows = [recipe.listed(registry.entry(kind, name)) for name in registry.names(kind)]
+    rows = catalogue(kind)
     if as_json:
         echo(json.dumps(rows, indent=1))
         return

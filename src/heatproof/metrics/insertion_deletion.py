@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 from torch import Tensor
 
-from heatproof.occlusion.flip_order import area, lots, pooled, removal_ranks, removals
+from heatproof.occlusion.flip_order import area, lots, pooled, removal_ranks, removals, share_gone
 from heatproof.occlusion.game import Game, Occlusion, game_of
 from heatproof.occlusion.imputers.blur import Blur
 from heatproof.occlusion.imputers.mean import Mean
@@ -39,10 +39,8 @@ class _Steps:
         """(B, K, n) who is visible at each step, and (B, K) the share of the area that has changed sides."""
         ranks = removal_ranks(pooled(game, attribution.maps), lots(game.batch, game.counts, "ties"))
         moved = removals(game.counts, "linear", points)
-        first = ranks[:, None, :] < moved[:, :, None]
-        sizes = game.sizes
-        x = (first * sizes[:, None]).sum(2) / sizes.sum(1, keepdim=True)
-        return (first if self.comes else ~first), x
+        places, steps = ranks.int()[:, None, :], moved.int()[:, :, None]  # half the memory to compare
+        return (places < steps if self.comes else places >= steps), share_gone(game.sizes, ranks, moved)
 
     def samples(self, attribution: Attribution, /) -> Samples:
         """What the model is shown at nine equal steps between the ends."""

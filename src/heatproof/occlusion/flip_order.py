@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -29,8 +30,26 @@ def pooled(game: Game, maps: Maps) -> Tensor:
 def removal_ranks(values: Tensor, luck: Tensor) -> Tensor:
     """(B, n): each segment's place when the largest value goes first; ties by `luck`, NaN last."""
     keys = np.where(np.isnan(values.numpy()), np.inf, -values.numpy())
-    order = torch.from_numpy(np.lexsort((luck.numpy(), keys), axis=1))
-    return torch.empty_like(order).scatter_(1, order, torch.arange(order.shape[1]).expand_as(order))
+    ranks = np.empty(keys.shape, np.int64)
+    for row, key, lot in zip(ranks, keys, luck.numpy(), strict=True):
+        row[_order(key, lot)] = np.arange(len(key))
+    return torch.from_numpy(ranks)
+
+
+def _order(keys: npt.NDArray[np.float64], luck: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """What sorts the keys, ties by luck: `lexsort((luck, keys))` in a third of the time where few keys tie."""
+    order = keys.argsort()
+    ascending = keys[order]
+    equal = ascending[1:] == ascending[:-1]
+    if equal.any():
+        tied = np.zeros(len(keys), bool)
+        tied[1:] |= equal
+        tied[:-1] |= equal
+        value = np.zeros(len(keys), np.int64)  # which of the distinct values, from the smallest
+        np.cumsum(~equal, out=value[1:])
+        among = order[tied]
+        order[tied] = among[np.lexsort((luck[among], value[tied]))]
+    return order
 
 
 def tied(values: Tensor) -> Tensor:
@@ -70,10 +89,14 @@ def removals(counts: tuple[int, ...], steps: Steps, points: int) -> Tensor:
 def removal_curve(game: Game, ranks: Tensor, removed: Tensor, ask: Callable[[Tensor], Tensor] | None = None) -> Curve:
     """x = the share of the picture's area that is gone, from 0 to exactly 1; y = what the game then says."""
     coalitions = ranks[:, None, :] >= removed[:, :, None]
-    by_rank = torch.zeros_like(game.sizes).scatter_(1, ranks, game.sizes)
+    return Curve(share_gone(game.sizes, ranks, removed), (ask or game.value)(coalitions))
+
+
+def share_gone(sizes: Tensor, ranks: Tensor, removed: Tensor) -> Tensor:
+    """(B, K) the share of the area that the first so many segments in the order make up."""
+    by_rank = torch.zeros_like(sizes).scatter_(1, ranks, sizes)
     gone = torch.cat([torch.zeros(len(ranks), 1, dtype=torch.float64), by_rank.cumsum(1)], 1)
-    x = gone.gather(1, removed) / game.sizes.sum(1, keepdim=True)
-    return Curve(x, (ask or game.value)(coalitions))
+    return gone.gather(1, removed) / sizes.sum(1, keepdim=True)
 
 
 def area(curve: Curve) -> Tensor:

@@ -7,9 +7,10 @@ both ends of every curve, the random baseline and whatever two methods agree on 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Protocol, runtime_checkable
 from weakref import WeakKeyDictionary
 
@@ -20,6 +21,7 @@ from torch import Tensor
 
 from heatproof.errors import BadInput, BadShape
 from heatproof.models import engine
+from heatproof.occlusion import pipeline
 from heatproof.occlusion.imputers.mean import Mean, repainted
 from heatproof.occlusion.segmenters.grid import Grid
 from heatproof.occlusion.segments import pixels_of, segments_of, totals
@@ -224,44 +226,74 @@ class Game:
         way = engine.settled(self.model, self.batch.images, "forward") if paints else None
         # Whole micro-batches, so that none is padded before the last.
         size = engine.at_once(self.batch.images, way.choice.size if way else 1)
-        room = self.batch.images.new_empty(min(size, len(owners)) if way else 0, *self.batch.images.shape[1:])
+        parts: list[Part] = []
         for draw in range(self.occlusion.draws if self.occlusion.random else 1):
             rows = np.arange(len(owners)) if draw == 0 else np.flatnonzero(~whole)
+            seeds = self._seeds(draw) if self.occlusion.random else []
             for start in range(0, len(rows), size):
-                part = rows[start : start + size]
-                total[part] += self._ask(visible, owners[part], places[part], draw, way, room[: len(part)])
+                place = rows[start : start + size]
+                pictures = [(image, places[place][owners[place] == image]) for image in _distinct(owners[place])]
+                parts.append(Part(place, pictures, seeds))
+        if way is None:
+            answers = self._inside(visible, parts)
+        else:
+            answers = self._painted(visible, parts, way, min(size, len(owners)))
+        with closing(answers):
+            for part, logits in zip(parts, answers, strict=True):
+                total[part.rows] += self._summary(logits, owners[part.rows])
         if self.occlusion.random:
             total[~whole] /= self.occlusion.draws
         return total
 
-    def _ask(
-        self,
-        visible: Sequence[Bits],
-        owners: Index,
-        places: Index,
-        draw: int,
-        way: engine.Plan | None,
-        room: Images,
-    ) -> Floats:
-        """Occlude, impute, forward: the answers to one chunk."""
-        imputer, images = self.occlusion.imputer, self.batch.images
-        logits, start = [], 0
-        for image in sorted(set(owners.tolist())):  # as the rows are
-            rows = pixels_of(visible[image][places[owners == image]], self._labels[image])
-            keep = torch.from_numpy(rows).to(images.device).view(-1, *images.shape[2:])
-            shown = images[image].expand(len(rows), -1, -1, -1)  # a view: one picture, many masks
-            if way is None and isinstance(imputer, Answerer):
-                logits.append(imputer.answer(self.model, shown, keep))
-            else:
-                painter = bound(imputer, self.batch, [image] * len(rows))
-                seeds = [self._seeds(draw)[image]] * len(rows) if self.occlusion.random else None
-                impute(painter, shown, keep, seeds, room[start : start + len(rows)])
-                start += len(rows)
-        if way is not None:
-            logits.append(engine.forward(self.model, room, way))
+    def _inside(self, visible: Sequence[Bits], parts: Sequence[Part]) -> Generator[Logits, None, None]:
+        """The answers of a network inside which evidence is hidden."""
+        imputer = self.occlusion.imputer
+        assert isinstance(imputer, Answerer)
+        for block in parts:
+            asked = [self._masked(image, visible[image][places]) for image, places in block.pictures]
+            yield torch.cat([imputer.answer(self.model, *both) for both in asked])
+
+    def _painted(
+        self, visible: Sequence[Bits], parts: Sequence[Part], way: engine.Plan, size: int
+    ) -> Generator[Logits, None, None]:
+        """The answers to painted pictures: one block of them is painted while the network works on the last."""
+        threads = pipeline.painters() if getattr(self.occlusion.imputer, "concurrent", False) else 1
+        rooms = [self.batch.images.new_empty(size, *self.batch.images.shape[1:]) for _ in range(min(threads, 2))]
+        blocks = (  # made one by one: each holds its masks
+            self._paints(visible, part, rooms[number % len(rooms)], 1 if threads > 1 else size)
+            for number, part in enumerate(parts)
+        )
+        with closing(pipeline.painted(blocks, threads)) as painted:
+            for number in painted:
+                yield engine.forward(self.model, rooms[number % len(rooms)][: len(parts[number].rows)], way)
+
+    def _paints(self, visible: Sequence[Bits], part: Part, room: Images, most: int) -> list[pipeline.Paint]:
+        """What paints the part's pictures into the room, at most so many at once."""
+        paints: list[pipeline.Paint] = []
+        start = 0
+        for image, places in part.pictures:
+            for first in range(0, len(places), most):
+                few = visible[image][places[first : first + most]]
+                seeds = [part.seeds[image]] * len(few) if part.seeds else None
+                paints.append(partial(self._paint, image, few, seeds, room[start : start + len(few)]))
+                start += len(few)
+        return paints
+
+    def _paint(self, image: int, rows: Bits, seeds: list[int] | None, room: Images) -> None:
+        painter = bound(self.occlusion.imputer, self.batch, [image] * len(rows))
+        impute(painter, *self._masked(image, rows), seeds, room)
+
+    def _masked(self, image: int, rows: Bits) -> tuple[Images, Keep]:
+        """One picture as often as there are coalitions (a view: many masks, one picture), and what each keeps."""
+        images = self.batch.images
+        pixels = pixels_of(rows, self._labels[image])
+        keep = torch.from_numpy(pixels).to(images.device).view(-1, *images.shape[2:])
+        return images[image].expand(len(rows), -1, -1, -1), keep
+
+    def _summary(self, logits: Logits, owners: Index) -> Floats:
         self._memory.evaluated += len(owners)
         targets = self.batch.targets.cpu()[torch.from_numpy(owners)]
-        return _summary(torch.cat(logits).cpu().double(), targets, self.model.name)
+        return _summary(logits.cpu().double(), targets, self.model.name)
 
     def _seeds(self, draw: int) -> list[int]:
         """One per image, shared by all its coalitions: what differs between them is then never luck."""
@@ -276,6 +308,20 @@ def game_of(model: Model, batch: Batch, occlusion: Occlusion, readout: Readout =
     # Only the memory is kept: a kept game would hold its batch and so itself alive.
     object.__setattr__(game, "_memory", known.setdefault(recipe.key(occlusion), game._memory))
     return game
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Rows of a question that are asked together: of each picture which coalitions, in the order of the rows."""
+
+    rows: Index
+    pictures: list[tuple[int, Index]]
+    seeds: list[int]  # one per picture of the batch; none where nothing is drawn
+
+
+def _distinct(owners: Index) -> list[int]:
+    """The pictures whose rows these are, in the order of the rows."""
+    return sorted(set(owners.tolist()))
 
 
 def _packed(bits: Bits) -> list[bytes]:

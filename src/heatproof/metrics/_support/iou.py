@@ -33,7 +33,7 @@ from heatproof.metrics._support.pixel_ranking import (
     relevance_rank,
 )
 from heatproof.metrics._support.regions import check_pair
-from heatproof.metrics._support.sorted_pixels import Flags, Values, rows, sorted_pixels, tail_counts
+from heatproof.metrics._support.sorted_pixels import Flags, Values, rows, sorted_between, tail_counts
 from heatproof.metrics.pointing_game import pointing_game
 from heatproof.types import Keep, Maps, Scores
 
@@ -113,19 +113,27 @@ def exact_auc_iou(maps: Maps, regions: Keep, low: float = LOW, high: float = HIG
 
 
 def _integral(heat: Values, region: Flags, low: float, high: float) -> float:
-    """Between two neighbouring values of the map nothing changes: a sum of rectangles, one per pixel."""
-    pixels = sorted_pixels(heat, region)
-    count, size = len(pixels.values), pixels.size
-    start, end = np.searchsorted(pixels.values, [_at_least(low), _at_least(high)])
-    end = min(end + 1, count)  # up to `high`, what is found is set by the first pixel beyond it
-    if start == count:
-        return 0.0 if size else high - low
-    edges = np.clip(pixels.values[start:end].astype(np.float64), low, high)
-    inside = pixels.hotter[start:end].astype(np.float64)
-    found = np.arange(count - start, count - end, -1, dtype=np.float64)
-    heights = inside / (size + found - inside)
-    beyond = 0.0 if size else high - edges[-1]  # nothing to find and nothing found: IoU 1
-    return float((np.diff(edges, prepend=low) * heights).sum() + beyond)
+    """Between two neighbouring values of the map nothing changes: a sum of rectangles, one per pixel.
+
+    Only pixels between the ends need an order; the hotter ones are found at every threshold.
+    """
+    reached, beyond = heat >= _at_least(low), heat >= _at_least(high)
+    size, hottest = np.count_nonzero(region), np.count_nonzero(beyond)
+    pixels = sorted_between(heat, region, reached & ~beyond)
+    count = len(pixels.values)
+    steps = count + bool(hottest)  # up to `high`, what is found is set by the pixels beyond it
+    edges = np.empty(1 + steps)
+    edges[-1], edges[0] = high, low
+    edges[1 : count + 1] = pixels.values
+    inside = np.full(steps, np.count_nonzero(beyond & region), np.int32)
+    inside[:count] += pixels.hotter
+    union = np.arange(count + hottest, count + hottest - steps, -1, dtype=np.int32)
+    union -= inside
+    union += size
+    heights = inside / union
+    heights *= np.diff(edges)
+    nothing = 0.0 if size or hottest else high - edges[-1]  # nothing to find and nothing found: IoU 1
+    return float(heights.sum() + nothing)
 
 
 def _at_least(value: float) -> np.float32:

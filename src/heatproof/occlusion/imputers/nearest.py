@@ -4,14 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar, Literal
 
+import cv2
 import numpy as np
+import numpy.typing as npt
 import torch
-from scipy import ndimage
 
 from heatproof.occlusion.imputers.mean import IMAGENET_MEAN, coloured
 from heatproof.registry import imputer
 from heatproof.types import Images, Keep
+
+Flags = npt.NDArray[np.bool_]
+Places = npt.NDArray[np.int64]
+
+
+def nearest_exactly(visible: Flags) -> Places:
+    """(H, W) the flat place of each pixel's nearest visible pixel."""
+    from scipy import ndimage
+
+    down, along = ndimage.distance_transform_edt(~visible, return_distances=False, return_indices=True)  # type: ignore[misc]
+    return np.asarray(np.asarray(down, np.int64) * visible.shape[1] + along)
+
+
+def nearest_by_chamfer(visible: Flags) -> Places:
+    """The same in a fifth of the time: distances are summed up over steps of a 5 × 5 neighbourhood.
+
+    Of visible pixels that are nearly equally far the farther one may so be taken, by a pixel but for rare places.
+    """
+    hidden = (~visible).view(np.uint8)
+    _, labels = cv2.distanceTransformWithLabels(
+        hidden, cv2.DIST_L2, cv2.DIST_MASK_5, labelType=cv2.DIST_LABEL_PIXEL
+    )  # labels number the visible pixels row by row, from 1
+    return np.asarray(np.flatnonzero(visible)[labels - 1], np.int64)
 
 
 @imputer
@@ -20,12 +45,17 @@ class Nearest:
     """Hidden pixels take the colour of the nearest visible pixel; with none visible, the mean colour."""
 
     colour: tuple[float, ...] = IMAGENET_MEAN  # of a picture with nothing visible
+    search: Literal["chamfer", "exact"] = "chamfer"  # chamfer: the nearest up to a pixel, in a fifth of the time
+    concurrent: ClassVar[bool] = True
 
     def __call__(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Images:
-        filled = coloured(self.colour, images).expand_as(images).clone()
+        find = nearest_exactly if self.search == "exact" else nearest_by_chamfer
+        filled = torch.empty(images.shape, dtype=images.dtype, device=images.device)
         for row, visible in enumerate(keep.cpu().numpy()):
-            if visible.any():
-                nearest = ndimage.distance_transform_edt(~visible, return_distances=False, return_indices=True)
-                down, along = torch.from_numpy(np.asarray(nearest)).to(images.device, torch.int64)
-                filled[row] = images[row][:, down, along]
-        return images.where(keep[:, None], filled)
+            if visible.any():  # a visible pixel is the nearest to itself
+                picture = images[row].flatten(1).cpu()
+                painted = picture.index_select(1, torch.from_numpy(find(visible).ravel()))
+                filled[row] = painted.view(images.shape[1:])
+            else:
+                filled[row] = coloured(self.colour, images)[0]
+        return filled

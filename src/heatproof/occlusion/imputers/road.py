@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from scipy import sparse
 from scipy.sparse import linalg
+from torch import Generator, Tensor
 
 from heatproof.errors import BadInput
+from heatproof.occlusion.imputers import multigrid
 from heatproof.occlusion.imputers.mean import IMAGENET_MEAN, coloured
 from heatproof.occlusion.seeded_pictures import drawn, per_row
 from heatproof.registry import imputer
@@ -50,7 +52,7 @@ def averages(height: int, width: int) -> sparse.csr_matrix:
 
 def solved(picture: npt.NDArray[np.float64], hidden: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
     """(C, hidden pixels): each the mean of its neighbours, hidden ones included, so one linear system for
-    all."""
+    all, solved exactly."""
     table = averages(*hidden.shape)
     inside = np.flatnonzero(hidden)
     outside = np.flatnonzero(~hidden)
@@ -60,32 +62,51 @@ def solved(picture: npt.NDArray[np.float64], hidden: npt.NDArray[np.bool_]) -> n
     return np.asarray(linalg.splu(system).solve(np.asarray(given)).T)
 
 
+@lru_cache(maxsize=4)
+def _noise(seed: int, shape: tuple[int, ...]) -> Tensor:
+    """All coalitions of a picture share their seed, and come in many calls."""
+    return torch.randn(shape, generator=Generator().manual_seed(seed))
+
+
 @imputer("road")
 @dataclass(frozen=True)
 class NoisyLinear:
     """Hidden pixels are the mean of their neighbours, all at once, plus a little noise that says where they
     are not.
 
+    The system of equations is solved by multigrid up to a fifth of the noise (root mean square; as a rule a fiftieth),
+    or exactly, in some fifteen times the time.
+
     Paper: Rong et al. 2022, "A Consistent and Efficient Evaluation Strategy for Attribution Methods"
     """
 
     noise: float = 0.01  # standard deviation
     colour: tuple[float, ...] = IMAGENET_MEAN  # of a picture with nothing visible
+    solver: Literal["multigrid", "exact"] = "multigrid"
+    tolerance: float = 0.002  # of multigrid: root mean square; half a grey level of 256
     random: ClassVar[bool] = True
+    concurrent: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "colour", tuple(self.colour))
         if self.noise < 0:
             raise BadInput(f"noise of road must be at least 0, got {self.noise}")
+        if not self.tolerance > 0:
+            raise BadInput(f"tolerance of road must be positive, got {self.tolerance}: solver='exact' has none")
 
     def __call__(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Images:
         seeds = per_row(seeds, images, "road")
         filled = coloured(self.colour, images).expand_as(images).clone()
         for row, visible in enumerate(keep.cpu().numpy()):
             if visible.any() and not visible.all():
-                inside = solved(images[row].cpu().numpy().astype(np.float64), ~visible)
+                inside = self._inside(images[row].cpu().numpy(), ~visible)
                 filled[row][:, ~keep[row]] = torch.from_numpy(inside).to(images)
         if self.noise:
             shape = images.shape[1:]
-            filled = filled + self.noise * drawn(seeds, images, lambda dice: torch.randn(shape, generator=dice))
+            filled = filled + self.noise * drawn(seeds, images, lambda dice: _noise(dice.initial_seed(), tuple(shape)))
         return images.where(keep[:, None], filled.clamp(0, 1))
+
+    def _inside(self, picture: npt.NDArray[np.floating], hidden: npt.NDArray[np.bool_]) -> npt.NDArray[np.floating]:
+        if self.solver == "exact" or min(hidden.shape) < multigrid.NARROWEST:
+            return solved(picture.astype(np.float64), hidden)
+        return multigrid.solve(picture.astype(np.float32), hidden, self.tolerance)

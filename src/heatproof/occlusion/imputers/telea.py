@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
+from typing import ClassVar
 
 import cv2
 import numpy as np
@@ -47,6 +48,7 @@ class Telea:
 
     radius: float = 3.0
     colour: tuple[float, ...] = IMAGENET_MEAN  # of a picture with nothing left to paint from
+    concurrent: ClassVar[bool] = True
 
     def __call__(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Images:
         filled = coloured(self.colour, images).expand_as(images).clone()
@@ -55,6 +57,8 @@ class Telea:
         if len(rows):
             pictures = (images[rows] * 255).round().byte().permute(0, 2, 3, 1).contiguous().cpu().numpy()
             hidden = (~keep[rows]).byte().contiguous().cpu().numpy()
-            painted = np.stack(list(_threads(os.getpid()).map(partial(paint, radius=self.radius), pictures, hidden)))
+            side_by_side = len(rows) > 1 and engine.free_cores() > 1
+            each = _threads(os.getpid()).map if side_by_side else map
+            painted = np.stack(list(each(partial(paint, radius=self.radius), pictures, hidden)))
             filled[rows] = torch.from_numpy(painted).permute(0, 3, 1, 2).to(images.device, images.dtype) / 255
         return images.where(keep[:, None], filled)
