@@ -44,6 +44,8 @@ def describe(studies: Sequence[Study], state: RunState, damaged: Sequence[str]) 
                 "higher_is_better": bool(m.higher_is_better),  # type: ignore[union-attr]
                 "measures": str(getattr(m, "measures", "other")),
                 "share": bool(getattr(m, "share", False)),  # it counts hits
+                "chance": _chance(m),  # what knows nothing scores, where that is known
+                "cost": _price(m),
                 "axes": list(getattr(m, "axes", ("", ""))),  # of its curves
                 "main": label in main,
             }
@@ -61,6 +63,16 @@ def describe(studies: Sequence[Study], state: RunState, damaged: Sequence[str]) 
         "engine": engine.choices() if engine.kind() == "auto" else {"every pass": dataclasses.asdict(engine.REFERENCE)},
         "damaged": list(damaged),
     }
+
+
+def _chance(metric: Any) -> float | None:
+    level = getattr(metric, "chance", None)
+    return float(level) if isinstance(level, int | float) else None
+
+
+def _price(metric: Any) -> dict[str, float] | None:
+    known = getattr(metric, "cost", None)
+    return known()._asdict() if callable(known) else None
 
 
 def _about(component: Any) -> dict[str, Any]:

@@ -196,6 +196,15 @@ def listed(entry: registry.Entry) -> dict[str, Any]:
             row["cost"] = made.cost()._asdict() if hasattr(made, "cost") else None
         except Exception:  # of a plug-in, which needs fields or is broken: the list must not be
             return row
+    if entry.kind == "metric":
+        row |= {"higher_is_better": None, "measures": "other", "chance": None, "cost": None}
+        try:
+            made = entry.make()
+            row["higher_is_better"], row["measures"] = made.higher_is_better, getattr(made, "measures", "other")
+            row["chance"] = getattr(made, "chance", None)
+            row["cost"] = made.cost()._asdict() if hasattr(made, "cost") else None
+        except Exception:  # as above
+            return row
     return row
 
 

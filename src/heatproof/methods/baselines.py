@@ -11,13 +11,16 @@ import cv2
 import numpy as np
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
 from heatproof import registry
 from heatproof.data import seen_by
 from heatproof.errors import BadInput, NotApplicable
 from heatproof.methods.noise import fill_with_noise
 from heatproof.methods.paths import Painter, Stretch
-from heatproof.types import Batch, Dataset, Images, Model, View, keyed_seed
+from heatproof.methods.pooling import Pooling
+from heatproof.models import engine
+from heatproof.types import Batch, Dataset, Images, Model, Readout, View, keyed_seed, read
 
 Plain: TypeAlias = Literal["black", "mean", "mid_grey", "blur", "uniform", "gaussian"]
 # A named picture, the name of a registered data set, or a data set: its (training) images.
@@ -86,6 +89,20 @@ def starts(baseline: Baseline, model: Model, batch: Batch, draws: int) -> Iterat
 def start(baseline: Baseline, model: Model, batch: Batch) -> Images:
     """The picture each image's path starts from, if there is one draw only."""
     return next(starts(baseline, model, batch, 1))
+
+
+def answer_rise(model: Model, batch: Batch, baseline: Baseline, draws: int, readout: Readout) -> Tensor:
+    """(B,) float64: the answer to each picture less that to its baseline, averaged over the draws."""
+    whole = read(engine.forward(model, batch.images), batch.targets, readout).double()
+    often = draws if is_random(baseline) else 1
+    before = [read(engine.forward(model, one), batch.targets, readout) for one in starts(baseline, model, batch, often)]
+    return whole - torch.stack(before).double().mean(0)
+
+
+def adds_up(method: str, pooling: Pooling) -> None:
+    """`NotApplicable` unless channels are summed: a map pooled otherwise does not add up to the answer's rise."""
+    if pooling != "sum":
+        raise NotApplicable(f"maps of {method} add up to the answer's rise with pooling='sum' only, got {pooling!r}")
 
 
 def _keys(seeds: Sequence[int], stretch: Stretch) -> list[int]:

@@ -74,6 +74,17 @@ def ask(model: Model, batch: Batch, method: Method) -> Attribution:
     return answer
 
 
+def reattribute(attribution: Attribution, *, batch: Batch | None = None, model: Model | None = None) -> Maps:
+    """The maps of the attribution's method for another batch or model, or `NotApplicable` where its maps are stored."""
+    method = attribution.method
+    if getattr(method, "stored", False):
+        raise NotApplicable(
+            f"{recipe.label(method)} reads maps that were made before, and this metric needs maps of changed pictures, "
+            "classes or models: give the method itself"
+        )
+    return ask(model or attribution.model, attribution.batch if batch is None else batch, method).maps
+
+
 def keep(attribution: Attribution) -> None:
     """Remember an answer that was not asked for here: another question may well be about the same model."""
     key = _key(attribution.model, attribution.batch, attribution.method)
