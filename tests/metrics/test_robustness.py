@@ -254,7 +254,7 @@ def test_sensitivity_is_captums():
     def explained(images):
         images = images[0] if isinstance(images, tuple) else images
         rows = shown if len(images) == 3 else shown.select([row for row in range(3) for _ in range(4)])
-        return method(model, rows.showing(images))[:, None]
+        return (method(model, rows.showing(images))[:, None],)
 
     theirs = sensitivity_max(
         explained, shown.images, perturb_func=lambda *_: next(calls), n_perturb_samples=4, max_examples_per_batch=12
