@@ -197,6 +197,7 @@ def listed(entry: registry.Entry) -> dict[str, Any]:
         except Exception:  # of a plug-in, which needs fields or is broken: the list must not be
             return row
     if entry.kind == "metric":
+        row |= {"aliases": {name: one.about for name, one in registry.aliases("metric", entry.name).items()}}
         row |= {"higher_is_better": None, "measures": "other", "chance": None, "cost": None}
         try:
             made = entry.make()

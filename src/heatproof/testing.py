@@ -38,7 +38,7 @@ class Verdict:
 
 def check(name: str) -> list[Verdict]:
     """Put the component of this name, of whatever kind, through the kit on the embedded model and data."""
-    kinds = [kind for kind in registry.KINDS if name in registry.names(kind)]
+    kinds = [kind for kind in registry.KINDS if name in registry.names(kind) or name in registry.aliases(kind)]
     if not kinds:
         raise UnknownName.among("component", name, [n for kind in registry.KINDS for n in registry.names(kind)])
     return [verdict for kind in kinds for verdict in check_component(kind, registry.find(kind, name))]

@@ -146,7 +146,7 @@ def revision_of(field: str) -> cached_property[str]:
 
     def revision(component: Any) -> str:
         source = getattr(component, field)
-        return "" if isinstance(source, str) else str(source.digest(crowd(len(source))))
+        return "" if source is None or isinstance(source, str) else str(source.digest(crowd(len(source))))
 
     return cached_property(revision)
 

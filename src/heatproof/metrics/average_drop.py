@@ -124,3 +124,19 @@ class AverageGain(ThroughMask):
         found = masked(attribution, self.imputer, self.mask)
         gained = (found.after - found.before).clamp_min(0) / (1 - found.before)
         return self._scored(found, gained, "the class has all the probability already")
+
+
+for _name, _kind in (
+    ("AverageDropMetric", AverageDrop),
+    ("AverageIncreaseMetric", AverageIncrease),
+    ("AverageGainMetric", AverageGain),
+):
+    metric.alias(
+        _name, _kind, "xplique. There a map's sign is dropped, and a constant map is an empty mask.", mask="abs_min_max"
+    )
+metric.alias(
+    "DropInConfidence",
+    AverageDrop,
+    "pytorch-grad-cam. There the drop is not divided by the probability, and is of the logit unless told otherwise.",
+    mask="min_max",
+)

@@ -71,3 +71,11 @@ class CompletenessError:
 
     def cost(self) -> Price:
         return Price(shared=2)
+
+
+metric.alias(
+    "Completeness",
+    CompletenessError,
+    "Quantus. There it is True or False by exact equality of floats, and of colour pictures one channel is replaced.",
+    baseline="black",
+)

@@ -83,3 +83,14 @@ class Continuity:
 
     def cost(self) -> Price:
         return Price(explanations=2 * self.shifts)
+
+
+metric.alias(
+    "Continuity",
+    Continuity,
+    "Quantus. There shifts run over the whole width, so that the last pictures are black, and maps are divided by the "
+    "maximum of their batch.",
+    shifts=14,
+    compare="unshifted",
+    scale="none",
+)

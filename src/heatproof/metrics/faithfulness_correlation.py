@@ -13,7 +13,9 @@ from heatproof.metrics._support.similarity import correlation, rank_correlation
 from heatproof.metrics._support.undefined import CONSTANT_MAP, is_constant, scored
 from heatproof.metrics.sensitivity_n import SensitivityN
 from heatproof.occlusion.game import Occlusion, game_of
+from heatproof.occlusion.imputers.constant import Constant
 from heatproof.occlusion.imputers.mean import Mean
+from heatproof.occlusion.segmenters.grid import Grid
 from heatproof.occlusion.segmenters.pixels import Pixels
 from heatproof.registry import metric
 from heatproof.types import Attribution, Price, Readout, Scored
@@ -63,3 +65,14 @@ class FaithfulnessCorrelation:
 
     def cost(self) -> Price:
         return Price(shared=self.sets + 1)
+
+
+metric.alias(
+    "MuFidelity",
+    FaithfulnessCorrelation,
+    "xplique. There each of 9 × 9 cells is dropped by lot, so that sets differ in size, and NaN counts as 0.",
+    occlusion=Occlusion(Constant(), Grid(9), 1),
+    size=0.2,
+    sets=200,
+    correlation="spearman",
+)

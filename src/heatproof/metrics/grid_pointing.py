@@ -158,3 +158,8 @@ class GridPointing:
 
     def cost(self) -> Price:
         return Price(explanations=0 if self.setting == "grid" else 1)
+
+
+metric.alias("GridPG", GridPointing, "Its authors' name. Equal on mosaics that show the class once.", grid=3)
+metric.alias("DiFull", GridPointing, "Its authors' name.", setting="disconnected")
+metric.alias("DiPart", GridPointing, "Its authors' name.", setting="partly_disconnected")

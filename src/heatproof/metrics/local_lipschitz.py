@@ -53,3 +53,14 @@ class LocalLipschitz:
 
     def cost(self) -> Price:
         return self._neighbourhood.cost()
+
+
+metric.alias(
+    "LocalLipschitzEstimate",
+    LocalLipschitz,
+    "Quantus. There, unless normalise=False, maps are divided by the maximum of their batch.",
+    radius=0.1,
+    draws=200,
+    law="gaussian",
+    scale="none",
+)

@@ -120,3 +120,11 @@ class MaxBoxAccuracy:
 
     def cost(self) -> Price:
         return Price()
+
+
+metric.alias(
+    "MaxBoxAccV2",
+    MaxBoxAccuracy,
+    "Its authors' name. There the threshold is the one that suits the data set best; see the curve.",
+    rule="min_max",
+)

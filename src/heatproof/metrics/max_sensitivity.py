@@ -83,3 +83,28 @@ class AvgSensitivity(Sensitivity):
 
     Paper: Yeh et al. 2019, "On the (In)fidelity and Sensitivity of Explanations"
     """
+
+
+for _name, _kind in (("MaxSensitivity", MaxSensitivity), ("AvgSensitivity", AvgSensitivity)):
+    metric.alias(
+        _name,
+        _kind,
+        "Quantus. There noise is in units of the model's input, a changed class passes unnoticed, and a zero map gives NaN.",
+        radius=0.2,
+        draws=200,
+    )
+metric.alias(
+    "sensitivity_max",
+    MaxSensitivity,
+    "captum. There noise is in units of the model's input and has no seed, and a zero map counts as one of length 1.",
+    radius=0.02,
+    draws=10,
+)
+metric.alias(
+    "AverageStability",
+    AvgSensitivity,
+    "xplique. There the distance is not divided by the map's length, and all images share their noise.",
+    radius=0.1,
+    draws=20,
+    law="brighter",
+)

@@ -160,3 +160,19 @@ class EfficientMPRT:
 
     def cost(self) -> Price:
         return Price(explanations=1)
+
+
+metric.alias(
+    "ModelParameterRandomisation",
+    MPRT,
+    "Quantus. There the intact model's similarity of 1 is averaged in, batch norms get weight 1 instead of a draw, and "
+    "bare parameters stay.",
+    stages=1000,
+)
+metric.alias(
+    "ModelRandomization",
+    MPRT,
+    "xplique. There weights are drawn from [0, 1) in the upper quarter of the layers, and there is one score.",
+    order="independent",
+    stages=4,
+)

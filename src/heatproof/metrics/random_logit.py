@@ -71,3 +71,11 @@ class RandomLogit:
 
     def cost(self) -> Price:
         return Price(shared=1, explanations=self.draws if self.other == "random" else 1)
+
+
+metric.alias(
+    "RandomLogit",
+    RandomLogit,
+    "Quantus. There SSIM is taken along the flattened map, and the class depends on the place in the batch.",
+    sign="absolute",
+)

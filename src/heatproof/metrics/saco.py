@@ -28,7 +28,7 @@ def salience_agreement(salience: Tensor, effect: Tensor) -> Tensor:
     return (gap * order).sum((1, 2)) / gap.abs().sum((1, 2))
 
 
-@metric
+@metric("saco")
 @dataclass(frozen=True)
 class SaCo:
     """Salience-guided faithfulness: pixels in groups by heat, and whether hotter groups take more of the answer away.

@@ -94,3 +94,10 @@ class FaithfulnessEstimate(Deletions):
 
     occlusion: Occlusion = field(default_factory=lambda: Occlusion(Mean(), Grid(8), 1))
     correlation: Literal["spearman", "pearson"] = "pearson"
+
+
+metric.alias(
+    "SingleDeletionScore",
+    SingleDeletion,
+    "IDSDS's authors. There one constant map makes the mean of the data set NaN; the fine-tuned form is idsds.",
+)

@@ -213,3 +213,18 @@ class IoUByArea(ByOrder):
         grid = threshold_grid(self.areas)
         heights = iou_by_area(maps, regions, grid)
         return self.scored(attribution, maps, area(grid, heights, normalised=True), Curve(grid, heights))
+
+
+metric.alias(
+    "AttributionLocalisation",
+    RelevanceMass,
+    "Quantus. There the weighted form takes the image's size from the batch's, and fails below three images.",
+    sign="absolute",
+)
+metric.alias(
+    "RelevanceMassAccuracy",
+    RelevanceMass,
+    "Quantus. There sums are signed and can leave [0, 1] unless the map is made positive before.",
+)
+metric.alias("RelevanceRankAccuracy", RelevanceRank, "Quantus. There ties fall as the sort leaves them.")
+metric.alias("AUC", AUROC, "Quantus. Equal up to ties.")

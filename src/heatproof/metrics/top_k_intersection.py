@@ -69,3 +69,11 @@ class TopKIntersection:
 
     def cost(self) -> Price:
         return Price()
+
+
+metric.alias(
+    "TopKIntersection",
+    TopKIntersection,
+    "Quantus. There k is 1000 pixels for pictures of any size, here as many of 224 × 224.",
+    k=1000 / 224**2,
+)

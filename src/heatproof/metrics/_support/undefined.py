@@ -42,6 +42,8 @@ def is_zero(maps: Tensor) -> Tensor:
 def is_constant(values: Tensor) -> Tensor:
     """(B,) bool: rows whose numbers are all equal; NaN counts as absent."""
     flat = values.flatten(1)
+    if not flat.numel():
+        return torch.ones(len(values), dtype=torch.bool, device=values.device)
     low = flat.nan_to_num(nan=torch.inf, posinf=torch.inf, neginf=-torch.inf).amin(1)
     high = flat.nan_to_num(nan=-torch.inf, posinf=torch.inf, neginf=-torch.inf).amax(1)
     return low >= high
