@@ -104,7 +104,7 @@ def register(kind: Kind, make: Callable[..., Any], name: str | None = None) -> N
 def register_alias(kind: Kind, name: str, make: Callable[..., Any], about: str, **preset: Any) -> None:
     """Another package's name for a component, with the fields at which it computes what that package does.
 
-    An alias can be typed wherever a name can, and fields given with it replace its own. What is stored is the component.
+    An alias can be typed wherever a name can, and fields given with it replace its own. The component is stored.
     """
     known = _entries.get((kind, name))
     if known is not None and not (known.is_alias and _origin(known.make) == _origin(make)):

@@ -169,7 +169,7 @@ def test_no_more_is_hidden_than_the_copy_has_seen():
 
 
 def test_the_copy_learns_to_answer_masked_pictures_and_the_model_is_left_alone():
-    model, shown = stage()
+    model, _ = stage()
     before = {name: value.clone() for name, value in model.network.state_dict().items()}
     occlusion = Occlusion(Constant(), Grid(4), 1)
     tuned = FineTuning(count=96, steps=25)(model, occlusion, 0.5, (64, 64))

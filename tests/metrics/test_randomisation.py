@@ -211,5 +211,3 @@ def test_grad_of_the_contribution_is_less_alike_the_more_is_forgotten():
 def test_what_cannot_be_is_refused(make):
     with pytest.raises(BadInput):
         make()
-
-

@@ -52,7 +52,9 @@ def list_(
         table.add_row(*(printable(cell) for cell in (row["name"], *passes, row["summary"], fields)))
     others = registry.aliases(kind)
     for name, one in others.items():
-        table.add_row(name, *[""] * (len(table.columns) - 3), f"alias of {registry.snake(one.make.__name__)}: {one.about}", "")
+        table.add_row(
+            name, *[""] * (len(table.columns) - 3), f"alias of {registry.snake(one.make.__name__)}: {one.about}", ""
+        )
     Console(width=None if sys.stdout.isatty() else 160, markup=False, emoji=False).print(table)
     if any(row.get("unstable") for row in rows):
         echo(

@@ -19,7 +19,8 @@ def entropy(weights: Tensor) -> Tensor:
     """(…, n) non-negative -> (…,): the entropy, in nats, of the weights as a distribution; 0 ln 0 is 0."""
     values = weights.double()
     shares = values / values.sum(-1, keepdim=True)
-    return -torch.special.xlogy(shares, shares).sum(-1)
+    terms: Tensor = torch.special.xlogy(shares, shares)
+    return -terms.sum(-1)
 
 
 @metric

@@ -52,9 +52,13 @@ class Fidelity:
         game = self.game(attribution)
         ranks = removal_ranks(pooled(game, attribution.maps), lots(game.batch, game.counts, "ties"))
         whole = self._read(game, torch.ones(len(ranks), 1, ranks.shape[1], dtype=torch.bool))
-        losses = torch.stack([(whole - self._read(game, self.visible(game, ranks, size))).mean(1) for size in self.sizes])
+        losses = torch.stack(
+            [(whole - self._read(game, self.visible(game, ranks, size))).mean(1) for size in self.sizes]
+        )
         curve = Curve(torch.tensor(self.sizes, dtype=torch.float64), losses.T)
-        return scored(losses.mean(0), {CONSTANT_MAP: is_constant(attribution.maps).cpu()}, {"whole": whole[:, 0]}, curve)
+        return scored(
+            losses.mean(0), {CONSTANT_MAP: is_constant(attribution.maps).cpu()}, {"whole": whole[:, 0]}, curve
+        )
 
     def game(self, attribution: Attribution) -> Game:
         model, batch = attribution.model, attribution.batch
@@ -88,7 +92,7 @@ class Fidelity:
 @metric
 @dataclass(frozen=True)
 class FFidelity(Fidelity):
-    """The loss of the answer when random parts of the hottest pixels are hidden from a network that knows such pictures.
+    """The loss of the answer when random parts of the hottest pixels are hidden from a network used to such pictures.
 
     The mean over explanations of several sizes. The network is a copy, fine-tuned on pictures with as much hidden, so
     that a loss is a loss of evidence and not of familiarity; it is made once for all methods.

@@ -249,4 +249,4 @@ metric.alias(
     "depends on its batch mates.",
     occlusion=Occlusion(Mean(), Slic(64), 1),
 )
-metric.alias("AbPC", SRG, "Area between the perturbation curves: least first less most first, as here.")
+metric.alias("AbPC", SRG, "Its authors' name. Equal: the area of least first less that of most first.")

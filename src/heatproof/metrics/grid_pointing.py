@@ -72,8 +72,8 @@ def shown_cells(regions: Keep, grid: int) -> Tensor:
     share = torch.stack([cell.flatten(1).double().mean(1) for cell in cells(regions[:, None], grid)], 1)
     if not bool(((share == 0) | (share == 1)).all()):
         raise NotApplicable(
-            f"grid_pointing judges mosaics, whose regions are whole cells of a {grid} × {grid} grid: give it mosaics, as "
-            "--images mosaic(grid=2), and the same grid"
+            f"grid_pointing judges mosaics, whose regions are whole cells of a {grid} × {grid} grid: give it mosaics, "
+            "as --images mosaic(grid=2), and the same grid"
         )
     return share == 1
 
@@ -124,7 +124,9 @@ class GridPointing:
         unit = heat.flatten(1).amax(1).clamp_min(1e-300).view(-1, 1, 1)
         values = relevance_mass(heat / unit, regions)
         chance = regions.flatten(1).double().mean(1)
-        return scored(values, {"the mosaic has no cell of the class": ~shown.any(1), NO_HEAT: empty}, {"chance": chance})
+        return scored(
+            values, {"the mosaic has no cell of the class": ~shown.any(1), NO_HEAT: empty}, {"chance": chance}
+        )
 
     def model(self, attribution: Attribution) -> Model:
         """The model behind the wrapper, whose classes are those of each cell, one cell after the other."""

@@ -60,7 +60,9 @@ def max_box_accuracy(curves: Tensor, folds: int = 2) -> float:
     `curves.mean(0).max()`.
     """
     if len(curves) < folds or folds < 2:
-        raise BadInput(f"a threshold that is chosen on other pictures needs at least {folds} of them, got {len(curves)}")
+        raise BadInput(
+            f"a threshold that is chosen on other pictures needs at least {folds} of them, got {len(curves)}"
+        )
     part = torch.arange(len(curves)) % folds
     hits = [curves[part == fold][:, int(curves[part != fold].mean(0).argmax())] for fold in range(folds)]
     return float(torch.cat(hits).double().mean())
@@ -116,7 +118,7 @@ class MaxBoxAccuracy:
         return scored(hits[:, -1], undefined, details, Curve(torch.from_numpy(grid), hits[:, :-1]))
 
     def _hits(self, found: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.mean([found >= least for least in self.overlaps], axis=0).reshape(found.shape).astype(np.float64)
+        return np.asarray(np.mean([found >= least for least in self.overlaps], axis=0), np.float64).reshape(found.shape)
 
     def cost(self) -> Price:
         return Price()

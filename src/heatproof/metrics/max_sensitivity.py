@@ -19,7 +19,7 @@ CHANGED = "the model names another class for every neighbour"
 
 def relative_changes(maps: Tensor, moved: Tensor) -> Tensor:
     """(B, …) maps and (B, draws, …) maps of neighbours -> (B, draws): |a' - a| / |a|; NaN for a zero map."""
-    change = (moved.double() - maps.double()[:, None]).flatten(2).norm(dim=2)
+    change: Tensor = torch.linalg.vector_norm((moved.double() - maps.double()[:, None]).flatten(2), dim=2)
     return change / length(maps)[:, None]
 
 
@@ -89,7 +89,7 @@ for _name, _kind in (("MaxSensitivity", MaxSensitivity), ("AvgSensitivity", AvgS
     metric.alias(
         _name,
         _kind,
-        "Quantus. There noise is in units of the model's input, a changed class passes unnoticed, and a zero map gives NaN.",
+        "Quantus. There noise is in units of the model's input, a changed class passes unnoticed, and a zero map is NaN.",
         radius=0.2,
         draws=200,
     )

@@ -108,7 +108,7 @@ class SmoothMPRT(Randomised):
 
 
 def histogram_entropy(values: Tensor, bins: int, reach: float) -> Tensor:
-    """(B, n) -> (B,): the entropy of the values' histogram from -reach to reach; what is beyond falls in the end bins."""
+    """(B, n) -> (B,): the entropy of the values' histogram from -reach to reach; the end bins take what is beyond."""
     places = ((values.double().clamp(-reach, reach) + reach) / (2 * reach) * bins).long().clamp(max=bins - 1)
     counts = torch.zeros(len(values), bins, dtype=torch.float64)
     counts.scatter_add_(1, places, torch.ones_like(places, dtype=torch.float64))

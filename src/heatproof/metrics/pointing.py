@@ -19,7 +19,9 @@ def near(regions: Keep, tolerance: float) -> Keep:
     if tolerance <= 0:
         return regions
     grown = [
-        torch.from_numpy(ndimage.distance_transform_edt(~region) <= tolerance) if region.any() else torch.from_numpy(region)
+        torch.from_numpy(ndimage.distance_transform_edt(~region) <= tolerance)
+        if region.any()
+        else torch.from_numpy(region)
         for region in regions.cpu().numpy()
     ]
     return torch.stack(grown).to(regions.device) if grown else regions

@@ -162,8 +162,8 @@ for _kind in (RelativeInputStability, RelativeOutputStability, RelativeRepresent
     metric.alias(
         _kind.__name__,
         _kind,
-        "Quantus. There noise only brightens, from 0.02 to 0.2, zeros of a map are divided by 1e-6, and one neighbour of "
-        "another class makes the score NaN.",
+        "Quantus. There noise only brightens, from 0.02 to 0.2, zeros of a map are divided by 1e-6, and one neighbour "
+        "of another class makes the score NaN.",
         radius=0.2,
         draws=200,
         law="brighter",

@@ -64,7 +64,9 @@ class TopKIntersection:
             values = values / best
         low, high = maps.flatten(1).cpu().aminmax(dim=1)
         found = scored(values, {EMPTY: inside == 0}, details)
-        notes = (note or (CONSTANT if flat else "") for note, flat in zip(found.notes, (low == high).tolist(), strict=True))
+        notes = (
+            note or (CONSTANT if flat else "") for note, flat in zip(found.notes, (low == high).tolist(), strict=True)
+        )
         return Scored(found.values, tuple(notes), details=found.details, reasons=found.reasons)
 
     def cost(self) -> Price:

@@ -12,6 +12,7 @@ from heatproof.report.gallery import gallery
 from heatproof.report.reading import Reading
 from heatproof.report.sections import SECTIONS, Section
 from heatproof.report.sections.curves import curves
+from heatproof.report.sections.descriptions import descriptions
 from heatproof.report.sections.disagreement import disagreement
 from heatproof.report.sections.missing import missing
 from heatproof.report.sections.pictures import pictures
@@ -34,7 +35,19 @@ MARK = (
 def sections_of(reading: Reading) -> list[Section]:
     """All sections in the order of the page; those of the run's protocols stand before the gallery."""
     own = [SECTIONS[name] for name in reading.info.get("protocols") or [] if name in SECTIONS]
-    return [verdict, ranking, significance, curves, *own, pictures, gallery, disagreement, missing, provenance]
+    return [
+        verdict,
+        ranking,
+        significance,
+        curves,
+        *own,
+        descriptions,
+        pictures,
+        gallery,
+        disagreement,
+        missing,
+        provenance,
+    ]
 
 
 def page(reading: Reading) -> str:

@@ -116,7 +116,7 @@ class FineTuning:
             from heatproof.parsing import parse
 
             found = parse("dataset", found)
-        pictures = cast(Dataset, seen_by(model, cast(Dataset, found)))
+        pictures = seen_by(model, cast(Dataset, found))
         places = torch.linspace(0, len(pictures) - 1, min(self.count, len(pictures))).round().long().tolist()
         images = pictures.batch(places).images.to(model.device)
         if images.shape[2:] != size:

@@ -76,4 +76,4 @@ class Neighbourhood:
 
 def length(values: Tensor) -> Tensor:
     """(B,) float64: the Euclidean length of each row, whatever its shape."""
-    return values.flatten(1).double().norm(dim=1)
+    return torch.linalg.vector_norm(values.flatten(1).double(), dim=1)

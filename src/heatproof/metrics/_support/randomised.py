@@ -71,9 +71,7 @@ def stages(layers: Sequence[tuple[str, ...]], order: Order, most: int) -> list[t
     count = min(most, len(walk))
     ends = [round((stage + 1) * len(walk) / count) for stage in range(count)]
     starts = [0, *ends[:-1]] if order == "independent" else [0] * count
-    return [
-        tuple(key for layer in walk[first:end] for key in layer) for first, end in zip(starts, ends, strict=True)
-    ]
+    return [tuple(key for layer in walk[first:end] for key in layer) for first, end in zip(starts, ends, strict=True)]
 
 
 def redrawn(values: Tensor, draw: Draw, dice: torch.Generator) -> Tensor:
@@ -105,4 +103,3 @@ def randomised(model: Model, names: Sequence[str], draw: Draw = "permuted", seed
         title = f"{model.name} with {len(names)} parameters drawn anew"
         kept[key] = dataclasses.replace(model, name=title, network=network)
     return kept[key]
-

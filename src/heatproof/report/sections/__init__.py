@@ -11,6 +11,8 @@ from heatproof.report.sections.in_distribution import in_distribution
 from heatproof.report.sections.mosaics import mosaics
 from heatproof.report.sections.pixel_flipping import pixel_flipping
 from heatproof.report.sections.relative_importance import relative_importance
+from heatproof.report.sections.robustness import robustness
+from heatproof.report.sections.sanity import sanity
 from heatproof.report.sections.threshold_free import threshold_free
 
 Section = Callable[[Reading], str | None]
@@ -20,5 +22,7 @@ SECTIONS: dict[str, Section] = {
     "mosaics": mosaics,
     "pixel_flipping": pixel_flipping,
     "relative_importance": relative_importance,
+    "robustness": robustness,
+    "sanity": sanity,
     "threshold_free": threshold_free,
 }
