@@ -89,7 +89,7 @@ for _name, _kind in (("MaxSensitivity", MaxSensitivity), ("AvgSensitivity", AvgS
     metric.alias(
         _name,
         _kind,
-        "Quantus. There noise is in units of the model's input, a changed class passes unnoticed, and a zero map is NaN.",
+        "Quantus. There noise is in units of the model's input, a changed class goes unnoticed, a zero map is NaN.",
         radius=0.2,
         draws=200,
     )

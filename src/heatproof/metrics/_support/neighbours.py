@@ -76,4 +76,5 @@ class Neighbourhood:
 
 def length(values: Tensor) -> Tensor:
     """(B,) float64: the Euclidean length of each row, whatever its shape."""
-    return torch.linalg.vector_norm(values.flatten(1).double(), dim=1)
+    found: Tensor = torch.linalg.vector_norm(values.flatten(1).double(), dim=1)
+    return found

@@ -31,9 +31,9 @@ def sanity(reading: Reading) -> str | None:
     if not parts:
         return None
     lead = (
-        "Similarities are to the map of the intact model, or of the explained class: a map that is blind to the model or "
-        "to the class scores 1, as the controls show. A map that is multiplied by the picture keeps some of it without "
-        "being blind. To pass says that a map is not blind, and not that it is right."
+        "Similarities are to the map of the intact model, or of the explained class: a map that is blind to either "
+        "scores 1, as the controls show. A map that is multiplied by the picture keeps some similarity without being "
+        "blind. To pass says that a map is not blind, and not that it is right."
     )
     return section("sanity", "Do maps depend on what they explain?", lead, "".join(parts))
 
@@ -42,7 +42,7 @@ def _table(reading: Reading, panels: Sequence[Panel]) -> str:
     means = pd.DataFrame({one.metric: reading.table(one).mean() for one in panels})
     methods = [method for method in reading.methods if method in means.index]
     head = ["method", *(f"{one.metric}{'' if reading.higher_is_better(one.metric) else ' ↓'}" for one in panels)]
-    rows = [[method, *means.loc[method].tolist()] for method in methods]
+    rows = [[method, *(float(value) for value in means.loc[method])] for method in methods]
     return table(head, rows, control=reading.is_control)
 
 
