@@ -196,6 +196,7 @@ def test_a_copy_needs_pictures_like_those_the_model_knows():
     tuned = IDSDS(surrogate=FineTuning("two_factor(count=16)", count=16, steps=2, rows=4))
     found = tuned(attributed(small_cnn(), colour_batch(), InputXGradient()))
     assert bool(found.values.isfinite().all())
+    assert set(found.details["same_class"].tolist()) <= {0.0, 1.0}
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,13 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 import torch
+from torch import Tensor
 
 from heatproof.metrics._support.fine_tuning import FineTuning
 from heatproof.metrics._support.segment_effects import FLAT_ANSWER, segments_expected, shares, single_drops
 from heatproof.metrics._support.similarity import correlation, rank_correlation
 from heatproof.metrics._support.undefined import CONSTANT_MAP, is_constant, scored
+from heatproof.metrics.asking_again import classes
 from heatproof.occlusion.game import Game, Occlusion, game_of
 from heatproof.occlusion.imputers.mean import Mean
 from heatproof.occlusion.segmenters.grid import Grid
@@ -43,7 +45,11 @@ class Deletions:
             CONSTANT_MAP: is_constant(owned),
             FLAT_ANSWER: is_constant(drops),
         }
-        return scored(compare(owned, drops), undefined)
+        return scored(compare(owned, drops), undefined, self.details(attribution, game))
+
+    def details(self, attribution: Attribution, game: Game) -> dict[str, Tensor]:
+        """What is known beside the score, (B,) each."""
+        return {}
 
     def cost(self) -> Price:
         draws = self.occlusion.draws if self.occlusion.random else 1
@@ -82,6 +88,11 @@ class IDSDS(Deletions):
         share = 1 / segments_expected(self.occlusion.segmenter)
         tuned = self.surrogate(attribution.model, self.occlusion, share, (height, width))
         return game_of(tuned, batch, self.occlusion, self.readout)
+
+    def details(self, attribution: Attribution, game: Game) -> dict[str, Tensor]:
+        """Whether the copy gives each whole picture the class that the network gives it."""
+        batch = attribution.batch
+        return {"same_class": (classes(game.model, batch) == classes(attribution.model, batch)).double()}
 
 
 @metric

@@ -16,7 +16,7 @@ from heatproof.types import Images, Model, keyed_seed
 
 Draw: TypeAlias = Literal["permuted", "gaussian"]
 Order: TypeAlias = Literal["top_down", "bottom_up", "independent"]
-KEPT = 24  # randomised models of one model
+KEPT_BYTES = 512 << 20  # of randomised copies beside each model; one is always kept
 
 
 def layers_in_order(model: Model, images: Images) -> list[tuple[str, ...]]:
@@ -92,7 +92,8 @@ def randomised(model: Model, names: Sequence[str], draw: Draw = "permuted", seed
     kept: dict[object, Model] = vars(model).setdefault("_randomised", {})
     key = (model.revision, tuple(names), draw, seed)
     if key not in kept:
-        while len(kept) >= KEPT:
+        size = sum(values.nbytes for values in model.network.parameters())
+        while kept and (len(kept) + 1) * size > KEPT_BYTES:
             kept.pop(next(iter(kept)))
         with torch.inference_mode(False), torch.no_grad():
             network = copy.deepcopy(model.network)

@@ -21,7 +21,7 @@ def descriptions(reading: Reading) -> str | None:
             continue
         means = pd.DataFrame({one.metric: reading.table(one).mean() for one in panels})
         methods = [method for method in reading.methods if method in means.index]
-        rows = [[method, *(float(value) for value in means.loc[method])] for method in methods]
+        rows = [[method, *(float(means[column][method]) for column in means.columns)] for method in methods]
         named = reading.named(panels[0])
         title = f"<h3>{breakable(named)}</h3>" if named else ""
         parts.append(title + table(["method", *means.columns], rows, control=reading.is_control))

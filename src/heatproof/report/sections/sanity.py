@@ -42,7 +42,7 @@ def _table(reading: Reading, panels: Sequence[Panel]) -> str:
     means = pd.DataFrame({one.metric: reading.table(one).mean() for one in panels})
     methods = [method for method in reading.methods if method in means.index]
     head = ["method", *(f"{one.metric}{'' if reading.higher_is_better(one.metric) else ' ↓'}" for one in panels)]
-    rows = [[method, *(float(value) for value in means.loc[method])] for method in methods]
+    rows = [[method, *(float(means[column][method]) for column in means.columns)] for method in methods]
     return table(head, rows, control=reading.is_control)
 
 
