@@ -20,6 +20,8 @@ WINDOW = 7  # pixels, of SSIM; smaller pictures take the largest odd window that
 
 def correlation(one: Tensor, other: Tensor) -> Tensor:
     """(…, n) twice -> (…,): Pearson's correlation; NaN where one side is constant. NaN pairs are left out."""
+    if not one.shape[-1]:
+        return one.new_full(one.shape[:-1], torch.nan, dtype=torch.float64)
     known = one.isfinite() & other.isfinite()
     a, b = one.double().where(known, 0.0), other.double().where(known, 0.0)
     count = known.sum(-1, keepdim=True)
@@ -33,6 +35,8 @@ def correlation(one: Tensor, other: Tensor) -> Tensor:
 
 def rank_correlation(one: Tensor, other: Tensor) -> Tensor:
     """(…, n) twice -> (…,): Spearman's correlation; ties share their mean rank, NaN pairs are left out."""
+    if not one.numel():
+        return correlation(one, other)
     known = one.isfinite() & other.isfinite()
     ranked = [_ranks(values.where(known, torch.nan)) for values in (one, other)]
     return correlation(*ranked)
