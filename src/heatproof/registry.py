@@ -43,6 +43,13 @@ class Entry:
     kind: Kind
     name: str
     make: Callable[..., Any]
+    preset: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # fields that an alias sets
+    about: str = ""  # of an alias: whose name it is, and what is different there
+
+    @property
+    def is_alias(self) -> bool:
+        """Whether this is another package's name for a component, with the settings that match."""
+        return bool(self.about)
 
     @property
     def summary(self) -> str:
@@ -59,7 +66,7 @@ class Entry:
     def fields(self) -> dict[str, Any]:
         """What can be set, with its default."""
         if dataclasses.is_dataclass(self.make):
-            return {f.name: _default(f) for f in dataclasses.fields(self.make) if f.init}
+            return {f.name: _default(f) for f in dataclasses.fields(self.make) if f.init} | dict(self.preset)
         parameters = inspect.signature(self.make).parameters.values()
         return {p.name: None if p.default is p.empty else p.default for p in parameters}
 
@@ -93,6 +100,20 @@ def register(kind: Kind, make: Callable[..., Any], name: str | None = None) -> N
     _entries[kind, name] = Entry(kind, name, make)
     if isinstance(make, type):
         _checked(make, f"{kind} {name!r}")
+
+
+def register_alias(kind: Kind, name: str, make: Callable[..., Any], about: str, **preset: Any) -> None:
+    """Another package's name for a component, with the fields at which it computes what that package does.
+
+    An alias can be typed wherever a name can, and fields given with it replace its own. The component is stored.
+    """
+    known = _entries.get((kind, name))
+    if known is not None and not (known.is_alias and _origin(known.make) == _origin(make)):
+        raise BadInput(f"two {kind}s are called {name!r}: {_origin(known.make)} and an alias of {_origin(make)}")
+    if not about.strip():
+        raise BadInput(f"alias {name!r} must say whose name it is and what is different there")
+    check_fields(f"{kind} {name!r}", make, Entry(kind, name, make).fields(), preset)
+    _entries[kind, name] = Entry(kind, name, make, preset, about)
 
 
 def _origin(make: Callable[..., Any]) -> str:
@@ -166,6 +187,10 @@ class _Decorator:
         register(self.kind, target)
         return target
 
+    def alias(self, name: str, make: Callable[..., Any], about: str, **preset: Any) -> None:
+        """`metric.alias("AbPC", SRG, "Quantus: …", points=21)`, below the class; see `register_alias`."""
+        register_alias(self.kind, name, make, about, **preset)
+
 
 method = _Decorator("method")
 metric = _Decorator("metric")
@@ -199,9 +224,10 @@ def loaded() -> bool:
 def entry(kind: Kind, name: str) -> Entry:
     """The registered entry, or `UnknownName` with the nearest name."""
     _load_all()
-    if (kind, name) not in _entries:
-        raise UnknownName.among(kind, name, names(kind))
-    return _entries[kind, name]
+    for known in (name, snake(name)):  # the class's own name serves as well
+        if (kind, known) in _entries:
+            return _entries[kind, known]
+    raise UnknownName.among(kind, name, [*names(kind), *aliases(kind)])
 
 
 def find(kind: Kind | str, name: str = "", /, **fields: Any) -> Any:
@@ -213,7 +239,7 @@ def find(kind: Kind | str, name: str = "", /, **fields: Any) -> Any:
         kind, name = _kind_of(kind), kind
     found = entry(kind, name)  # type: ignore[arg-type]
     check_fields(f"{kind} {name!r}", found.make, found.fields(), fields)
-    return found.make(**fields)
+    return found.make(**{**found.preset, **fields})
 
 
 def _kind_of(name: str) -> Kind:
@@ -287,7 +313,15 @@ def _wanted(hint: Any) -> str:
 
 def names(kind: Kind) -> list[str]:
     _load_all()
-    return sorted(name for known, name in _entries if known == kind)
+    return sorted(name for (known, name), one in _entries.items() if known == kind and not one.is_alias)
+
+
+def aliases(kind: Kind, of: str = "") -> dict[str, Entry]:
+    """Other packages' names for components of this kind, or for one of them."""
+    _load_all()
+    make = _entries[kind, of].make if of else None
+    found = {name: one for (known, name), one in sorted(_entries.items()) if known == kind and one.is_alias}
+    return {name: one for name, one in found.items() if make is None or one.make is make}
 
 
 def class_named(kind: Kind, name: str, module: str) -> Any:
@@ -310,6 +344,6 @@ def class_names(kind: Kind) -> list[str]:
 def name_of(component: object) -> tuple[Kind, str] | None:
     """Under which name the component's class was registered, if it was."""
     for (kind, name), known in _entries.items():
-        if known.make is type(component):
+        if known.make is type(component) and not known.is_alias:
             return kind, name
     return None

@@ -41,7 +41,7 @@ class Verdict:
 def check(name: str) -> list[Verdict]:
     """Put the component of this name, of whatever kind, through the kit on the embedded model and data."""
     checkable = [kind for kind in registry.KINDS if kind != "part"]  # parts are checked in what holds them
-    kinds = [kind for kind in checkable if name in registry.names(kind)]
+    kinds = [kind for kind in checkable if name in registry.names(kind) or name in registry.aliases(kind)]
     if not kinds:
         raise UnknownName.among("component", name, [n for kind in checkable for n in registry.names(kind)])
     return [verdict for kind in kinds for verdict in check_component(kind, registry.find(kind, name))]

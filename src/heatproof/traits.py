@@ -32,6 +32,7 @@ class MethodTraits:
     blind: bool = False  # a control that knows neither model nor answer
     normalisation: Rule = "abs_p99"  # how its maps become heat: a pixel-wise gradient map, unless declared
     unstable: bool | None = None  # whether it amplifies float noise; None: as measured, if it is built in
+    stored: bool = False  # its maps were made before: it cannot explain other pictures, classes or models
     needs: tuple[Need, ...] = ()
 
 
@@ -42,6 +43,7 @@ class MetricTraits:
     measures: Measures = "other"  # pictures, chance and description compare no methods
     share: bool = False  # it counts hits: every score is 0 or 1
     axes: tuple[str, ...] = ("", "")  # labels of its curves
+    chance: float | None = None  # what knows nothing scores, where that is known
     target: str = ""  # "label" where it asks about the picture's own class
     needs: tuple[Need, ...] = ()
     follows_map: bool = True  # for the audit: the pictures it shows depend on the map

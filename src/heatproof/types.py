@@ -399,6 +399,19 @@ class Cost(NamedTuple):
     backward: float
 
 
+class Price(NamedTuple):
+    """What a metric asks for per image and map.
+
+    A metric may say its price by a method `cost() -> Price`, and declare `chance`, the mean score of maps that know
+    nothing, where that is known without measuring. What it `measures` may be "description": such a metric says what
+    maps are like and ranks none.
+    """
+
+    forward: float = 0  # passes for each map
+    shared: float = 0  # passes whose answers all maps of an image share
+    explanations: float = 0  # maps asked for again, each at its method's own cost
+
+
 @dataclass(frozen=True, eq=False)
 class Attribution:
     """An answer, kept with what it was an answer to. Maps made elsewhere have no method."""

@@ -29,6 +29,10 @@ METRICS: dict[str, dict[str, Any]] = {
     "fud": {"levels": (0.9, 0.5), "draws": 1, "controls": (), "profile": "fast"},
     "infidelity": {"count": 5},
     "sensitivity_n": {"sizes": 3, "sets": 5},
+    "faithfulness_correlation": {"sets": 5},
+    "smooth_mprt": {"draws": 2, "stages": 2},
+    "mprt": {"stages": 2},
+    **{name: {"draws": 2, "sizes": (0.2, 0.5), "surrogate": None} for name in ("f_fidelity", "f_fidelity_minus")},
     **{name: {"points": 5} for name in ("mif", "lif", "srg", "insertion", "deletion")},
     **{name: {"points": 5, "orders": 2} for name in ("mrg", "lrg")},
 }

@@ -49,11 +49,19 @@ def list_(
         passes += ["†" if row["unstable"] else ""] if cost else []
         fields = ", ".join(f"{name}={_brief(value)}" for name, value in row["fields"].items())
         table.add_row(*(printable(cell) for cell in (row["name"], *passes, row["summary"], fields)))
+    blank = [""] * (len(table.columns) - 3)
+    for alias, name, about in ((alias, row["name"], about) for row in rows for alias, about in _aliases(row)):
+        table.add_row(alias, *blank, f"alias of {name}: {about}", "")
     Console(width=None if sys.stdout.isatty() else 160, markup=False, emoji=False).print(table)
     if any(row.get("unstable") for row in rows):
         echo(
             "† numerically unstable: float noise moves its maps visibly, so only --engine reference repeats its scores"
         )
+
+
+def _aliases(row: dict[str, Any]) -> list[tuple[str, str]]:
+    """Names of other packages for a component, with what differs there."""
+    return list(row.get("aliases", {}).items())
 
 
 def _brief(value: Any) -> str:

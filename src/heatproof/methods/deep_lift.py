@@ -11,7 +11,15 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from heatproof.errors import NotApplicable
-from heatproof.methods._support.baselines import Baseline, is_one_colour, is_random, revision_of, starts
+from heatproof.methods._support.baselines import (
+    Baseline,
+    adds_up,
+    answer_rise,
+    is_one_colour,
+    is_random,
+    revision_of,
+    starts,
+)
 from heatproof.methods._support.channel_pooling import Pooling, keeps_sign, pool
 from heatproof.methods._support.field_checks import check_count
 from heatproof.methods._support.op_override import ACTIVATIONS, Intercept, Spelling, spellings
@@ -243,6 +251,11 @@ class DeepLift:
 
     def __call__(self, model: Model, batch: Batch, /) -> Maps:
         return pool(self.channels(model, batch), self.pooling)
+
+    def total(self, model: Model, batch: Batch, /) -> Tensor:
+        """What maps add up to: the answer's rise over the baseline."""
+        adds_up("deep_lift", self.pooling)
+        return answer_rise(model, batch, self.baseline, self._draws, "logit")
 
     def cost(self) -> Cost:
         return Cost(2 * self._draws, self._draws)  # at most: pictures may share a baseline

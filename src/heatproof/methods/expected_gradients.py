@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from heatproof.methods._support.baselines import Baseline, origins, revision_of
+from heatproof.methods._support.baselines import Baseline, adds_up, answer_rise, origins, revision_of
 from heatproof.methods._support.channel_pooling import Pooling, keeps_sign, pool
 from heatproof.methods._support.field_checks import check_count
 from heatproof.methods._support.keyed_noise import fill_with_noise
@@ -83,6 +83,11 @@ class ExpectedGradients:
 
     def __call__(self, model: Model, batch: Batch, /) -> Maps:
         return pool(self.channels(model, batch), self.pooling)
+
+    def total(self, model: Model, batch: Batch, /) -> Tensor:
+        """What maps add up to: the answer's rise over the baseline."""
+        adds_up("expected_gradients", self.pooling)
+        return answer_rise(model, batch, self.background, self.draws, self.readout)
 
     def cost(self) -> Cost:
         return Cost(self.draws, self.draws)

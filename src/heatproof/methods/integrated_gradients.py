@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from heatproof.methods._support.baselines import Baseline, is_random, revision_of, starts
+from heatproof.methods._support.baselines import Baseline, adds_up, answer_rise, is_random, revision_of, starts
 from heatproof.methods._support.channel_pooling import Pooling, keeps_sign, pool
 from heatproof.methods._support.field_checks import check_count, check_not_negative
 from heatproof.methods._support.path_gradients import Stretch, sum_gradients
@@ -78,6 +78,11 @@ class IntegratedGradients:
 
     def __call__(self, model: Model, batch: Batch, /) -> Maps:
         return pool(self.channels(model, batch), self.pooling)
+
+    def total(self, model: Model, batch: Batch, /) -> Tensor:
+        """What maps add up to: the answer's rise over the baseline."""
+        adds_up("integrated_gradients", self.pooling)
+        return answer_rise(model, batch, self.baseline, self._draws, self.readout)
 
     def cost(self) -> Cost:
         return Cost(self.steps * self._draws, self.steps * self._draws)

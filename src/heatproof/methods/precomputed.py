@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -34,6 +35,8 @@ class Precomputed:
     `name` says which method's; a map of another class than the one judged is refused. `signed=False` says that
     the method knows no negative relevance.
     """
+
+    stored: ClassVar[bool] = True  # asked about changed pictures, classes or models it gives the same maps
 
     path: str = ""
     name: str = ""

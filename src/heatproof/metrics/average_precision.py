@@ -29,3 +29,6 @@ class AUROC(ByOrder):
 
     def __call__(self, attribution: Attribution, /) -> Scored:
         return self.judge(attribution, auroc)
+
+
+metric.alias("AUC", AUROC, "Quantus. Equal up to ties.")

@@ -208,3 +208,6 @@ class MosaicFPR(MosaicRatio):
 
     ratio: ClassVar[Ratio] = "fpr"
     higher_is_better: ClassVar[bool] = False
+
+
+metric.alias("Focus", MosaicPrecision, "Quantus. Equal.")

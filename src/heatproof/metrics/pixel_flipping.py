@@ -27,6 +27,11 @@ from heatproof.occlusion.flip_order import (
     tied,
 )
 from heatproof.occlusion.game import Game, Occlusion, game_of
+from heatproof.occlusion.imputers.constant import Constant
+from heatproof.occlusion.imputers.mean import Mean
+from heatproof.occlusion.segmenters.patches import Patches
+from heatproof.occlusion.segmenters.pixels import Pixels
+from heatproof.occlusion.segmenters.slic import Slic
 from heatproof.registry import metric
 from heatproof.types import REMOVED, Attribution, Batch, Curve, Model, Readout, Scored
 
@@ -217,3 +222,31 @@ class LRG(Flipping):
         chance, random = self.baseline(attribution, self.orders)
         drawn = Curve(_DRAWN, on_grid(least, _DRAWN) - random)
         return self.scored(attribution, area(least) - chance, drawn)
+
+
+metric.alias(
+    "PixelFlipping",
+    MIF,
+    "Quantus. There black is the image's own darkest value, and the area is not divided by the number of steps.",
+    occlusion=Occlusion(Constant(), Pixels(), 1),
+)
+metric.alias(
+    "RegionPerturbation",
+    MIF,
+    "Quantus. There the score is the curve of what is lost, over the first 100 patches only.",
+    occlusion=Occlusion(Constant(), Patches(8), 1),
+)
+metric.alias(
+    "Selectivity",
+    MIF,
+    "Quantus. There the curve lacks its beginning, and padding takes part in the patches.",
+    occlusion=Occlusion(Constant(), Patches(8), 1),
+)
+metric.alias(
+    "IROF",
+    MIF,
+    "Quantus. There higher is better: 1 less the area, in units of the whole picture's answer, and an image's score "
+    "depends on its batch mates.",
+    occlusion=Occlusion(Mean(), Slic(64), 1),
+)
+metric.alias("AbPC", SRG, "Its authors' name. Equal: the area of least first less that of most first.")

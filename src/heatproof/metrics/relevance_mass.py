@@ -43,3 +43,17 @@ class RelevanceMass(Localisation):
     def __call__(self, attribution: Attribution, /) -> Scored:
         regions, heat = regions_of(attribution), signed(attribution.maps, self.sign)
         return self.scored(attribution, heat, relevance_mass(heat, regions))
+
+
+metric.alias(
+    "AttributionLocalisation",
+    RelevanceMass,
+    "Quantus. There the weighted form takes the image's size from the batch's, and fails below three images.",
+    sign="absolute",
+)
+metric.alias(
+    "RelevanceMassAccuracy",
+    RelevanceMass,
+    "Quantus. There sums are signed and can leave [0, 1] unless the map is made positive before.",
+)
+metric.alias("RelevanceRankAccuracy", RelevanceRank, "Quantus. There ties fall as the sort leaves them.")

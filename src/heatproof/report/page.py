@@ -12,6 +12,7 @@ from heatproof.report.gallery import gallery
 from heatproof.report.run_numbers import Reading
 from heatproof.report.sections import Section, protocol_sections
 from heatproof.report.sections.curves import curves
+from heatproof.report.sections.descriptions import descriptions
 from heatproof.report.sections.disagreement import disagreement
 from heatproof.report.sections.missing import missing
 from heatproof.report.sections.pictures import pictures
@@ -35,7 +36,19 @@ def sections_of(reading: Reading) -> list[Section]:
     """All sections in the order of the page; those of the run's protocols stand before the gallery."""
     known = protocol_sections()
     own = [known[name] for name in reading.info.get("protocols") or [] if name in known]
-    return [verdict, ranking, significance, curves, *own, pictures, gallery, disagreement, missing, provenance]
+    return [
+        verdict,
+        ranking,
+        significance,
+        curves,
+        *own,
+        descriptions,
+        pictures,
+        gallery,
+        disagreement,
+        missing,
+        provenance,
+    ]
 
 
 def page(reading: Reading) -> str:

@@ -18,8 +18,9 @@ from heatproof.stats.verdict import verdict
 
 COLOURS = 8  # more colours than this nobody can tell apart; further methods are drawn in grey
 ALPHA = 0.05
-# What describes the pictures (how large a region is) or what chance would score compares no methods.
-APART = ("pictures", "chance")
+# What describes the pictures (how large a region is) or the maps (how sparse they are), or what chance would score,
+# compares no methods.
+APART = ("pictures", "description", "chance")
 BLIND = ("random", "edges", "centre", "constant", "random_weights")  # runs that do not say it themselves
 
 

@@ -156,6 +156,7 @@ class Results:
         a yardstick must not decide which pictures count, and it has no rank. Intervals need five pictures. Where a run
         has several models or data sets, name one of each: pictures that were judged twice are not twice as many.
         """
+        self._check_ranks(metric)
         higher = self.higher_is_better(metric)
         wide = self._panel(metric, model, dataset)
         controls = [method for method in wide.columns if self.is_control(method)]
@@ -191,9 +192,15 @@ class Results:
 
     def pairs(self, metric: str, *, model: str | None = None, dataset: str | None = None) -> PairwiseTests:
         """Every two methods compared, picture by picture: Wilcoxon's signed ranks, p adjusted by Holm's way."""
+        self._check_ranks(metric)
         wide = self._panel(metric, model, dataset)
         controls = [method for method in wide.columns if self.is_control(method)]
         return compare_pairs(wide, higher_is_better=self.higher_is_better(metric), controls=controls)
+
+    def _check_ranks(self, metric: str) -> None:
+        """`BadInput` for a metric that says what maps are like, and not which is better."""
+        if self.info.get("metrics", {}).get(metric, {}).get("measures") == "description":
+            raise BadInput(f"{metric!r} describes maps and ranks no methods: its numbers are results.table({metric!r})")
 
     def _panel(self, metric: str, model: str | None, dataset: str | None) -> pd.DataFrame:
         """Pictures × methods of one model and data set."""

@@ -18,7 +18,7 @@ from heatproof.registry import Entry, name_of
 from heatproof.results.run_state import RunState
 from heatproof.spec import recipe
 from heatproof.spec.study import Study
-from heatproof.traits import method_traits, metric_traits
+from heatproof.traits import cost_of, method_traits, metric_traits
 
 
 def describe(studies: Sequence[Study], state: RunState, damaged: Sequence[str]) -> dict[str, Any]:
@@ -43,6 +43,7 @@ def describe(studies: Sequence[Study], state: RunState, damaged: Sequence[str]) 
                 **_about(m),
                 "higher_is_better": bool(m.higher_is_better),  # type: ignore[union-attr]
                 **dataclasses.asdict(metric_traits(m)),
+                "cost": (price := cost_of(m)) and price._asdict(),
                 "main": label in main,
             }
             for label, m in metrics.items()

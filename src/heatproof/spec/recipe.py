@@ -23,7 +23,7 @@ from heatproof import registry, stability
 from heatproof.errors import BadInput, HeatproofError, UnknownName, UntrustedCode
 from heatproof.spec import source_hash
 from heatproof.spec.user_files import IN_FILE, imported
-from heatproof.traits import cost_of
+from heatproof.traits import cost_of, metric_traits
 
 Plain = Any  # None | bool | int | float | str | list[Plain] | dict[str, Plain]
 
@@ -202,6 +202,16 @@ def listed(entry: registry.Entry) -> dict[str, Any]:
             cost = cost_of(made)
             row["cost"] = cost._asdict() if cost else None
         except Exception:  # of a plug-in, which needs fields or is broken: the list must not be
+            return row
+    if entry.kind == "metric":
+        row |= {"aliases": {name: one.about for name, one in registry.aliases("metric", entry.name).items()}}
+        row |= {"higher_is_better": None, "measures": "other", "chance": None, "cost": None}
+        try:
+            made = entry.make()
+            row["higher_is_better"], row["measures"] = made.higher_is_better, metric_traits(made).measures
+            row["chance"], cost = metric_traits(made).chance, cost_of(made)
+            row["cost"] = cost._asdict() if cost else None
+        except Exception:  # as above
             return row
     return row
 

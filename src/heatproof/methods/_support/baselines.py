@@ -11,13 +11,16 @@ import cv2
 import numpy as np
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
 from heatproof import registry
 from heatproof.data import seen_by
 from heatproof.errors import BadInput, NotApplicable
+from heatproof.methods._support.channel_pooling import Pooling
 from heatproof.methods._support.keyed_noise import fill_with_noise
 from heatproof.methods._support.path_gradients import Painter, Stretch
-from heatproof.types import Batch, Dataset, Images, Model, View, keyed_seed
+from heatproof.models import engine
+from heatproof.types import Batch, Dataset, Images, Model, Readout, View, keyed_seed, read
 
 Plain: TypeAlias = Literal["black", "mean", "mid_grey", "blur", "uniform", "gaussian"]
 # A named picture, the name of a registered data set, or a data set: its (training) images.
@@ -88,6 +91,20 @@ def start(baseline: Baseline, model: Model, batch: Batch) -> Images:
     return next(starts(baseline, model, batch, 1))
 
 
+def answer_rise(model: Model, batch: Batch, baseline: Baseline, draws: int, readout: Readout) -> Tensor:
+    """(B,) float64: the answer to each picture less that to its baseline, averaged over the draws."""
+    whole = read(engine.forward(model, batch.images), batch.targets, readout).double()
+    often = draws if is_random(baseline) else 1
+    before = [read(engine.forward(model, one), batch.targets, readout) for one in starts(baseline, model, batch, often)]
+    return whole - torch.stack(before).double().mean(0)
+
+
+def adds_up(method: str, pooling: Pooling) -> None:
+    """`NotApplicable` unless channels are summed: a map pooled otherwise does not add up to the answer's rise."""
+    if pooling != "sum":
+        raise NotApplicable(f"maps of {method} add up to the answer's rise with pooling='sum' only, got {pooling!r}")
+
+
 def _keys(seeds: Sequence[int], stretch: Stretch) -> list[int]:
     return [keyed_seed(seeds[stretch.image], draw) for draw in stretch.points]
 
@@ -129,7 +146,7 @@ def revision_of(field: str) -> cached_property[str]:
 
     def revision(component: Any) -> str:
         source = getattr(component, field)
-        return "" if isinstance(source, str) else str(source.digest(crowd(len(source))))
+        return "" if source is None or isinstance(source, str) else str(source.digest(crowd(len(source))))
 
     return cached_property(revision)
 

@@ -65,7 +65,7 @@ def iou_by_area(maps: Maps, regions: Keep, areas: Tensor) -> Tensor:
         if np.isfinite(values).all() and region.any():
             pixels = sorted_pixels(values, region)
             taken = shares * len(values)
-            inside = _inside_hottest(pixels, taken)
+            inside = inside_hottest(pixels, taken)
             out[:] = inside / (pixels.size + taken - inside)
     return torch.from_numpy(curves)
 
@@ -110,10 +110,10 @@ def _auroc(pixels: SortedPixels) -> float:
 
 
 def _relevance_rank(pixels: SortedPixels) -> float:
-    return float(_inside_hottest(pixels, np.array([pixels.size], dtype=np.float64))[0] / pixels.size)
+    return float(inside_hottest(pixels, np.array([pixels.size], dtype=np.float64))[0] / pixels.size)
 
 
-def _inside_hottest(pixels: SortedPixels, taken: NDArray[np.float64]) -> NDArray[np.float64]:
+def inside_hottest(pixels: SortedPixels, taken: NDArray[np.float64]) -> NDArray[np.float64]:
     """How many of the hottest `taken` pixels lie inside; within a tie in proportion to what the tie holds."""
     inside, outside = pixels.distinct()
     found, caught = np.concatenate(([0], inside + outside)), np.concatenate(([0], inside))

@@ -20,6 +20,7 @@ from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput, NotApplicable
 from heatproof.models import engine
 from heatproof.spec import recipe
+from heatproof.traits import method_traits
 from heatproof.types import Attribution, Batch, Maps, Method, Model
 
 KEPT_BYTES = 64 << 20
@@ -73,6 +74,17 @@ def ask(model: Model, batch: Batch, method: Method) -> Attribution:
     if key is not None:
         _keep(key, answer.maps)
     return answer
+
+
+def reattribute(attribution: Attribution, *, batch: Batch | None = None, model: Model | None = None) -> Maps:
+    """The maps of the attribution's method for another batch or model, or `NotApplicable` where its maps are stored."""
+    method = attribution.explainer
+    if method_traits(method).stored:
+        raise NotApplicable(
+            f"{recipe.label(method)} reads maps that were made before, and this metric needs maps of changed pictures, "
+            "classes or models: give the method itself"
+        )
+    return ask(model or attribution.model, attribution.batch if batch is None else batch, method).maps
 
 
 def keep(attribution: Attribution) -> None:

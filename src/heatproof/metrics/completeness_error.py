@@ -1,0 +1,81 @@
+"""The completeness error: does the map add up to what the answer rises by?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, Protocol, runtime_checkable
+
+from torch import Tensor
+
+from heatproof.errors import BadInput, NotApplicable
+from heatproof.methods._support.baselines import Baseline, answer_rise, revision_of
+from heatproof.metrics._support.undefined import scored
+from heatproof.models import engine
+from heatproof.registry import metric
+from heatproof.spec import recipe
+from heatproof.types import Attribution, Batch, Model, Price, Readout, Scored
+
+
+@runtime_checkable
+class Complete(Protocol):
+    """A method that promises what its maps add up to."""
+
+    def total(self, model: Model, batch: Batch, /) -> Tensor:
+        """(B,): the sum that each map is to have; `NotApplicable` where its settings promise none."""
+        ...
+
+
+@metric
+@dataclass(frozen=True)
+class CompletenessError:
+    """How far the map's sum is from the answer's rise over a baseline, in units of that rise; a zero map scores 1.
+
+    Without a `baseline` each method is held to what it promises itself, with its own baseline and readout, and one
+    that promises nothing is not asked. With one, every method is held to the rise over it. The rise counts as no less
+    than `floor` times the spread of the answers to all classes. The detail `ratio` is the sum over the rise.
+
+    Paper: Sundararajan et al. 2017, "Axiomatic Attribution for Deep Networks"
+    """
+
+    baseline: Baseline | None = None
+    readout: Readout = "logit"  # with a baseline
+    floor: float = 1e-3
+
+    revision = revision_of("baseline")
+
+    higher_is_better: ClassVar[bool] = False
+    measures: ClassVar[Literal["axiom"]] = "axiom"
+
+    def __post_init__(self) -> None:
+        if not self.floor >= 0:
+            raise BadInput(f"floor must be a number from 0, got {self.floor}")
+
+    def __call__(self, attribution: Attribution, /) -> Scored:
+        rise = self._rise(attribution).double().cpu()
+        total = attribution.maps.double().flatten(1).sum(1).cpu()
+        logits = engine.forward(attribution.model, attribution.batch.images).double().cpu()
+        unit = rise.abs().clamp_min(self.floor * logits.std(1)) if len(rise) else rise
+        undefined = {"the answer is the same to the baseline and to the picture": unit == 0}
+        return scored((total - rise).abs() / unit, undefined, {"ratio": total / rise, "rise": rise})
+
+    def _rise(self, attribution: Attribution) -> Tensor:
+        model, batch, method = attribution.model, attribution.batch, attribution.explainer
+        if self.baseline is not None:
+            return answer_rise(model, batch, self.baseline, 1, self.readout)
+        if not isinstance(method, Complete):
+            raise NotApplicable(
+                f"{recipe.label(method)} does not promise that its maps add up to the answer: name a baseline to hold "
+                "every method to the answer's rise over it, as completeness_error(baseline=black)"
+            )
+        return method.total(model, batch)
+
+    def cost(self) -> Price:
+        return Price(shared=2)
+
+
+metric.alias(
+    "Completeness",
+    CompletenessError,
+    "Quantus. There it is True or False by exact equality of floats, and of colour pictures one channel is replaced.",
+    baseline="black",
+)

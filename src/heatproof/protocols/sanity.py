@@ -1,0 +1,85 @@
+"""Sanity checks: does a map change when the model forgets, when another class is asked about, and does it add up?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from heatproof.errors import BadInput
+from heatproof.methods.cam import GradCam
+from heatproof.methods.controls import Edges, Random
+from heatproof.methods.deep_lift import DeepLift
+from heatproof.methods.guided_backprop import GuidedBackprop
+from heatproof.methods.input_x_gradient import InputXGradient
+from heatproof.methods.integrated_gradients import IntegratedGradients
+from heatproof.methods.lrp import LRP
+from heatproof.methods.saliency import Saliency
+from heatproof.methods.smoothgrad import Smoothed
+from heatproof.metrics.completeness_error import CompletenessError
+from heatproof.metrics.mprt import MPRT, EfficientMPRT, SmoothMPRT
+from heatproof.metrics.random_logit import RandomLogit
+from heatproof.metrics.sensitivity_axiom import SensitivityAxiom
+from heatproof.registry import protocol
+from heatproof.spec import recipe
+from heatproof.spec.study import Study
+from heatproof.types import AnyMethod, Dataset, Metric, Model
+
+Preset = Literal["quick", "paper"]
+
+
+@protocol
+@dataclass(frozen=True)
+class Sanity:
+    """Asks whether maps depend on what they are to explain: on the model's weights, on the class, on visible pixels.
+
+    Parameter randomisation from the answer down and from the picture up, its efficient form, the random-logit test,
+    completeness where a method promises it, and pixels that the model cannot see; beside two controls that are blind to
+    the model and must fail. `paper` randomises every layer, in 20 stages at most, and adds the smooth form with 50
+    noisy copies. Passing says that a map is not blind, and not that it is right.
+
+    Paper: Adebayo et al. 2018, "Sanity Checks for Saliency Maps"; Hedström et al. 2023, "Sanity Checks Revisited: An
+    Exploration to Repair the Model Parameter Randomisation Test"
+    """
+
+    preset: Preset = "quick"
+
+    def studies(
+        self,
+        models: Sequence[Model | str] | None = None,
+        datasets: Sequence[Dataset | str] | None = None,
+        methods: Sequence[AnyMethod | str] | None = None,
+    ) -> list[Study]:
+        """One study of all tests."""
+        if models is None and datasets is not None:
+            raise BadInput("pictures of your own need a model: name one, e.g. --model efficientnet-lite0")
+        stages = 5 if self.preset == "quick" else 20
+        top, bottom = MPRT(stages=stages), MPRT("bottom_up", stages=stages)
+        tests: list[Metric] = [top, bottom, EfficientMPRT(), RandomLogit(), SensitivityAxiom(), CompletenessError()]
+        if self.preset == "paper":
+            tests.append(SmoothMPRT(stages=stages))
+        return [
+            Study(
+                models=models or ["embedded:object"],
+                datasets=datasets or ["two_factor"],
+                methods=methods or [*contestants(), Random(), Edges()],
+                metrics=tests,
+                protocol="sanity",
+                limit=32 if self.preset == "quick" else 200,
+                notes={"main": [recipe.label(test) for test in (top, tests[3], tests[4])], "preset": self.preset},
+            )
+        ]
+
+
+def contestants() -> list[AnyMethod]:
+    """Methods that differ in how much of the model they use."""
+    return [
+        Saliency(),
+        InputXGradient(),
+        Smoothed(),
+        IntegratedGradients(),
+        GuidedBackprop(),
+        DeepLift(),
+        LRP(),
+        GradCam(),
+    ]
