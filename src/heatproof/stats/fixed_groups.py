@@ -27,7 +27,7 @@ def usable(groupings: Sequence[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
     """
     kept = [merged for merged in map(_merged, groupings) if merged.max(initial=0) > 0]
     while kept and 1 + sum(int(index.max()) for index in kept) > MOST * len(kept[0]):
-        kept.remove(max(kept, key=lambda index: int(index.max())))
+        del kept[int(np.argmax([index.max() for index in kept]))]
     return kept
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -38,6 +38,7 @@ IDENTICAL, FEW, CONSTANT, FEW_GROUPS, ALIKE_GROUPS, CROSSED = (
 HOLDS, NOT_SHOWN, UNDECIDED = "holds", "not shown", "too few groups"  # of groups that were not seen
 
 Key = TypeVar("Key", bound=Hashable)
+Columns = dict[str, NDArray[Any]]  # one value per pair
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,17 +168,16 @@ def page_tests(
     ]
     clustered = [bool(block.groups and block.groups.named("sampled")) for block in blocks]
     share = 2 if any(clustered) and not all(clustered) else 1  # two procedures on a page: each has half of alpha
-    frames: list[pd.DataFrame | None] = [None] * len(blocks)
+    frames: list[Columns] = [{} for _ in blocks]
     free = [at for at, one in enumerate(clustered) if not one]
     for at, frame in zip(free, _by_bootstrap([blocks[at] for at in free], alpha / share, resamples, seed), strict=True):
         frames[at] = frame
     held = [at for at, one in enumerate(clustered) if one]
     for at, frame in zip(held, _by_clusters([blocks[at] for at in held], alpha / share), strict=True):
         frames[at] = frame
-    _mark_beyond(blocks, [frame for frame in frames if frame is not None], alpha)
+    _mark_beyond(blocks, frames, alpha)
     tests: dict[Key, PairTests] = {}
     for block, frame in zip(blocks, frames, strict=True):
-        assert frame is not None
         tests |= _cut(block, frame, cards, alpha, share)
     counts = [sum(int((block.families == family).sum()) for block in blocks) for family in (0, 1)]
     return Page({key: tests[key] for key in cards}, (counts[0], counts[1]), alpha, resamples)
@@ -206,7 +206,7 @@ def _block(cards: Mapping[Key, Card], groups: Groups | None) -> _Block:
     return _Block(list(cards), pairs, np.concatenate(families), np.hstack(parts), of_pictures)
 
 
-def _by_bootstrap(blocks: Sequence[_Block], alpha: float, resamples: int, seed: int) -> list[pd.DataFrame]:
+def _by_bootstrap(blocks: Sequence[_Block], alpha: float, resamples: int, seed: int) -> list[Columns]:
     taken = []
     for block in blocks:
         fixed = [] if block.groups is None else block.groups.named("fixed")
@@ -218,25 +218,26 @@ def _by_bootstrap(blocks: Sequence[_Block], alpha: float, resamples: int, seed: 
     found = bootstrap_t(taken, families, alpha=alpha, resamples=resamples, seed=seed)
     frames = []
     for block, values, means in zip(blocks, taken, found, strict=True):
-        frame = _described(block.differences)
+        columns = _described(block.differences)
         # Groups that account for every difference leave no variance within them.
         reasons = _reasons(block.differences, means.error)
         able = reasons == ""
         half, wide = means.critical * means.error, means.critical_adjusted * means.error
         frames.append(
-            frame.assign(
-                n_effective=_effective(frame, means.error),
-                **_limits(frame["mean_difference"].to_numpy(), half, wide),
-                p=np.where(able, means.p, 1.0),
-                p_adjusted=np.where(able, means.p_adjusted, 1.0),
-                reason=reasons,
-                skewed=(np.abs(skewness(values)) > SKEWED) & (means.n < MANY),
-            )
+            columns
+            | _limits(columns["mean_difference"], half, wide)
+            | {
+                "n_effective": _effective(columns, means.error),
+                "p": np.where(able, means.p, 1.0),
+                "p_adjusted": np.where(able, means.p_adjusted, 1.0),
+                "reason": reasons,
+                "skewed": (np.abs(skewness(values)) > SKEWED) & (means.n < MANY),
+            }
         )
     return frames
 
 
-def _by_clusters(blocks: Sequence[_Block], alpha: float) -> list[pd.DataFrame]:
+def _by_clusters(blocks: Sequence[_Block], alpha: float) -> list[Columns]:
     found = [_clustered(block, ("sampled",)) for block in blocks]
     adjusted = _holm_by_family(
         [np.full(len(block.families), np.nan) if means is None else means.p for block, means in zip(blocks, found)],
@@ -245,8 +246,8 @@ def _by_clusters(blocks: Sequence[_Block], alpha: float) -> list[pd.DataFrame]:
     total = {family: sum(int((block.families == family).sum()) for block in blocks) for family in (0, 1, 2)}
     frames = []
     for block, means, p_adjusted in zip(blocks, found, adjusted, strict=True):
-        frame = _described(block.differences)
-        missing = np.full(len(frame), np.nan)
+        columns = _described(block.differences)
+        missing = np.full(len(block.families), np.nan)
         if means is None:
             p, error, half, wide = missing, missing, missing, missing
             reasons = np.full(len(frame), CROSSED, dtype=object)
@@ -260,14 +261,15 @@ def _by_clusters(blocks: Sequence[_Block], alpha: float) -> list[pd.DataFrame]:
             reasons = np.where((reasons == "") & ~means.enough, FEW_GROUPS, reasons)
             reasons = np.where((reasons == "") & ~(means.error > 0), ALIKE_GROUPS, reasons)
         frames.append(
-            frame.assign(
-                n_effective=_effective(frame, error),
-                **_limits(frame["mean_difference"].to_numpy(), half, wide),
-                p=np.where(reasons == "", p, 1.0),
-                p_adjusted=np.where(reasons == "", p_adjusted, 1.0),
-                reason=reasons,
-                skewed=(np.abs(skewness(block.differences)) > SKEWED) & (frame["n"].to_numpy() < MANY),
-            )
+            columns
+            | _limits(columns["mean_difference"], half, wide)
+            | {
+                "n_effective": _effective(columns, error),
+                "p": np.where(reasons == "", p, 1.0),
+                "p_adjusted": np.where(reasons == "", p_adjusted, 1.0),
+                "reason": reasons,
+                "skewed": (np.abs(skewness(block.differences)) > SKEWED) & (columns["n"] < MANY),
+            }
         )
     return frames
 
@@ -283,7 +285,7 @@ def _clustered(block: _Block, kinds: Sequence[str]) -> ClusteredMeans | None:
     return clustered_means(block.differences, list(codes.values())) if 1 <= len(codes) <= 2 else None
 
 
-def _mark_beyond(blocks: Sequence[_Block], frames: Sequence[pd.DataFrame], alpha: float) -> None:
+def _mark_beyond(blocks: Sequence[_Block], frames: Sequence[Columns], alpha: float) -> None:
     """Whether each difference would also hold for groups that were not seen; Holm over all pairs that can be asked."""
     found = [
         _clustered(block, ("sampled", "fixed")) if block.groups and block.groups.named("fixed") else None
@@ -291,14 +293,14 @@ def _mark_beyond(blocks: Sequence[_Block], frames: Sequence[pd.DataFrame], alpha
     ]
     adjusted = _holm_by_family(
         [
-            np.full(len(frame), np.nan) if means is None else np.where(frame["reason"] == "", means.p, np.nan)
+            np.full(len(frame["n"]), np.nan) if means is None else np.where(frame["reason"] == "", means.p, np.nan)
             for frame, means in zip(frames, found, strict=True)
         ],
         [block.families for block in blocks],
     )
     for block, frame, means, p in zip(blocks, frames, found, adjusted, strict=True):
         frame["p_beyond"] = p
-        frame["beyond"] = ""
+        frame["beyond"] = np.full(len(p), "", dtype=object)
         if block.groups is None or not block.groups.named("fixed"):
             continue
         if means is None:
@@ -322,22 +324,20 @@ def _holm_by_family(p: Sequence[FloatArray], families: Sequence[NDArray[np.int64
     return [np.asarray(part) for part in np.split(adjusted, np.cumsum([len(one) for one in p])[:-1])]
 
 
-def _described(differences: FloatArray) -> pd.DataFrame:
+def _described(differences: FloatArray) -> Columns:
     n, mean, error = moments(differences)
     sd = error * np.sqrt(n)
     there = ~np.isnan(differences)
     with np.errstate(invalid="ignore", divide="ignore"):
         effect = np.where(sd > 0, mean / sd, np.where(mean == 0, 0.0, np.sign(mean) * np.inf))
-    return pd.DataFrame(
-        {
-            "n": n,
-            "n_missing": len(differences) - n,
-            "n_zero": (differences == 0).sum(axis=0) if len(differences) else 0,
-            "mean_difference": mean,
-            "sd": sd,
-            "effect": np.where(there.any(axis=0), effect, np.nan),
-        }
-    )
+    return {
+        "n": n,
+        "n_missing": len(differences) - n,
+        "n_zero": (differences == 0).sum(axis=0),
+        "mean_difference": mean,
+        "sd": sd,
+        "effect": np.where(there.any(axis=0), effect, np.nan),
+    }
 
 
 def _reasons(differences: FloatArray, error: FloatArray) -> NDArray[np.object_]:
@@ -355,34 +355,33 @@ def _limits(mean: FloatArray, half: FloatArray, wide: FloatArray) -> dict[str, F
     return {"pair_low": mean - half, "pair_high": mean + half, "low": mean - wide, "high": mean + wide}
 
 
-def _effective(frame: pd.DataFrame, error: FloatArray) -> FloatArray:
+def _effective(columns: Columns, error: FloatArray) -> FloatArray:
     """So many independent pictures would give the same standard error; groups that happen to balance add none."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.minimum((frame["sd"].to_numpy() / error) ** 2, frame["n"].to_numpy())
+        return np.minimum((columns["sd"] / error) ** 2, columns["n"])
 
 
 def _cut(
-    block: _Block, frame: pd.DataFrame, cards: Mapping[Key, Card], alpha: float, share: int
+    block: _Block, columns: Columns, cards: Mapping[Key, Card], alpha: float, share: int
 ) -> dict[Key, PairTests]:
     """The rows of each card, with their winners."""
-    frame["p_adjusted"] = np.minimum(frame["p_adjusted"] * share, 1.0)
+    columns["p_adjusted"] = np.minimum(columns["p_adjusted"] * share, 1.0)
     basis = _basis(block.groups)
     tests: dict[Key, PairTests] = {}
     start = 0
     for key, pairs in zip(block.keys, block.pairs, strict=True):
         card = cards[key]  # type: ignore[index]
-        rows = frame.iloc[start : start + len(pairs)].reset_index(drop=True)
+        end = start + len(pairs)
         first, second = (np.array([pair[at] for pair in pairs], dtype=object) for at in (0, 1))
-        ahead = rows["mean_difference"].to_numpy() * (1 if card.higher_is_better else -1)
+        rows = {name: values[start:end] for name, values in columns.items()}
+        ahead = rows["mean_difference"] * (1 if card.higher_is_better else -1)
         winner = np.where(ahead > 0, first, np.where(ahead < 0, second, ""))
-        rows.insert(0, "method_a", first)
-        rows.insert(1, "method_b", second)
-        rows.insert(2, "controls", block.families[start : start + len(pairs)])
-        rows["winner"] = winner
-        rows["significant"] = (rows["p_adjusted"] <= alpha) & (rows["reason"] == "") & (winner != "")
+        significant = (rows["p_adjusted"] <= alpha) & (rows["reason"] == "") & (winner != "")
+        names = {"method_a": first, "method_b": second, "controls": block.families[start:end]}
+        frame = pd.DataFrame({**names, **rows, "winner": winner, "significant": significant})
         methods = tuple(str(name) for name in card.table.columns)
-        tests[key] = PairTests(rows, methods, len(card.table), card.higher_is_better, alpha, basis)  # type: ignore[index]
-        start += len(pairs)
+        tests[key] = PairTests(frame, methods, len(card.table), card.higher_is_better, alpha, basis)  # type: ignore[index]
+        start = end
     return tests
 
 
