@@ -43,7 +43,7 @@ Found = dict[str, Any]
 class Cell:
     """One setting of the simulation."""
 
-    situation: str  # independent, fixed, sampled, beyond
+    situation: str  # independent, fixed, beyond, sampled (10 groups), sampled40
     shape: str  # normal, lognormal, hits
     n: int
     cards: int = 1
@@ -61,7 +61,7 @@ def scores(cell: Cell, rng: np.random.Generator) -> tuple[list[pd.DataFrame], Gr
     """One study: a table (pictures × methods) per card, and the groups of the pictures."""
     labels = _labels(cell, rng)
     tables = [pd.DataFrame(_card(cell, labels, rng)) for _ in range(cell.cards)]
-    kind = "sampled" if cell.situation == "sampled" else "fixed"
+    kind = "sampled" if cell.situation.startswith("sampled") else "fixed"
     frame = pd.DataFrame(labels)
     return tables, Groups(frame, dict.fromkeys(labels, kind)) if labels else None  # type: ignore[arg-type]
 
@@ -72,8 +72,13 @@ def _labels(cell: Cell, rng: np.random.Generator) -> dict[str, np.ndarray]:
     if cell.situation == "fixed":
         groups = 4 if cell.n < 6 * LEVELS else LEVELS
         return {"class": np.arange(cell.n) % groups}
-    names = ["patient"] if cell.situation == "sampled" else ["scene", "object"]
-    return {name: rng.integers(0, LEVELS, cell.n) for name in names}
+    if cell.situation.startswith("sampled"):
+        return {"patient": rng.integers(0, _levels(cell), cell.n)}
+    return {name: rng.integers(0, LEVELS, cell.n) for name in ("scene", "object")}
+
+
+def _levels(cell: Cell) -> int:
+    return 40 if cell.situation == "sampled40" else LEVELS
 
 
 def _card(cell: Cell, labels: dict[str, np.ndarray], rng: np.random.Generator) -> np.ndarray:
@@ -81,7 +86,7 @@ def _card(cell: Cell, labels: dict[str, np.ndarray], rng: np.random.Generator) -
     spread = np.linspace(0.5, 1.5, METHODS) if cell.unequal else np.ones(METHODS)
     effect = np.zeros((cell.n, METHODS))
     for name, group in labels.items():
-        levels = rng.normal(size=(LEVELS, METHODS))
+        levels = rng.normal(size=(_levels(cell), METHODS))
         if name == "class":  # every method has the same means of groups, dealt to the groups in another order
             own = rng.normal(size=int(group.max()) + 1)
             levels = np.stack([rng.permutation(own) for _ in range(METHODS)], axis=1)
@@ -92,7 +97,7 @@ def _card(cell: Cell, labels: dict[str, np.ndarray], rng: np.random.Generator) -
     within = noise * rng.normal(size=(cell.n, METHODS)) + PICTURE * rng.normal(size=(cell.n, 1))
     z = effect + within
     if cell.shift:
-        z[:, 0] += 1.5 if cell.situation in ("sampled", "beyond") else 4.6 / np.sqrt(cell.n)
+        z[:, 0] += 1.5 if cell.situation in ("sampled", "sampled40", "beyond") else 4.6 / np.sqrt(cell.n)
     if cell.shape == "hits":
         return (z > 0.5 * np.sqrt(1 + PICTURE**2)).astype(np.float64)
     if cell.shape == "normal":
@@ -174,15 +179,19 @@ def cells() -> Iterator[tuple[str, Callable[[int], Found], int]]:
     """(name, what to run, replicates) of everything that is measured."""
     for n in (16, 60, 200, 1000):
         for cards in (1, 12):
-            for situation in ("independent", "fixed", "beyond", "sampled"):
+            for situation in ("independent", "fixed", "beyond", "sampled", "sampled40"):
+                if situation == "sampled40" and n == 16:
+                    continue
                 for shape, unequal in (("normal", False), ("lognormal", False), ("hits", False), ("lognormal", True)):
                     cell = Cell(situation, shape, n, cards, unequal)
                     reps = 2000 if cards == 1 else 1000 if n < 1000 else 400
                     yield cell.name, lambda reps, cell=cell: study(cell, 1, reps), reps
     for n in (16, 60, 200):
-        for situation in ("independent", "fixed", "sampled", "beyond"):
+        for situation in ("independent", "fixed", "beyond", "sampled", "sampled40"):
             for shape in ("normal", "lognormal", "hits"):
                 cell = Cell(situation, shape, n, shift=True)
+                if situation == "sampled40" and n == 16:
+                    continue
                 yield cell.name, lambda reps, cell=cell: study(cell, 2, reps), 500
     for what in ("mean", "difference"):
         for shape in ("normal", "beta(½, 3)", "lognormal", "hits"):
@@ -211,6 +220,7 @@ WORDS = {
     "fixed": "fixed groups, these groups",
     "beyond": "fixed groups (10 × 10 crossed), groups not seen",
     "sampled": "sampled groups (10)",
+    "sampled40": "sampled groups (40)",
 }
 
 

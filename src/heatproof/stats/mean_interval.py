@@ -10,9 +10,8 @@ from scipy import stats
 from heatproof.stats.bootstrap import FloatArray, is_share, wilson
 from heatproof.stats.bootstrap_t import RESAMPLES, bootstrap_t, moments, skewness
 from heatproof.stats.cluster_robust import clustered_means
-from heatproof.stats.fixed_groups import stratified
-from heatproof.stats.groups import Groups, outermost
-from heatproof.stats.page import MANY, SKEWED
+from heatproof.stats.groups import Groups
+from heatproof.stats.page import MANY, SKEWED, few_clusters, fixed_strata, many_clusters, sampled_clusters
 from heatproof.stats.ranks import FEWEST, check_table
 
 
@@ -34,17 +33,21 @@ def mean_intervals(
     values = checked.to_numpy()
     n, mean, error = moments(values)
     whole = groups.of(checked.index) if groups is not None else None
-    sampled = outermost({name: whole.codes(name) for name in whole.named("sampled")}) if whole else {}
     trials = n
-    if sampled:
+    if whole is not None and few_clusters(whole):
         half = np.full(len(n), np.nan)
-        if len(sampled) <= 2:
-            found = clustered_means(values, list(sampled.values()))
+        clusterings = sampled_clusters(whole)
+        if len(clusterings) <= 2:
+            found = clustered_means(values, clusterings)
             half = np.where(found.enough, found.half_width(1 - level), np.nan)
             trials = np.minimum(n, found.clusters)
     else:
-        codes = [whole.codes(name) for name in whole.named("fixed")] if whole else []
-        (means,) = bootstrap_t([stratified(values, codes)], alpha=1 - level, resamples=resamples, seed=seed)
+        within = fixed_strata(whole) if whole else None
+        together = many_clusters(whole) if whole else None
+        trials = n if together is None else np.minimum(n, int(together.max()) + 1)
+        (means,) = bootstrap_t(
+            [values], strata=[within], clusters=[together], alpha=1 - level, resamples=resamples, seed=seed
+        )
         half = means.critical * means.error
         half = np.where(np.isnan(half) & (n >= FEWEST), _students(error, n, level), half)
     half = np.where((n >= FEWEST) & (trials >= 2), half, np.nan)

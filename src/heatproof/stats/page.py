@@ -19,13 +19,14 @@ from numpy.typing import NDArray
 from heatproof.errors import BadInput
 from heatproof.stats.bootstrap import FloatArray
 from heatproof.stats.bootstrap_t import FEWEST, RESAMPLES, bootstrap_t, moments, skewness
-from heatproof.stats.cluster_robust import FEWEST_CLUSTERS, ClusteredMeans, clustered_means
-from heatproof.stats.fixed_groups import stratified
+from heatproof.stats.cluster_robust import LARGEST_SHARE, ClusteredMeans, clustered_means
+from heatproof.stats.fixed_groups import strata
 from heatproof.stats.groups import Groups, outermost
 from heatproof.stats.ranks import check_table
 from heatproof.stats.significance import holm, without_rounding
 
 ALPHA = 0.05
+MANY_CLUSTERS = 30  # from so many on whole clusters are resampled; of fewer, resamples are too much alike
 SKEWED, MANY = 1.0, 200  # intervals of fewer images whose differences are more skewed are somewhat narrow
 IDENTICAL, FEW, CONSTANT, FEW_GROUPS, ALIKE_GROUPS, CROSSED = (
     "identical",
@@ -156,8 +157,9 @@ def page_tests(
 ) -> Page[Key]:
     """Test every pair of methods on every card, each on the pictures that have both, as one family.
 
-    `groups` names those of each population. Without sampled groups the test is a symmetric bootstrap-t, stratified over
-    fixed groups, with max-T over the page; with them it is a cluster-robust t test with Holm's adjustment.
+    `groups` names those of each population. The test is a symmetric bootstrap-t with max-T over the page, stratified
+    over fixed groups, drawing whole clusters where there are sampled groups. Of fewer than 30 of these, or two crossed
+    kinds, it is a cluster-robust t test with Holm's adjustment.
     """
     populations: dict[str, list[Key]] = {}
     for key, card in cards.items():
@@ -166,7 +168,7 @@ def page_tests(
         _block({key: cards[key] for key in keys}, (groups or {}).get(population))
         for population, keys in populations.items()
     ]
-    clustered = [bool(block.groups and block.groups.named("sampled")) for block in blocks]
+    clustered = [block.groups is not None and few_clusters(block.groups) for block in blocks]
     share = 2 if any(clustered) and not all(clustered) else 1  # two procedures on a page: each has half of alpha
     frames: list[Columns] = [{} for _ in blocks]
     free = [at for at, one in enumerate(clustered) if not one]
@@ -209,13 +211,12 @@ def _block(cards: Mapping[Key, Card], groups: Groups | None) -> _Block:
 def _by_bootstrap(blocks: Sequence[_Block], alpha: float, resamples: int, seed: int) -> list[Columns]:
     taken = []
     for block in blocks:
-        fixed = [] if block.groups is None else block.groups.named("fixed")
-        codes = [] if block.groups is None else [block.groups.codes(name) for name in fixed]
-        values = stratified(block.differences, codes)
         moved = (~np.isnan(block.differences) & (block.differences != 0)).sum(axis=0)
-        taken.append(np.where(moved >= FEWEST, values, np.nan))  # what has no test takes no part in the maximum
+        taken.append(np.where(moved >= FEWEST, block.differences, np.nan))  # else no test, and no part in the maximum
+    within = [None if block.groups is None else fixed_strata(block.groups) for block in blocks]
     families = [block.families for block in blocks]
-    found = bootstrap_t(taken, families, alpha=alpha, resamples=resamples, seed=seed)
+    whole = [None if block.groups is None else many_clusters(block.groups) for block in blocks]
+    found = bootstrap_t(taken, families, within, whole, alpha=alpha, resamples=resamples, seed=seed)
     frames = []
     for block, values, means in zip(blocks, taken, found, strict=True):
         columns = _described(block.differences)
@@ -235,6 +236,32 @@ def _by_bootstrap(blocks: Sequence[_Block], alpha: float, resamples: int, seed: 
             }
         )
     return frames
+
+
+def fixed_strata(groups: Groups) -> NDArray[np.int64] | None:
+    """The strata that the fixed groups of these pictures give; sampled groups that may lie across them go first."""
+    if groups.named("sampled"):
+        return None
+    return strata([groups.codes(name) for name in groups.named("fixed")])
+
+
+def sampled_clusters(groups: Groups) -> list[NDArray[np.int64]]:
+    """The clusterings that tests must allow for, each as 0 … k−1."""
+    codes = outermost({name: groups.codes(name) for name in groups.named("sampled")})
+    return [np.unique(index, return_inverse=True)[1].ravel().astype(np.int64) for index in codes.values()]
+
+
+def many_clusters(groups: Groups) -> NDArray[np.int64] | None:
+    """The one clustering whose clusters are so many that whole clusters can be resampled."""
+    found = sampled_clusters(groups)
+    if len(found) != 1 or found[0].max() + 1 < MANY_CLUSTERS:
+        return None
+    return found[0] if np.bincount(found[0]).max() <= LARGEST_SHARE * len(found[0]) else None
+
+
+def few_clusters(groups: Groups) -> bool:
+    """Whether there are sampled groups, and not enough of one kind to resample them."""
+    return bool(sampled_clusters(groups)) and many_clusters(groups) is None
 
 
 def _by_clusters(blocks: Sequence[_Block], alpha: float) -> list[Columns]:
