@@ -48,9 +48,8 @@ def test_too_few_images_are_said_first() -> None:
     assert told(4, {"srg": {"a": 0.9, "b": 0.1}})[0].startswith(
         "These images are too few to tell any two methods apart"
     )
-    # Six images separate two methods, but not one of three pairs: 3 · 2⁻⁵ is more than 0.05.
+    assert told(5, {"srg": {"a": 0.9, "b": 0.1}})[0].startswith("These images are too few")
     assert told(6, {"srg": {"a": 0.9, "b": 0.1}})[0].startswith("a comes first, and beats")
-    assert told(6, {"srg": {"a": 0.9, "b": 0.1, "c": 0.5}})[0].startswith("These images are too few")
     assert told(20, {"srg": {"a": 0.9, "b": 0.1}})[0].startswith("a comes first, and beats every other method.")
 
 
@@ -72,7 +71,8 @@ def test_the_controls_are_part_of_the_answer() -> None:
     assert "No blind control took part" in told(20, {"s": {"a": 0.9, "b": 0.1, "oracle": 1.0}})[0]
     alone = told(20, {"s": {"a": 0.9, "random": 0.1}})[0]
     assert alone == (
-        "a is the only method here: there is no other to compare it with. The blind control (random) is beaten by a."
+        "a is the only method here: there is no other to compare it with. The blind control (random) is beaten by a. "
+        "Not run: edges, centre and constant."
     )
 
 
@@ -84,12 +84,13 @@ def test_variants_of_one_question_count_once() -> None:
 
 
 def test_clear_allows_for_all_comparisons() -> None:
-    """Six differences of one sign have p = 1/32: clear in one comparison, and by luck in one of many."""
+    """A difference that is clear in one comparison may be the luck of one in many."""
     one = {"s": {"a": 0.9, "b": 0.1}}
-    assert "beats every other" in told(6, one)[0]
-    many = {f"s{i}": {"a": 0.9, "b": 0.1} for i in range(4)}
-    assert "none of these first places is clear of the rest, allowing for 4 comparisons" in told(6, many)[0]
-    assert "every first place is clear of the rest, allowing for 4 comparisons" in told(20, many)[0]
+    assert "beats every other" in told(20, one, noise=0.9)[0]
+    many = {**one, **{f"s{i}": {"a": 0.1, "b": 0.1} for i in range(12)}}
+    assert "none of these first places is clear of the rest, allowing for 13 comparisons" in told(20, many, noise=0.9)[0]
+    clear = {f"s{i}": {"a": 0.9, "b": 0.1} for i in range(4)}
+    assert "every first place is clear of the rest, allowing for 4 comparisons" in told(20, clear)[0]
 
 
 def test_a_method_that_was_not_asked_everywhere_says_so() -> None:
@@ -116,7 +117,7 @@ def test_ranks_run_from_the_better_to_the_worse() -> None:
 
 
 def test_the_chart_can_be_read_as_a_table() -> None:
-    _, reading = told(20, {"s": {"a": 0.9, "b": 0.5, "random": 0.2}}, noise=0.0)
+    _, reading = told(20, {"s": {"a": 0.9, "b": 0.5, "random": 0.2}}, noise=1e-5)
     text = numbers(reading, reading.panels[0])
     rows = [re.sub("<[^>]+>", " ", row).split() for row in re.findall("<tr.*?</tr>", text)]
     assert [row[0] for row in rows] == ["method", "a", "b", "random"]

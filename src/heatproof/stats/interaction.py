@@ -38,8 +38,8 @@ class Interaction:
     n: int
     alpha: float
 
-    def sentences(self) -> list[str]:
-        """The finding in words; empty where no interaction is shown."""
+    def sentences(self, kind: str = "class") -> list[str]:
+        """The finding in words; empty where no interaction is shown. `kind` says what the groups are."""
         if not self.p <= self.alpha:
             return []
         solid = self.cells[self.cells["p_adjusted"] <= self.alpha]
@@ -48,9 +48,9 @@ class Interaction:
         widest = str((spans.max() - spans.min()).idxmax())
         column = self.ranks[widest]
         best, worst = str(column.idxmin()), str(column.idxmax())
-        told = f"Which method is ahead depends on the class (p = {self.p:.2g}, {self.n} pictures)"
+        told = f"Which method is ahead depends on the {kind} (p = {self.p:.2g}, {self.n} images)"
         if column.max() == column.min():
-            return [f"How far methods are apart depends on the class (p = {self.p:.2g}, {self.n} pictures)."]
+            return [f"How far methods are apart depends on the {kind} (p = {self.p:.2g}, {self.n} images)."]
         last = len(self.ranks.columns)
         return [f"{told}: {widest} is {_place(column.min(), last)} on {best}, {_place(column.max(), last)} on {worst}."]
 
