@@ -239,9 +239,7 @@ def _errors(found: dict[str, Found]) -> str:
                 if any(measured):
                     told = shape + (", unequal spread" if spread == "unequal" else "")
                     rows.append(f"| {words} | {cards} | {told} | {' | '.join(map(_share, measured))} |")
-    head = (
-        "| for whom | metrics | scores | n = 16 | n = 60 | n = 200 | n = 1,000 |\n|---|---|---|---|---|---|---|\n"
-    )
+    head = "| for whom | metrics | scores | n = 16 | n = 60 | n = 200 | n = 1,000 |\n|---|---|---|---|---|---|---|\n"
     return (
         "**A wrong “beats” anywhere on the page**, % of null studies [95 % limits] (replicates), eight methods; "
         f"bold: the upper limit is above 7 %\n\n{head}" + "\n".join(rows)

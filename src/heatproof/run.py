@@ -38,6 +38,7 @@ from heatproof.results import Results
 from heatproof.run_engine import begin_with, engine_of
 from heatproof.run_state import Record, State
 from heatproof.store import Store, Unit
+from heatproof.stored_groups import write_groups
 from heatproof.study import Study
 from heatproof.types import Attribution, Batch, Dataset, Model
 from heatproof.unit import explain, judge
@@ -138,6 +139,7 @@ def _commit(
 ) -> Results:
     """Write the results from the units in the store. `run.json` comes last: only then do they count."""
     files = store.write_tables(_places(work, store))
+    files |= write_groups(store.root, [(shard.place["dataset"], shard.dataset, shard.ids) for shard in work])
     store.put_json("gallery.json", {"files": shown_files(store.root, _shown(work))})
     stopped = {"stopped": part} if part else {}
     pictures = census((shard.place, found) for shard in work if (found := _counted(shard, store)))

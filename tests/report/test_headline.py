@@ -88,7 +88,9 @@ def test_clear_allows_for_all_comparisons() -> None:
     one = {"s": {"a": 0.9, "b": 0.1}}
     assert "beats every other" in told(20, one, noise=0.9)[0]
     many = {**one, **{f"s{i}": {"a": 0.1, "b": 0.1} for i in range(12)}}
-    assert "none of these first places is clear of the rest, allowing for 13 comparisons" in told(20, many, noise=0.9)[0]
+    assert (
+        "none of these first places is clear of the rest, allowing for 13 comparisons" in told(20, many, noise=0.9)[0]
+    )
     clear = {f"s{i}": {"a": 0.9, "b": 0.1} for i in range(4)}
     assert "every first place is clear of the rest, allowing for 4 comparisons" in told(20, clear)[0]
 

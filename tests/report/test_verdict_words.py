@@ -81,7 +81,10 @@ def test_controls_that_fare_alike_are_named_together() -> None:
             | {"value": value + 0.001 * i * value, "note": "", "status": "ok"}
             for i in range(20)
         ]
-    methods = {name: {"control": name != "x", "blind": name in ("random", "edges")} for name in ("x", "random", "edges", "oracle")}
+    methods = {
+        name: {"control": name != "x", "blind": name in ("random", "edges")}
+        for name in ("x", "random", "edges", "oracle")
+    }
     info = {"metrics": {"a": {"higher_is_better": True}}, "methods": methods}
     reading = Reading(Results(pd.DataFrame(rows), pd.DataFrame(), None, info))
     assert against_controls(reading, reading.panels[0]) == [

@@ -110,6 +110,15 @@ def test_with_few_groups_nothing_is_said_beyond_them():
     assert sampled["pair_low"] < sampled["mean_difference"] < sampled["pair_high"]
 
 
+def test_three_crossed_kinds_of_groups_are_not_tested():
+    rng = np.random.default_rng(0)
+    crossed = {name: rng.integers(0, 8, 80) for name in ("site", "reader", "device")}
+    frame = compare_means(table(80, a=3, b=0), groups=groups("sampled", **crossed)).frame
+    assert frame["reason"][0] == "three kinds of groups"
+    assert not frame["significant"][0]
+    assert compare_means(table(80, a=3, b=0), groups=groups("fixed", **crossed)).frame["significant"][0]
+
+
 @pytest.mark.parametrize("count", [10, 40])
 def test_copies_of_pictures_add_no_certainty(count):
     rng = np.random.default_rng(0)

@@ -34,9 +34,7 @@ def test_a_plan_names_every_pair():
     found = {(one.first, one.second): one for one in plan(pilot, 200, cards=2)}
     assert len(found) == 6
     assert found["c", "d"].pictures is None
-    assert found["a", "b"].pictures == needed_pictures(
-        found["a", "b"].mean_difference, found["a", "b"].sd, tests=12
-    )
+    assert found["a", "b"].pictures == needed_pictures(found["a", "b"].mean_difference, found["a", "b"].sd, tests=12)
 
 
 def test_refuses():

@@ -31,7 +31,9 @@ def table(
     form: Annotated[Form, typer.Option("--format", "-f", help="csv, md or latex (with booktabs).")] = Form.md,
     metric: Annotated[list[str] | None, typer.Option(help="Only this metric; may be repeated.")] = None,
     pairs: Annotated[bool, typer.Option("--pairs", help="Every pair of methods, tested, instead of rankings.")] = False,
-    test: Annotated[Test, typer.Option(help="Of pairs: their mean difference, or Wilcoxon's signed ranks.")] = Test.means,
+    test: Annotated[
+        Test, typer.Option(help="Of pairs: their mean difference, or Wilcoxon's signed ranks.")
+    ] = Test.means,
 ) -> None:
     """Rankings with 95 % intervals, or the tests of all pairs of methods, to standard output."""
     from heatproof import tables

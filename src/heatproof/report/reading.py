@@ -256,7 +256,9 @@ class Reading:
         """The contestants that some blind control beats."""
         tests, blind = self.pairs(panel), set(self.blind(panel))
         beats = tests.beats() if tests else set()
-        return [one for one in self.methods if any(b == one and a in blind for a, b in beats) and not self.is_control(one)]
+        return [
+            one for one in self.methods if any(b == one and a in blind for a, b in beats) and not self.is_control(one)
+        ]
 
     @cached_property
     def _interactions(self) -> dict[Panel, list[str]]:

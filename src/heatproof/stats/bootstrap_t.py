@@ -1,7 +1,7 @@
 """The symmetric bootstrap-t with max-T: tests of many means at once, and intervals that hold together.
 
 A mean is divided by its standard error before it is compared with resamples: skewed scores and unequal spreads then do
-little harm. All columns of a table share the drawn images, so that the largest of all statistics keeps their dependence.
+little harm. All columns of a table share the drawn images, so that the largest statistic keeps their dependence.
 """
 
 from __future__ import annotations
@@ -146,9 +146,7 @@ def _drawn_squares(
     return _squares(block, strata, resamples, seed)
 
 
-def _squares(
-    block: FloatArray, strata: NDArray[np.int64] | None, resamples: int, seed: int
-) -> FloatArray:
+def _squares(block: FloatArray, strata: NDArray[np.int64] | None, resamples: int, seed: int) -> FloatArray:
     """(resamples, columns): T*² of every resample, 0 where a resample has no variance."""
     there = ~np.isnan(block)
     n = there.sum(axis=0)
@@ -233,7 +231,7 @@ class _Drawn:
     mean: FloatArray
     error: FloatArray
     able: NDArray[np.bool_]
-    squares: FloatArray
+    squares: NDArray[np.float32]
     family: NDArray[np.int64]
 
 

@@ -1,8 +1,8 @@
 """The groups that pictures fall into, and of which kind each is.
 
 *Sampled* groups (patients, source photos, bursts) are a sample of many: pictures of one group are alike, and every test
-allows for it. *Fixed* groups (classes, scenes, objects) are the ones of interest: a verdict speaks first for new pictures
-of these same groups, and only then of groups that were not seen.
+allows for it. *Fixed* groups (classes, scenes, objects) are the ones of interest: a verdict speaks first for new
+pictures of these same groups, and only then of groups that were not seen.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Groups:
 
     def of(self, pictures: Sequence[str] | pd.Index) -> Groups:
         """The same groups for these pictures, in their order; a picture without a label has none."""
-        return Groups(self.labels.reindex(pictures), self.kinds)
+        return Groups(self.labels.reindex(pd.Index(pictures)), self.kinds)
 
     def named(self, kind: Kind) -> list[str]:
         """The columns of a kind in which at least two pictures share a group, and not all of them do."""
@@ -70,7 +70,7 @@ def outermost(clusterings: Mapping[str, NDArray[np.int64]]) -> dict[str, NDArray
 
 def _lies_in(inner: NDArray[np.int64], outer: NDArray[np.int64]) -> bool:
     pairs = np.unique(np.stack([inner, outer]), axis=1)
-    return pairs.shape[1] == len(np.unique(inner))
+    return int(pairs.shape[1]) == len(np.unique(inner))
 
 
 def _groups_anything(codes: NDArray[np.int64]) -> bool:

@@ -105,9 +105,7 @@ def interaction(
     return Interaction(float(adjusted.min()), cells, means, ranks, left_out, len(code), alpha)
 
 
-def _statistics(
-    differences: FloatArray, code: NDArray[np.int64], counts: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+def _statistics(differences: FloatArray, code: NDArray[np.int64], counts: FloatArray) -> tuple[FloatArray, FloatArray]:
     """t and deviation, (resamples, groups, pairs), of images that occur so often."""
     groups = int(code.max()) + 1
     share = np.bincount(code) / len(code)

@@ -1,4 +1,4 @@
-"""Intervals of means: symmetric bootstrap-t for independent pictures, cluster-robust where pictures fall into groups."""
+"""Intervals of means: symmetric bootstrap-t, or cluster-robust where pictures fall into few sampled groups."""
 
 from __future__ import annotations
 

@@ -112,10 +112,11 @@ class Page(Generic[Key]):
         own, controls = self.pairs
         told = (
             f"Tests of the mean paired difference. The chance of any wrong “beats” among the methods on this page is "
-            f"held at {self.alpha:.0%} over all {own} pairs of {len(self.tests)} comparisons together"
+            f"held at {self.alpha:.0%} over {_counted(own, 'pair')} of {_counted(len(self.tests), 'comparison')} "
+            "together"
         )
         if controls:
-            told += f", and once more over the {controls} pairs of a method and a control"
+            told += f", and once more over {_counted(controls, 'pair')} of a method and a control"
         return f"{told}."
 
 
@@ -267,7 +268,10 @@ def few_clusters(groups: Groups) -> bool:
 def _by_clusters(blocks: Sequence[_Block], alpha: float) -> list[Columns]:
     found = [_clustered(block, ("sampled",)) for block in blocks]
     adjusted = _holm_by_family(
-        [np.full(len(block.families), np.nan) if means is None else means.p for block, means in zip(blocks, found)],
+        [
+            np.full(len(block.families), np.nan) if means is None else means.p
+            for block, means in zip(blocks, found, strict=True)
+        ],
         [block.families for block in blocks],
     )
     total = {family: sum(int((block.families == family).sum()) for block in blocks) for family in (0, 1, 2)}
@@ -277,7 +281,7 @@ def _by_clusters(blocks: Sequence[_Block], alpha: float) -> list[Columns]:
         missing = np.full(len(block.families), np.nan)
         if means is None:
             p, error, half, wide = missing, missing, missing, missing
-            reasons = np.full(len(frame), CROSSED, dtype=object)
+            reasons = np.full(len(missing), CROSSED, dtype=object)
         else:
             p, error, half = means.p, means.error, means.half_width(alpha)
             wide = missing.copy()
@@ -302,7 +306,7 @@ def _by_clusters(blocks: Sequence[_Block], alpha: float) -> list[Columns]:
 
 
 def _clustered(block: _Block, kinds: Sequence[str]) -> ClusteredMeans | None:
-    """The cluster-robust means over all groups of these kinds; None for three crossed ones, which nothing here knows."""
+    """The cluster-robust means over all groups of these kinds; None for three crossed ones."""
     groups = block.groups
     if groups is None:
         return None
@@ -388,9 +392,7 @@ def _effective(columns: Columns, error: FloatArray) -> FloatArray:
         return np.minimum((columns["sd"] / error) ** 2, columns["n"])
 
 
-def _cut(
-    block: _Block, columns: Columns, cards: Mapping[Key, Card], alpha: float, share: int
-) -> dict[Key, PairTests]:
+def _cut(block: _Block, columns: Columns, cards: Mapping[Key, Card], alpha: float, share: int) -> dict[Key, PairTests]:
     """The rows of each card, with their winners."""
     columns["p_adjusted"] = np.minimum(columns["p_adjusted"] * share, 1.0)
     basis = _basis(block.groups)
@@ -418,6 +420,10 @@ def _basis(groups: Groups | None) -> Basis:
     sampled, fixed = groups.named("sampled"), groups.named("fixed")
     sizes = {name: len(np.unique(groups.codes(name))) for name in (*sampled, *fixed)}
     return Basis(tuple(sampled), tuple(fixed), sizes)
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -61,9 +61,7 @@ def detectable_difference(n: int, sd: float, *, alpha: float = 0.05, tests: int 
     return high
 
 
-def plan(
-    pilot: pd.DataFrame, planned: int, *, alpha: float = 0.05, cards: int = 1, power: float = 0.8
-) -> list[Plan]:
+def plan(pilot: pd.DataFrame, planned: int, *, alpha: float = 0.05, cards: int = 1, power: float = 0.8) -> list[Plan]:
     """What every pair of a pilot's (pictures × methods) needs, allowing for all pairs of all cards (Bonferroni)."""
     table = check_table(pilot)
     pairs = list(combinations([str(name) for name in table.columns], 2))

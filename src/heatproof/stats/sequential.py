@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -163,9 +164,9 @@ def alpha_spent(alpha: float, shares: Sequence[float]) -> list[float]:
     cluster-robust means at these levels instead.
     """
     whole = [0.0, *shares]
-    if any(b <= a for a, b in zip(whole, whole[1:], strict=False)) or whole[-1] > 1:
+    if any(b <= a for a, b in pairwise(whole)) or whole[-1] > 1:
         raise BadInput(f"shares of the planned data must rise from above 0 to at most 1, got {list(shares)}.")
-    return [alpha * (b**2 - a**2) for a, b in zip(whole, whole[1:], strict=False)]
+    return [alpha * (b**2 - a**2) for a, b in pairwise(whole)]
 
 
 def _units(values: ArrayLike) -> FloatArray:

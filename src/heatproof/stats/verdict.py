@@ -89,9 +89,7 @@ def verdict(
 def _outcome(rows: pd.DataFrame) -> _Outcome:
     pairs = [frozenset(pair) for pair in zip(rows["method_a"], rows["method_b"], strict=True)]
     winners = {
-        pair: winner
-        for pair, winner, solid in zip(pairs, rows["winner"], rows["significant"], strict=True)
-        if solid
+        pair: winner for pair, winner, solid in zip(pairs, rows["winner"], rows["significant"], strict=True) if solid
     }
     same = frozenset(pair for pair, reason in zip(pairs, rows["reason"], strict=True) if reason == IDENTICAL)
     return _Outcome(winners, dict(zip(pairs, rows["p_adjusted"], strict=True)), same)

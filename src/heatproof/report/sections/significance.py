@@ -49,8 +49,8 @@ def significance(reading: Reading) -> str | None:
         "<span class='swatch hn4'></span> it loses to it, <span class='swatch hz'></span> these "
         "images cannot tell. "
         "Numbers are effect sizes: the mean paired difference in standard deviations of the differences, shown where "
-        f"the adjusted p is at most {ALPHA:g}. Pairs with a control are adjusted by themselves, so that yardsticks cost "
-        f"the methods nothing. {escape(reading.page.sentence)}"
+        f"the adjusted p is at most {ALPHA:g}. Pairs with a control are adjusted by themselves, so that yardsticks "
+        f"cost the methods nothing. {escape(reading.page.sentence)}"
     )
     notes = [f"{counted(more, 'further matrix', 'further matrices')} not drawn."] * bool(more)
     notes += [f"{counted(unlisted, 'further table')} of pairs not written out."] * bool(unlisted)
@@ -125,7 +125,8 @@ def matrix(reading: Reading, panel: Panel, tests: PairTests) -> str:
             ends = sorted((flip * float(row["low"]), flip * float(row["high"])))
             notes[x][y] = (
                 f"{first} − {second}: mean difference {number(difference)} "
-                f"[{number(ends[0])}, {number(ends[1])}], adjusted p {probability(float(row['p_adjusted']))}, n {row['n']}"
+                f"[{number(ends[0])}, {number(ends[1])}], adjusted p {probability(float(row['p_adjusted']))}, "
+                f"n {row['n']}"
             )
     where = reading.named(panel)
     title = f"Pairwise comparison by {panel.metric}{', ' + where if where else ''}"
