@@ -256,6 +256,11 @@ def _share(found: Found | None) -> str:
     return f"**{told}**" if high > 0.07 else told
 
 
+def _replicates(found: dict[str, Found], kind: str) -> str:
+    counts = sorted({one["reps"] for name, one in found.items() if name.startswith(kind)})
+    return f"{' to '.join(f'{count:,}' for count in dict.fromkeys((counts[0], counts[-1])))} replicates"
+
+
 def _power(found: dict[str, Found]) -> str:
     rows = []
     for situation, words in WORDS.items():
@@ -270,7 +275,8 @@ def _power(found: dict[str, Found]) -> str:
     head = "| for whom | scores | n = 16 | n = 60 | n = 200 |\n|---|---|---|---|---|\n"
     return (
         "**Power**: share of the seven true pairs that are found, %, and in brackets by Wilcoxon’s signed ranks with "
-        "Holm’s adjustment, which takes all pictures for independent (500 replicates)\n\n" + head + "\n".join(rows)
+        f"Holm’s adjustment, which takes all pictures for independent ({_replicates(found, 'power')})\n\n{head}"
+        + "\n".join(rows)
         if rows
         else ""
     )
@@ -292,7 +298,7 @@ def _coverage(found: dict[str, Found]) -> str:
     head = "| interval of | scores | n = 16 | n = 60 | n = 200 |\n|---|---|---|---|---|\n"
     return (
         "**Coverage** of 95 % intervals, %, and in brackets how many of them carry the warning that the scores are "
-        "skewed, % (2,000 replicates)\n\n" + head + "\n".join(rows)
+        f"skewed, % ({_replicates(found, 'coverage')})\n\n{head}" + "\n".join(rows)
         if rows
         else ""
     )

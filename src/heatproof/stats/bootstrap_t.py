@@ -131,7 +131,7 @@ def skewness(block: FloatArray) -> FloatArray:
         scale = np.abs(centred).max(axis=0, initial=0.0)
         centred = centred / np.where(scale > 0, scale, 1.0)
         found = (centred**3).sum(axis=0) / n / ((centred**2).sum(axis=0) / n) ** 1.5
-    return np.nan_to_num(found)
+    return np.asarray(np.nan_to_num(found), dtype=np.float64)
 
 
 def _drawn_squares(
