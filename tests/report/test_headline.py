@@ -13,6 +13,7 @@ import pytest
 from heatproof.report.reading import Reading
 from heatproof.report.sections.headline import headline
 from heatproof.report.sections.ranking import numbers
+from heatproof.report.sections.verdict import against_controls
 from heatproof.results import Results
 
 BLIND = {"control": True, "blind": True}
@@ -134,3 +135,20 @@ def test_a_blind_control_that_nothing_could_be_compared_with_did_take_part() -> 
     unscored = told(5, {"srg": {"a": 0.9, "random": 0.1, "edges": 0.2}}, holes=[("a", i) for i in range(5)])[0]
     assert "Blind controls (random and edges) took part, but no method could be compared with them" in unscored
     assert "No blind control took part" in told(20, {"srg": {"a": 0.9, "oracle": 1.0}})[0]
+
+
+def test_controls_that_were_not_run_are_not_spoken_of() -> None:
+    said = told(20, {"s": {"a": 0.9, "b": 0.8, "random": 0.1}})[0]
+    assert "all blind controls" not in said
+    assert "Not run: edges, centre and constant." in said
+    none = told(20, {"s": {"a": 0.5, "b": 0.5, "random": 0.5, "edges": 0.5}})[0]
+    assert "No method beats all blind controls that were run (random and edges)." in none
+
+
+def test_a_method_that_a_blind_control_beats_is_marked() -> None:
+    said, reading = told(20, {"s": {"a": 0.9, "b": 0.3, "random": 0.1, "edges": 0.6}})
+    assert "A blind control beats b." in said
+    assert reading.beaten_by_blind(reading.panels[0]) == ["b"]
+    assert reading.blind(reading.panels[0]) == ["edges", "random"]
+    assert against_controls(reading, reading.panels[0])[-1].startswith("The strongest blind control is edges (0.")
+    assert "a blind control beats b." in against_controls(reading, reading.panels[0])[-1]
