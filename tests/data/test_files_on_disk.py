@@ -379,15 +379,16 @@ def test_ham10000(tmp_path):
 
 
 def test_one_photo_of_each_lesion_unless_all_are_asked_for(tmp_path):
-    """Intervals and tests take pictures for independent."""
     dataset = a_ham10000(tmp_path)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert [file.path.stem for file in dataset.files] == ["ISIC_0026769", "ISIC_0027419", "ISIC_0031633"]
     assert len(set(dataset.batch(range(3)).labels["cluster"].tolist())) == 3
     every = dataclasses.replace(dataset, one_per_lesion=False)
-    with pytest.warns(UserWarning, match="4 photos show 3 lesions, and .* take photos for independent"):
-        assert len(every) == 4
+    assert len(every) == 4
+    lesions = every.groups()["lesion"]
+    assert lesions.kind == "sampled"
+    assert len(set(lesions.labels)) == 3
     assert every.name != dataset.name
     assert recipe.build(recipe.plain(every)) == every
     (tmp_path / "HAM10000_segmentations_lesion_tschandl/ISIC_0027419_segmentation.png").unlink()

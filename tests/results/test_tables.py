@@ -11,9 +11,13 @@ import pytest
 from typer.testing import CliRunner
 
 from heatproof.cli import app
-from heatproof.errors import BadInput
+from heatproof.errors import BadInput, UnknownName
+from heatproof.report.run_numbers import Reading
 from heatproof.results import Results, tables
 from heatproof.stats.bootstrap import interval
+from heatproof.stats.groups import Groups
+from heatproof.stats.mean_interval import mean_intervals
+from heatproof.stats.significance import compare_pairs
 
 CONTROL = {"control": True}
 
@@ -54,9 +58,9 @@ def test_intervals_are_those_that_fit_few_images() -> None:
     run = results()
     scores = run.scores[run.scores["method"] == "good"]["value"].to_numpy()
     row = run.ranking("srg").table.set_index("method").loc["good"]
-    wanted = interval(scores, kind="expanded")
-    assert (row["low"], row["high"]) == (wanted.low, wanted.high)
-    assert wanted.low < interval(scores).low
+    wanted = mean_intervals(pd.DataFrame({"good": scores})).iloc[0]
+    assert (row["low"], row["high"]) == pytest.approx((wanted["low"], wanted["high"]))
+    assert wanted["low"] < interval(scores).low
 
 
 def test_csv_holds_the_numbers_themselves() -> None:
@@ -87,7 +91,7 @@ def test_pairs_name_a_winner_only_where_there_is_one() -> None:
     assert sorted(found["winner"]) == ["", "good", "good"]
     run.scores.loc[(run.scores["method"] == "bad|") & (run.scores["image"] == "3"), "value"] += 0.1
     assert sorted(tables.pairs(run)["winner"]) == ["", "good", "good"]  # ahead on one image only
-    assert found.loc[("bad|", "random"), "p_holm"] == 1
+    assert found.loc[("bad|", "random"), "p_adjusted"] == 1
 
 
 def test_the_command_writes_what_a_run_found(tmp_path: Path) -> None:
@@ -109,3 +113,69 @@ def test_small_scores_keep_their_digits() -> None:
     text = tables.written(tables.rankings(run), "md")
     row = next(line for line in text.splitlines() if line.startswith("| good"))
     assert "0.00000900" in row
+
+
+def close(seed: int = 0, cards: int = 1, groups: Groups | None = None) -> Results:
+    """Four methods of which the middle ones are hard to tell apart."""
+    rng = np.random.default_rng(seed)
+    levels = {"a": 1.6, "b": 0.8, "c": 0.6, "d": 0.0}
+    rows = [
+        {"dataset": "d", "model": "m", "method": method, "metric": f"s{card}", "image": f"{i}", "value": mean + noise}
+        | {"status": "ok", "note": "", "seconds": 0.1}
+        for card in range(cards)
+        for method, mean in levels.items()
+        for i, noise in enumerate(rng.normal(0, 1, 60))
+    ]
+    info = {"metrics": {f"s{card}": {"higher_is_better": True} for card in range(cards)}}
+    return Results(pd.DataFrame(rows), pd.DataFrame(), None, info, groups={} if groups is None else {"d": groups})
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_ranks_tests_and_sentences_are_one_truth(seed: int) -> None:
+    run = close(seed)
+    ranks = tables.rankings(run).set_index("method")
+    pairs = tables.pairs(run)
+    said = " ".join(Reading(run).verdict(Reading(run).panels[0]))
+    for method in "abcd":
+        mine = pairs[(pairs["method_a"] == method) | (pairs["method_b"] == method)]
+        beaten_by = ((mine["winner"] != "") & (mine["winner"] != method)).sum()
+        beats = (mine["winner"] == method).sum()
+        assert (ranks.loc[method, "rank_low"], ranks.loc[method, "rank_high"]) == (1 + beaten_by, 4 - beats)
+    for row in pairs.to_dict("records"):
+        assert (row["winner"] != "") == (row["p_adjusted"] <= 0.05) == (row["low"] > 0 or row["high"] < 0)
+    assert ("beat" in said) == (pairs["winner"] != "").any()
+    open_rank = ranks.index[ranks["rank_low"] < ranks["rank_high"]][0]
+    latex = tables.written(tables.rankings(run), "latex")
+    low, high = ranks.loc[open_rank, ["rank_low", "rank_high"]]
+    assert any(line.startswith(f"{open_rank} &") and f"{low:g}--{high:g}" in line for line in latex.splitlines())
+
+
+def test_a_page_allows_for_all_its_cards() -> None:
+    one, many = tables.pairs(close()), tables.pairs(close(cards=12))
+    same = many[many["metric"] == "s0"].reset_index(drop=True)
+    np.testing.assert_allclose(same["p"], one["p"])
+    assert (same["p_adjusted"] >= one["p_adjusted"]).all()
+    assert (same["p_adjusted"] > one["p_adjusted"]).any()
+
+
+def test_groups_reach_tests_intervals_and_words() -> None:
+    labels = pd.DataFrame({"site": np.arange(60) % 3}, index=[f"{i}" for i in range(60)])
+    run = close(groups=Groups(labels, {"site": "sampled"}))
+    assert (tables.pairs(run)["winner"] == "").all()
+    assert tables.rankings(run)["low"].isna().all()
+    assert set(tables.rankings(run)["rank_high"]) == {4}
+    reading = Reading(run)
+    assert "With 3 sites no two methods can be separated" in reading.verdict(reading.panels[0])[0]
+    fixed = close(groups=Groups(labels, {"site": "fixed"}))
+    found = tables.pairs(fixed)
+    assert set(found.loc[found["winner"] != "", "beyond"]) == {"too few groups"}
+
+
+def test_signed_ranks_are_there_by_name() -> None:
+    run = close()
+    found = tables.pairs(run, test="signed_ranks")
+    assert {"rank_biserial", "p_holm"} <= set(found.columns)
+    wanted = compare_pairs(run.table("s0")).frame
+    np.testing.assert_allclose(found["p_holm"], wanted["p_holm"])
+    with pytest.raises(UnknownName, match="signed_ranks"):
+        tables.pairs(run, test="signed_rank")

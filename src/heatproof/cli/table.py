@@ -11,6 +11,13 @@ import typer
 from heatproof.cli._terminal import echo, readable_errors, warn_of_later
 
 
+class Test(StrEnum):
+    """How pairs are tested."""
+
+    means = "means"
+    signed_ranks = "signed-ranks"
+
+
 class Form(StrEnum):
     """How a table is written."""
 
@@ -24,12 +31,15 @@ def table(
     form: Annotated[Form, typer.Option("--format", "-f", help="csv, md or latex (with booktabs).")] = Form.md,
     metric: Annotated[list[str] | None, typer.Option(help="Only this metric; may be repeated.")] = None,
     pairs: Annotated[bool, typer.Option("--pairs", help="Every pair of methods, tested, instead of rankings.")] = False,
+    test: Annotated[
+        Test, typer.Option(help="Of pairs: their mean difference, or Wilcoxon's signed ranks.")
+    ] = Test.means,
 ) -> None:
-    """Rankings with 95 % intervals, or the tests of all pairs (Wilcoxon, Holm-adjusted), to standard output."""
+    """Rankings with 95 % intervals, or the tests of all pairs of methods, to standard output."""
     from heatproof.results import Results, tables
 
     with readable_errors():
         results = Results.load(directory)
         warn_of_later(results)
-        found = tables.pairs(results, metric or ()) if pairs else tables.rankings(results, metric or ())
+        found = tables.pairs(results, metric or (), test.name) if pairs else tables.rankings(results, metric or ())
     echo(tables.written(found, form.value), nl=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +21,7 @@ from heatproof.data._support.files import (
     root,
 )
 from heatproof.data._support.listing import pictures_under
+from heatproof.data._support.picture_groups import Grouping, by_class
 from heatproof.data._support.pictures import Levels
 from heatproof.errors import BadInput
 from heatproof.registry import dataset
@@ -87,6 +88,10 @@ class Folder:
 
     def class_labels(self) -> tuple[int, ...]:
         return tuple(file.label for file in self.files)
+
+    def groups(self) -> Mapping[str, Grouping]:
+        """Classes, fixed."""
+        return by_class(self.class_labels())
 
     def batch(self, indices: Sequence[int], /) -> Batch:
         return read_batch(pick(self.files, indices), self.view, grey=self.grey, levels=self.levels)

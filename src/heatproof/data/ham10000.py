@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import random
-import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +21,7 @@ from heatproof.data._support.files import (
     read_batch,
     root,
 )
+from heatproof.data._support.picture_groups import Grouping, by_class
 from heatproof.data.table import read_rows
 from heatproof.errors import BadInput
 from heatproof.registry import dataset
@@ -133,8 +133,8 @@ class HAM10000:
     HAM10000_metadata.csv. Labels are the seven diagnoses, by name where the
     model's classes are so called, else in alphabetical order. `task="melanoma"` asks for melanoma (1) or not (0)
     instead; `subset=(167, 333)` draws so many melanomas and so many others by the seed. Of a lesion that was
-    photographed several times one photo is shown: intervals and tests take pictures for independent.
-    `one_per_lesion=False` shows every photo (those of one lesion share a cluster), and they come out too sure.
+    photographed several times one photo is shown. `one_per_lesion=False` shows every photo: those of one lesion are a
+    sampled group, which intervals and tests allow for.
 
     Paper: Tschandl et al. 2018, "The HAM10000 dataset, a large collection of multi-source dermatoscopic
     images of common pigmented skin lesions"
@@ -166,15 +166,7 @@ class HAM10000:
     @cached_property
     def files(self) -> tuple[PictureFile, ...]:
         folder = root(self.path, "ham10000")
-        found = list_ham10000(folder, self.classes, self.task, self.subset, self.seed, self.one_per_lesion)
-        single = len(one_of_each(found))
-        if single < len(found):
-            warnings.warn(
-                f"{self.name}: {len(found)} photos show {single} lesions, and intervals and tests take photos for "
-                "independent, so they come out too sure: leave out one_per_lesion=false to judge one photo of each",
-                stacklevel=2,
-            )
-        return found
+        return list_ham10000(folder, self.classes, self.task, self.subset, self.seed, self.one_per_lesion)
 
     def __len__(self) -> int:
         return len(self.files)
@@ -184,6 +176,11 @@ class HAM10000:
 
     def class_labels(self) -> tuple[int, ...]:
         return tuple(file.label for file in self.files)
+
+    def groups(self) -> Mapping[str, Grouping]:
+        """Lesions, sampled; diagnoses, fixed, where every photo shows another lesion."""
+        lesions = tuple(None if file.cluster == UNKNOWN else str(file.cluster) for file in self.files)
+        return {**by_class(self.class_labels()), "lesion": Grouping("sampled", lesions)}
 
     def batch(self, indices: Sequence[int], /) -> Batch:
         return read_batch(pick(self.files, indices), self.view, masked=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,6 +10,7 @@ from pathlib import Path
 from heatproof.data._support.files import PictureFile, absolute, as_levels, as_view, digest, pick, read_batch, root
 from heatproof.data._support.listing import pictures_under
 from heatproof.data._support.masks import warn_of_undecided
+from heatproof.data._support.picture_groups import Grouping, by_class
 from heatproof.data._support.pictures import Levels
 from heatproof.data.folder import list_folder
 from heatproof.errors import BadInput
@@ -92,6 +93,10 @@ class MaskedFolder:
 
     def class_labels(self) -> tuple[int, ...]:
         return tuple(file.label for file in self.files)
+
+    def groups(self) -> Mapping[str, Grouping]:
+        """Classes, fixed."""
+        return by_class(self.class_labels())
 
     def batch(self, indices: Sequence[int], /) -> Batch:
         return read_batch(pick(self.files, indices), self.view, masked=True, grey=self.grey, levels=self.levels)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,12 +12,14 @@ from pathlib import Path
 
 from heatproof.data._support.class_names import class_indices
 from heatproof.data._support.files import UNKNOWN, PictureFile, absolute, as_levels, as_view, digest, pick, read_batch
+from heatproof.data._support.picture_groups import Grouping, by_class
 from heatproof.data._support.pictures import Levels
 from heatproof.errors import BadInput
 from heatproof.registry import dataset
 from heatproof.types import Batch, View
 
 _SEVERAL = re.compile(r"[;|]|^\s*\d+\s*(,\s*\d+\s*)+$")  # `3;7`, `cat|dog`, `3, 7`
+GROUP = "group:"  # before the name of a column that says which pictures belong together
 _MOST = 10**9  # classes; a larger label is a number of something else
 
 
@@ -115,7 +117,8 @@ def _labels(texts: list[str], classes: Sequence[str], path: Path) -> list[int]:
 class Table:
     """Pictures listed in a CSV file with the columns `path`, `label` and, if there are any, `mask`.
 
-    Paths are relative to the table. A label is an index, a class name, or empty where it is not known.
+    Further columns `group:NAME` (`group:patient`) say which pictures belong together: tests then allow for it. Paths
+    are relative to the table. A label is an index, a class name, or empty where it is not known.
     """
 
     path: str = ""
@@ -147,6 +150,16 @@ class Table:
 
     def class_labels(self) -> tuple[int, ...]:
         return tuple(file.label for file in self.files)
+
+    def groups(self) -> Mapping[str, Grouping]:
+        """Classes, fixed; and what the columns `group:NAME` hold, sampled: patients, sites, bursts."""
+        rows = read_rows(Path(self.path).expanduser(), ["path"])
+        columns = [name for name in rows[0] if name and name.startswith(GROUP)]
+        sampled = {
+            name.removeprefix(GROUP).strip(): Grouping("sampled", tuple(row[name] or None for row in rows))
+            for name in columns
+        }
+        return {**by_class(self.class_labels()), **sampled}
 
     def batch(self, indices: Sequence[int], /) -> Batch:
         return read_batch(

@@ -12,15 +12,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from heatproof.errors import BadInput, HeatproofError
+from heatproof.results.results import APART
 from heatproof.stats.bootstrap import is_share
-from heatproof.stats.significance import PairwiseTests, compare_pairs
+from heatproof.stats.groups import Groups
+from heatproof.stats.interaction import interaction
+from heatproof.stats.page import ALPHA, Page, PairTests
 from heatproof.stats.verdict import verdict
 
 COLOURS = 8  # more colours than this nobody can tell apart; further methods are drawn in grey
-ALPHA = 0.05
-# What describes the pictures (how large a region is) or the maps (how sparse they are), or what chance would score,
-# compares no methods.
-APART = ("pictures", "description", "chance")
+__all__ = ["ALPHA", "APART", "Panel", "Reading", "Standing"]
 BLIND = ("random", "edges", "centre", "constant", "random_weights")  # runs that do not say it themselves
 
 
@@ -63,6 +63,10 @@ class FinishedRun(Protocol):
     def gallery(self) -> Sequence[Any]: ...
     @property
     def info(self) -> Mapping[str, Any]: ...
+    @property
+    def page(self) -> Page[tuple[str, str, str]]: ...
+    @property
+    def groups(self) -> Mapping[str, Groups]: ...
     def ranking(self, metric: str, *, model: str | None = None, dataset: str | None = None) -> Ranked: ...
 
 
@@ -232,30 +236,56 @@ class Reading:
         places = ranked.itertuples(index=False, name=None)
         return Standing(table, {str(method): (rank, low, high) for method, rank, low, high in places})
 
+    @property
+    def page(self) -> Page[tuple[str, str, str]]:
+        """The tests of all panels, judged together."""
+        return self.run.page
+
+    def pairs(self, panel: Panel) -> PairTests | None:
+        """Every pair of methods, controls included, tested; None where nothing can be compared."""
+        return self.page.tests.get((panel.metric, panel.dataset, panel.model))
+
+    def blind(self, panel: Panel) -> list[str]:
+        """The blind controls of a panel, the one with the best mean first."""
+        table = self.table(panel)
+        controls = [method for method in table.columns if self.is_blind(method)]
+        means = table[controls].mean()
+        return [str(name) for name in means.sort_values(ascending=not self.higher_is_better(panel.metric)).index]
+
+    def beaten_by_blind(self, panel: Panel) -> list[str]:
+        """The contestants that some blind control beats."""
+        tests, blind = self.pairs(panel), set(self.blind(panel))
+        beats = tests.beats() if tests else set()
+        return [
+            one for one in self.methods if any(b == one and a in blind for a, b in beats) and not self.is_control(one)
+        ]
+
     @cached_property
-    def _pairs(self) -> dict[Panel, PairwiseTests | None]:
+    def _interactions(self) -> dict[Panel, list[str]]:
         return {}
 
-    def pairs(self, panel: Panel) -> PairwiseTests | None:
-        """Every pair of methods, controls included, tested; None where nothing can be compared.
+    def interaction(self, panel: Panel) -> list[str]:
+        """Whether the order of the contestants changes with the first kind of fixed groups; p allows for all panels."""
+        if panel not in self._interactions:
+            self._interactions[panel] = self._interaction(panel)
+        return self._interactions[panel]
 
-        Pairs of contestants are adjusted by themselves, as in `verdict`: the whole page tells of the same tests.
-        """
-        if panel not in self._pairs:
-            table = self.table(panel)
-            # The intervals of mean differences are only shown in tooltips, which large matrices do not have.
-            resamples = 500 if table.shape[1] <= 16 else 1
-            try:
-                self._pairs[panel] = compare_pairs(
-                    table,
-                    higher_is_better=self.higher_is_better(panel.metric),
-                    alpha=ALPHA,
-                    resamples=resamples,
-                    controls=[method for method in table.columns if self.is_control(method)],
-                )
-            except HeatproofError:
-                self._pairs[panel] = None
-        return self._pairs[panel]
+    def _interaction(self, panel: Panel) -> list[str]:
+        groups, table = self.run.groups.get(panel.dataset), self.contenders(panel)
+        fixed = groups.of(table.index).named("fixed") if groups else []
+        if groups is None or not fixed or table.shape[1] < 2:
+            return []
+        try:
+            labels = groups.of(table.index).labels[fixed[0]].to_numpy(dtype=object)
+            found = interaction(
+                table.dropna(axis=1, how="all"),
+                labels,
+                higher_is_better=self.higher_is_better(panel.metric),
+                alpha=ALPHA / len(self.panels),
+            )
+        except HeatproofError:
+            return []
+        return found.sentences(fixed[0])
 
     def failed(self, panel: Panel) -> list[str]:
         """Methods that were asked and have not a single score, because they failed."""
@@ -269,9 +299,12 @@ class Reading:
         try:
             scored = self.contenders(panel)
             columns = [*scored.columns, *(one for one in self.failed(panel) if not self.is_control(one))]
-            return verdict(scored.reindex(columns=columns), self.higher_is_better(panel.metric), ALPHA)
+            told = verdict(
+                scored.reindex(columns=columns), self.higher_is_better(panel.metric), ALPHA, self.pairs(panel)
+            )
         except HeatproofError as error:
             return [str(error)]
+        return [*told, *self.interaction(panel)]
 
     @cached_property
     def colours(self) -> dict[str, int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,6 +17,8 @@ import pandas as pd
 
 from heatproof.report.run_numbers import Exhibit, FinishedRun, Ranked
 from heatproof.results.results import Picture
+from heatproof.stats.groups import Groups
+from heatproof.stats.page import Page, PairTests
 
 _SPELT = re.compile(r"([A-Za-z_]\w*)\((.*)\)", re.S)
 
@@ -83,6 +85,21 @@ class Named:
 
     def ranking(self, metric: str, *, model: str | None = None, dataset: str | None = None) -> Ranked:
         return _Ranking(self._renamed(self.inner.ranking(metric, model=model, dataset=dataset).table))
+
+    @cached_property
+    def page(self) -> Page[tuple[str, str, str]]:
+        page = self.inner.page
+        return replace(page, tests={place: self._retold(tests) for place, tests in page.tests.items()})
+
+    @property
+    def groups(self) -> Mapping[str, Groups]:
+        return self.inner.groups
+
+    def _retold(self, tests: PairTests) -> PairTests:
+        names = {**self.names, "": ""}
+        columns = ("method_a", "method_b", "winner")
+        frame = tests.frame.assign(**{name: tests.frame[name].map(lambda one: names.get(one, one)) for name in columns})
+        return replace(tests, frame=frame, methods=tuple(names.get(one, one) for one in tests.methods))
 
     def _shown(self, one: Exhibit) -> Exhibit:
         maps = {self.names.get(label, label): found for label, found in one.maps.items()}

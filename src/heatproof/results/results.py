@@ -16,9 +16,17 @@ import pyarrow.parquet as pq
 from heatproof.errors import BadInput, UnknownName
 from heatproof.results import run_state
 from heatproof.stats import bootstrap, ranks
+from heatproof.stats.groups import Groups
+from heatproof.stats.mean_interval import mean_intervals
+from heatproof.stats.page import Card, Page, PairTests, page_tests
+from heatproof.stats.rank_sets import rank_sets
 from heatproof.stats.significance import PairwiseTests, compare_pairs
 from heatproof.storage import sealed_json
 
+# What describes the pictures (how large a region is) or the maps (how sparse they are), or what chance would score,
+# compares no methods.
+APART = ("pictures", "description", "chance")
+Place = tuple[str, str, str]  # metric, data set, model
 NO_DETAILS = pd.DataFrame(columns=["dataset", "model", "method", "metric", "image", "detail", "value"])
 
 
@@ -37,11 +45,15 @@ class Picture:
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """Methods from best to worst under one metric, with bootstrap intervals of the means and of the ranks."""
+    """Methods from best to worst under one metric, with intervals of the means and simultaneous sets of ranks.
+
+    The ranks a method can have follow from the same tests as everything else that is said: it is below those that beat
+    it, and above those it beats. They hold at once for all methods of the page.
+    """
 
     metric: str
     higher_is_better: bool
-    table: pd.DataFrame  # method, n, mean, low, high, rank, rank_low, rank_high (among the methods), control
+    table: pd.DataFrame  # method, n, mean, low, high, skewed, rank, rank_low, rank_high (among the methods), control
 
     def __str__(self) -> str:
         arrow = "higher" if self.higher_is_better else "lower"
@@ -64,6 +76,7 @@ class Results:
     info: dict[str, Any] = field(default_factory=dict)
     numbers: pd.DataFrame | None = None  # the details, if they are not to be read from `root`
     files: Mapping[str, str] = field(default_factory=dict)  # of `root` -> hash: what is read later must belong to these
+    groups: Mapping[str, Groups] = field(default_factory=dict)  # by data set; pictures of others are independent
 
     @classmethod
     def load(cls, path: str | Path) -> Results:
@@ -77,7 +90,10 @@ class Results:
                 raise sealed_json.Damaged(f"{root / 'info.json'} is not as a run writes it: {run_state.AGAIN}")
         later = {} if state.state in ("complete", "stopped") else {"later": state.state}
         scores = _read_table(root, "scores.parquet", state.results)
-        return cls(scores, None, root, {**info, **later, "commit": state.commit}, files=state.results)
+        grouped = "groups.parquet" in state.results
+        groups = _groups(_read_table(root, "groups.parquet", state.results)) if grouped else {}
+        about = {**info, **later, "commit": state.commit}
+        return cls(scores, None, root, about, files=state.results, groups=groups)
 
     @cached_property
     def curves(self) -> pd.DataFrame:
@@ -92,6 +108,23 @@ class Results:
         if self.numbers is not None:
             return self.numbers
         return NO_DETAILS if self.root is None else _read_table(self.root, "details.parquet", self.files)
+
+    @cached_property
+    def page(self) -> Page[Place]:
+        """The tests of every pair of methods under every metric, model and data set, judged together."""
+        cards: dict[Place, Card] = {}
+        for metric in self.metrics:
+            about = self.info.get("metrics", {}).get(metric, {})
+            if about.get("measures") in APART or not isinstance(about.get("higher_is_better"), bool):
+                continue
+            for (dataset, model), wide in self.table(metric).groupby(level=["dataset", "model"], sort=False):
+                scored = wide.dropna(axis=1, how="all").droplevel(["dataset", "model"])
+                if scored.shape[1] < 2:
+                    continue
+                controls = [method for method in scored.columns if self.is_control(method)]
+                place = (metric, str(dataset), str(model))
+                cards[place] = Card(scored, about["higher_is_better"], controls, str(dataset))
+        return page_tests(cards, self.groups)
 
     @property
     def complete(self) -> bool:
@@ -163,25 +196,33 @@ class Results:
         contest = wide.drop(columns=controls)
         alone = not len(contest.columns)
         shared = ranks.complete(wide if alone else contest).table
-        own = ranks.rank_methods(shared, higher_is_better=higher)
+        own = ranks.rank_methods(shared, higher_is_better=higher, resamples=1)
         if not alone:
             shared = shared.join(wide.loc[shared.index, controls].dropna(axis=1))
-        everyone = ranks.rank_methods(shared, higher_is_better=higher)
+        everyone = ranks.rank_methods(shared, higher_is_better=higher, resamples=1)
         share = self.is_share(metric) or bootstrap.is_share(wide)
-        spans = [
-            bootstrap.interval(shared[method].to_numpy(), kind="expanded", share=share) for method in everyone.methods
-        ]
-        missing, enough = float("nan"), own.n >= ranks.FEWEST
-        places = dict(zip(own.methods, zip(own.ranks, own.low, own.high, strict=True), strict=True))
-        unranked = (missing, missing, missing)
-        placed = [unranked if method in controls else places[method] for method in everyone.methods]
+        ((dataset, model),) = {(str(d), str(m)) for d, m, _ in wide.index}
+        alike = shared[list(everyone.methods)].droplevel(["dataset", "model"])
+        spans = mean_intervals(alike, self.groups.get(dataset), share=share)
+        tests = self.page.tests.get((metric, dataset, model))
+        sets = rank_sets(own.methods, tests.beats() if tests else ())
+        places = dict(zip(own.methods, own.ranks, strict=True))
+        missing = float("nan")
+        placed = []
+        for method in everyone.methods:
+            if method in controls:
+                placed.append((missing, missing, missing))
+            else:  # means are of pictures that all methods have, tests of those that two have
+                rank, (low, high) = places[method], sets[method]
+                placed.append((rank, float(min(low, np.floor(rank))), float(max(high, np.ceil(rank)))))
         table = pd.DataFrame(
             {
                 "method": everyone.methods,
                 "n": everyone.n,
                 "mean": everyone.scores,
-                "low": [span.low if enough else missing for span in spans],
-                "high": [span.high if enough else missing for span in spans],
+                "low": spans["low"].to_numpy(),
+                "high": spans["high"].to_numpy(),
+                "skewed": spans["skewed"].to_numpy(),
                 "rank": [rank for rank, _, _ in placed],
                 "rank_low": [low for _, low, _ in placed],
                 "rank_high": [high for _, _, high in placed],
@@ -190,8 +231,23 @@ class Results:
         )
         return Ranking(metric, higher, table)
 
-    def pairs(self, metric: str, *, model: str | None = None, dataset: str | None = None) -> PairwiseTests:
-        """Every two methods compared, picture by picture: Wilcoxon's signed ranks, p adjusted by Holm's way."""
+    def pairs(self, metric: str, *, model: str | None = None, dataset: str | None = None) -> PairTests:
+        """Every two methods compared by the mean of their paired difference, p adjusted for the whole page."""
+        self._check_ranks(metric)
+        wide = self._panel(metric, model, dataset)
+        self.higher_is_better(metric)
+        ((at, of),) = {(str(d), str(m)) for d, m, _ in wide.index}
+        found = self.page.tests.get((metric, at, of))
+        if found is None:
+            raise BadInput(f"comparing needs at least two methods with scores, {metric!r} ({of} on {at}) has one")
+        return found
+
+    def signed_ranks(self, metric: str, *, model: str | None = None, dataset: str | None = None) -> PairwiseTests:
+        """Every two methods compared by Wilcoxon's signed ranks instead, p adjusted by Holm's way for this table only.
+
+        They test whether differences are symmetric about 0, which skewed ones with a mean of 0 are not, and take
+        pictures for independent.
+        """
         self._check_ranks(metric)
         wide = self._panel(metric, model, dataset)
         controls = [method for method in wide.columns if self.is_control(method)]
@@ -243,6 +299,17 @@ def _read_table(root: Path, name: str, files: Mapping[str, str]) -> pd.DataFrame
         except (OSError, pa.ArrowException) as error:
             raise sealed_json.Damaged(f"{root / name} cannot be read ({error}): {run_state.AGAIN}") from error
     return table
+
+
+def _groups(rows: pd.DataFrame) -> dict[str, Groups]:
+    """The groups of every data set, from rows of data set, image, name, kind and value."""
+    found = {}
+    for dataset, part in rows.groupby("dataset", sort=False):
+        labels = part.pivot(index="image", columns="name", values="value")
+        labels = labels[list(dict.fromkeys(part["name"]))]
+        kinds = dict(zip(part["name"], part["kind"], strict=True))
+        found[str(dataset)] = Groups(labels, kinds)
+    return found
 
 
 def _pictures(folder: Path, files: Sequence[Path]) -> Iterator[Picture]:

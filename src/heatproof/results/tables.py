@@ -9,11 +9,12 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from heatproof.errors import BadInput, HeatproofError
+from heatproof.errors import BadInput, HeatproofError, UnknownName
 from heatproof.printable import printable
 from heatproof.results import Results
 
 Format = Literal["csv", "md", "latex"]
+TESTS = ("means", "signed_ranks")
 PLACE = ("dataset", "model", "metric")
 
 
@@ -22,13 +23,25 @@ def rankings(results: Results, metrics: Sequence[str] = ()) -> pd.DataFrame:
     return _gathered(results, metrics, lambda metric, where: results.ranking(metric, **where).table)
 
 
-def pairs(results: Results, metrics: Sequence[str] = ()) -> pd.DataFrame:
-    """One row per data set, model, metric and pair of methods: difference, effect, p and Holm's p."""
-    chosen = ["method_a", "method_b", "n", "mean_difference", "low", "high", "rank_biserial", "p", "p_holm", "winner"]
+def pairs(results: Results, metrics: Sequence[str] = (), test: str = "means") -> pd.DataFrame:
+    """One row per data set, model, metric and pair of methods: difference, effect, p, and p for the whole page.
+
+    `low` and `high` hold at once for all pairs of the page. `test` may also be `signed_ranks`, Wilcoxon's, whose p_holm
+    is adjusted for one table.
+    """
+    if test not in TESTS:
+        raise UnknownName.among("test", test, TESTS)
 
     def found(metric: str, where: dict[str, str]) -> pd.DataFrame:
-        frame = results.pairs(metric, **where).frame.rename(columns={"mean_low": "low", "mean_high": "high"})
-        return frame.assign(winner=frame["winner"].where(frame["significant"], ""))[chosen]  # one that is ahead is none
+        if test == "signed_ranks":
+            frame = results.signed_ranks(metric, **where).frame
+            frame = frame.rename(columns={"mean_low": "low", "mean_high": "high"})
+            chosen = ["rank_biserial", "p", "p_holm"]
+        else:
+            frame = results.pairs(metric, **where).frame
+            chosen = ["effect", "p", "p_adjusted", *(["beyond"] if (frame["beyond"] != "").any() else [])]
+        frame = frame.assign(winner=frame["winner"].where(frame["significant"], ""))  # one that is ahead is none
+        return frame[["method_a", "method_b", "n", "mean_difference", "low", "high", *chosen, "winner"]]
 
     return _gathered(results, metrics, found)
 
@@ -86,7 +99,7 @@ def _with_intervals(table: pd.DataFrame) -> pd.DataFrame:
         "" if math.isnan(rank) else f"{rank:g}" if math.isnan(low) or low == high else f"{low:g}–{high:g}"
         for rank, low, high in places
     ]
-    return shown.drop(columns=["rank_low", "rank_high", "control"])
+    return shown.drop(columns=["rank_low", "rank_high", "control", "skewed"])
 
 
 def _word(value: Any) -> str:

@@ -8,6 +8,7 @@ from heatproof.results import Results
 from heatproof.results.run_state import Record, State
 from heatproof.run.census import census
 from heatproof.run.gallery import shown_files
+from heatproof.run.groups import write_groups
 from heatproof.run.info import describe
 from heatproof.run.shards import Shard, counted
 from heatproof.run.store import Store, Unit
@@ -21,6 +22,7 @@ def commit(
 ) -> Results:
     """Write the results from the units in the store. `run.json` comes last: only then do they count."""
     files = store.write_tables(_places(work, store))
+    files |= write_groups(store.root, [(shard.place["dataset"], shard.dataset, shard.ids) for shard in work])
     store.put_json("gallery.json", {"files": shown_files(store.root, _shown(work))})
     stopped = {"stopped": part} if part else {}
     pictures = census((shard.place, found) for shard in work if (found := counted(shard, store)))

@@ -8,76 +8,91 @@ from itertools import combinations
 
 import pandas as pd
 
+from heatproof.stats.bootstrap_t import FEWEST
+from heatproof.stats.cluster_robust import FEWEST_CLUSTERS
+from heatproof.stats.page import (
+    CONSTANT,
+    CROSSED,
+    FEW,
+    FEW_GROUPS,
+    HOLDS,
+    IDENTICAL,
+    NOT_SHOWN,
+    Basis,
+    PairTests,
+    compare_means,
+)
 from heatproof.stats.ranks import check_table, complete
-from heatproof.stats.significance import compare_pairs, smallest_p
 
 
 @dataclass(frozen=True)
 class _Outcome:
     """The tests as look-ups: who beats whom, and at which adjusted p."""
 
-    winners: dict[frozenset[str], str]  # significant pairs only
+    winners: dict[frozenset[str], str]  # pairs that differ only
     p: dict[frozenset[str], float]
     same: frozenset[frozenset[str]]  # pairs with equal scores on every image
 
     def beats(self, a: str, b: str) -> bool:
         return self.winners.get(frozenset((a, b))) == a
 
-    def said_p(self, pairs: Sequence[tuple[str, str]]) -> str:
-        """`Holm p = 0.003`, or the largest of several as `Holm p ≤ 0.003`."""
-        name = "Holm p" if len(self.p) > 1 else "p"
+    def p_words(self, pairs: Sequence[tuple[str, str]]) -> str:
+        """`p = 0.003`, or the largest of several as `p ≤ 0.003`."""
         worst = max(self.p[frozenset(pair)] for pair in pairs)
         if worst < 0.001:
-            return f"{name} < 0.001"
-        return f"{name} {'=' if len(pairs) == 1 else '≤'} {_number(worst)}"
+            return "p < 0.001"
+        return f"p {'=' if len(pairs) == 1 else '≤'} {_number(worst)}"
 
     def separated(self, a: str, b: str) -> bool:
         return frozenset((a, b)) in self.winners
 
 
-def verdict(table: pd.DataFrame, higher_is_better: bool = True, alpha: float = 0.05) -> list[str]:
-    """Sentences: which methods beat which (Wilcoxon, Holm-adjusted), which are not separated, what n cannot tell.
+def verdict(
+    table: pd.DataFrame, higher_is_better: bool = True, alpha: float = 0.05, tests: PairTests | None = None
+) -> list[str]:
+    """Sentences: which methods beat which, which are not separated, for whom that holds, what n cannot tell.
 
-    `table` is (images x methods); methods are named in the order of their mean over the common images.
+    `table` is (images × methods); methods are named in the order of their mean over the common images. Without `tests`,
+    those of a page, the table is judged by itself.
     """
     table = check_table(table)
     part = complete(table)
-    scores = table.drop(columns=list(part.unscored_methods))
     means = part.table.mean()
     order = [str(m) for m in means.sort_values(ascending=not higher_is_better, kind="stable").index]
     few = {name: int(table[name].notna().sum()) for name in part.sparse_methods}
-    said = _left_out(part.unscored_methods, few, part.dropped_images, len(table))
+    notes = _left_out(part.unscored_methods, few, part.dropped_images, len(table))
     if len(order) < 2:
-        return [f"{order[0]} is the only method with scores: there is nothing to compare it with.", *said]
-    tests = compare_pairs(scores, higher_is_better=higher_is_better, alpha=alpha, resamples=1)
-    frame = tests.frame
-    rows = frame[frame["method_a"].isin(order) & frame["method_b"].isin(order)].to_dict("records")
-    outcome = _Outcome(
-        {frozenset((r["method_a"], r["method_b"])): r["winner"] for r in rows if r["significant"]},
-        {frozenset((r["method_a"], r["method_b"])): r["p_holm"] for r in frame.to_dict("records")},
-        frozenset(frozenset((r["method_a"], r["method_b"])) for r in rows if r["n_zero"] == r["n"] > 0),
-    )
+        return [f"{order[0]} is the only method with scores: there is nothing to compare it with.", *notes]
+    if tests is None:
+        scores = table.drop(columns=list(part.unscored_methods))
+        tests = compare_means(scores, higher_is_better=higher_is_better, alpha=alpha)
+    rows = tests.among(order)
+    outcome = _outcome(rows)
+    n = int(rows["n"].max())
     if len(outcome.same) == len(rows):
-        return [_by_mean(order, outcome), *said]
-    best_possible = min(r["smallest_p"] for r in rows) * len(frame)
-    n = max(int(r["n"]) for r in rows)
-    if best_possible >= alpha and not outcome.winners:
-        return [
-            _too_few(n, [r["smallest_p"] for r in frame.to_dict("records")], len(order), alpha),
-            _by_mean(order, outcome),
-            *said,
-        ]
+        return [f"{_list(order)} score the same on every image.", *notes]
+    if (rows["reason"] != "").all():
+        return [_no_test(rows, tests.basis, n, len(order)), _by_mean(order), *notes]
     if not outcome.winners:
-        lead = (
-            f"Nothing here separates {order[0]} from {order[1]}"
-            if len(order) == 2
-            else f"Nothing here separates any two of the {len(order)} methods"
-        )
-        least = min(r["p_holm"] for r in rows)
-        smallest = "p" if len(frame) == 1 else "smallest Holm p"
-        return [f"{lead} ({_images(n)}, {smallest} = {_number(least)}).", _by_mean(order, outcome), *said]
-    closing = _closing(len(frame), len(outcome.winners) == len(rows), n)
-    return [*_tiers(order, outcome), *_upside_down(order, outcome), closing, *said]
+        return [_nothing_separated(order, rows, n), _by_mean(order), *notes]
+    closing = _closing(tests.basis, len(outcome.winners) == len(rows), n)
+    return [
+        *_tiers(order, outcome),
+        *_upside_down(order, outcome),
+        *_constant(rows),
+        closing,
+        *_beyond(rows, tests.basis),
+        *notes,
+    ]
+
+
+def _outcome(rows: pd.DataFrame) -> _Outcome:
+    pairs = [frozenset(pair) for pair in zip(rows["method_a"], rows["method_b"], strict=True)]
+    winners = {
+        pair: winner for pair, winner, solid in zip(pairs, rows["winner"], rows["significant"], strict=True) if solid
+    }
+    same = frozenset(pair for pair, reason in zip(pairs, rows["reason"], strict=True) if reason == IDENTICAL)
+    return _Outcome(winners, dict(zip(pairs, rows["p_adjusted"], strict=True)), same)
 
 
 def _tiers(order: list[str], outcome: _Outcome) -> list[str]:
@@ -88,92 +103,141 @@ def _tiers(order: list[str], outcome: _Outcome) -> list[str]:
             tiers[-1].append(method)
         else:
             tiers.append([method])
-    said = []
-    for i, tier in enumerate(tiers):
-        below = [m for later in tiers[i + 1 :] for m in later]
-        beaten = [m for m in below if all(outcome.beats(t, m) for t in tier)]
-        subject = _list(tier)
-        parts = []
-        if len(tier) > 1:
-            equal = all(frozenset(pair) in outcome.same for pair in combinations(tier, 2))
-            parts.append(f"{subject} score the same on every image" if equal else f"{subject} are not separated")
-        if beaten:
-            p = outcome.said_p([(t, m) for t in tier for m in beaten])
-            whom = "everything else" if i == 0 and beaten == below and len(below) > 1 else _list(beaten)
-            if len(tier) == 1:
-                parts.append(f"{subject} beats {whom} ({p})")
-            else:
-                parts.append(f"{'both' if len(tier) == 2 else 'all of them'} beat {whom} ({p})")
-        if parts:
-            said.append("; ".join(parts) + ".")
-        for t in tier:
-            also = [m for m in below if m not in beaten and outcome.beats(t, m)]
-            if also:
-                said.append(f"{t} also beats {_list(also)} ({outcome.said_p([(t, m) for m in also])}).")
-        for t in tier:
-            open_pairs = [m for m in below if not outcome.separated(t, m)]
-            if open_pairs:
-                said.append(f"Nothing here separates {t} from {_list(open_pairs, 'or')}.")
-    return said
+    sentences = []
+    for at, tier in enumerate(tiers):
+        below = [method for later in tiers[at + 1 :] for method in later]
+        beaten = [method for method in below if all(outcome.beats(one, method) for one in tier)]
+        sentences += _tier(tier, beaten, everything=at == 0 and beaten == below and len(below) > 1, outcome=outcome)
+        sentences += _single_wins(tier, below, beaten, outcome)
+        sentences += _open_pairs(tier, below, outcome)
+    return sentences
+
+
+def _tier(tier: list[str], beaten: list[str], everything: bool, outcome: _Outcome) -> list[str]:
+    """That the methods of a tier are not separated, and what all of them beat."""
+    subject, parts = _list(tier), []
+    if len(tier) > 1:
+        equal = all(frozenset(pair) in outcome.same for pair in combinations(tier, 2))
+        parts.append(f"{subject} score the same on every image" if equal else f"{subject} are not separated")
+    if beaten:
+        p = outcome.p_words([(one, method) for one in tier for method in beaten])
+        who = f"{subject} beats" if len(tier) == 1 else "both beat" if len(tier) == 2 else "all of them beat"
+        parts.append(f"{who} {'everything else' if everything else _list(beaten)} ({p})")
+    return ["; ".join(parts) + "."] if parts else []
+
+
+def _single_wins(tier: list[str], below: list[str], beaten: list[str], outcome: _Outcome) -> list[str]:
+    """What single methods of a tier beat besides."""
+    also = {one: [m for m in below if m not in beaten and outcome.beats(one, m)] for one in tier}
+    return [
+        f"{one} also beats {_list(methods)} ({outcome.p_words([(one, m) for m in methods])})."
+        for one, methods in also.items()
+        if methods
+    ]
+
+
+def _open_pairs(tier: list[str], below: list[str], outcome: _Outcome) -> list[str]:
+    """Methods of later tiers that single methods are not separated from."""
+    level = {one: [m for m in below if not outcome.separated(one, m)] for one in tier}
+    return [f"Nothing here separates {one} from {_list(methods, 'or')}." for one, methods in level.items() if methods]
 
 
 def _upside_down(order: list[str], outcome: _Outcome) -> list[str]:
-    """Where a few images carry the mean against the signed ranks."""
+    """Where the images that only two methods have turn the order of the images that all have."""
     return [
-        f"{a} has the better mean, yet {b} beats it image by image ({outcome.said_p([(a, b)])})."
+        f"{a} has the better mean on the images that all methods have, yet {b} beats it on those that both have "
+        f"({outcome.p_words([(a, b)])})."
         for i, a in enumerate(order)
         for b in order[i + 1 :]
         if outcome.beats(b, a)
     ]
 
 
-def _closing(pairs: int, all_separated: bool, n: int) -> str:
-    basis = f"Paired Wilcoxon tests on {_images(n)}"
-    if pairs > 1:
-        basis += f", p Holm-adjusted over {pairs} pairs"
+def _constant(rows: pd.DataFrame) -> list[str]:
+    pairs = rows[rows["reason"] == CONSTANT]
+    return [
+        f"{a} and {b} differ by the same amount on every image: there is no variance to test that by."
+        for a, b in zip(pairs["method_a"], pairs["method_b"], strict=True)
+    ]
+
+
+def _closing(basis: Basis, all_separated: bool, n: int) -> str:
+    told = f"Tests of the mean paired difference on {_images(n)}, p adjusted for the whole page"
+    if basis.fixed or basis.sampled:
+        told += f"; they speak for {basis.words()}"
     if all_separated:
-        return f"{basis}."
-    return f"{basis}; not separated means that these images show no difference, not that there is none."
+        return f"{told}."
+    return f"{told}; not separated means that these images show no difference, not that there is none."
 
 
-def _too_few(n: int, smallest: Sequence[float], methods: int, alpha: float) -> str:
-    pairs, best = len(smallest), min(smallest)
-    needed = n
-    while smallest_p(needed) * pairs >= alpha:
-        needed += 1
-    possible = f"the smallest possible p is {_number(best)}"
-    if pairs > 1:
-        possible += f", {_number(min(best * pairs, 1.0))} after Holm's correction for {pairs} pairs"
+def _beyond(rows: pd.DataFrame, basis: Basis) -> list[str]:
+    """The second mark: what would also hold for groups that were not seen."""
+    if not basis.fixed:
+        return []
+    solid = rows[rows["significant"]]
+    names = _list([f"{basis.sizes.get(name, 0)} {_plural(name)}" for name in basis.fixed])
+    held = int((solid["beyond"] == HOLDS).sum())
+    if not solid["beyond"].isin((HOLDS, NOT_SHOWN)).any():
+        why = "three kinds of groups cross" if (solid["beyond"] == CROSSED).any() else f"{FEWEST_CLUSTERS} are needed"
+        return [f"Nothing is said beyond these {names}: {why}."]
+    if held == len(solid):
+        return [f"All of it would also hold beyond these {names}."]
+    if not held:
+        return [f"Solid here, not shown beyond these {names}."]
+    return [f"Of these {len(solid)} differences {held} would also hold beyond these {names}."]
+
+
+def _no_test(rows: pd.DataFrame, basis: Basis, n: int, methods: int) -> str:
     what = "the two methods cannot be separated" if methods == 2 else "no two methods can be separated"
-    if needed == n:  # enough images, but most differences are zero
-        return f"On these {_images(n)} {what}: too few of them differ, so that {possible}."
-    return f"With {_images(n)} {what}: {possible}; at least {needed} images are needed."
+    reasons = set(rows["reason"]) - {IDENTICAL}
+    if FEW_GROUPS in reasons:
+        names = _list([f"{basis.sizes.get(name, 0)} {_plural(name)}" for name in basis.sampled])
+        return f"With {names} {what}: at least {FEWEST_CLUSTERS} are needed, none with more than half of the images."
+    if CROSSED in reasons:
+        return f"On images that fall into {len(basis.sampled)} crossed kinds of groups {what}: nothing here tests that."
+    if FEW in reasons:
+        if n < FEWEST:
+            return f"With {_images(n)} {what}: at least {FEWEST} are needed."
+        return f"On these {_images(n)} {what}: they differ on fewer than {FEWEST} of them."
+    return f"On these {_images(n)} {what}: they differ by the same amount on every image, without any variance."
 
 
-def _by_mean(order: list[str], outcome: _Outcome) -> str:
-    pairs = len(order) * (len(order) - 1) // 2
-    if len(outcome.same) == pairs:
-        return f"{_list(order)} score the same on every image."
+def _nothing_separated(order: list[str], rows: pd.DataFrame, n: int) -> str:
+    lead = (
+        f"Nothing here separates {order[0]} from {order[1]}"
+        if len(order) == 2
+        else f"Nothing here separates any two of the {len(order)} methods"
+    )
+    least = float(rows.loc[rows["reason"] == "", "p_adjusted"].min())
+    return f"{lead} ({_images(n)}, smallest adjusted p = {_number(least)})."
+
+
+def _by_mean(order: list[str]) -> str:
     return f"By mean alone the order is {', '.join(order)}, best first; take it as a hint."
 
 
 def _left_out(unscored: tuple[str, ...], few: dict[str, int], dropped: int, n: int) -> list[str]:
-    said = []
+    notes = []
     for method, scored in few.items():
-        said.append(f"{method} has scores on {scored} of {_images(n)} only and is not ranked with the others.")
+        notes.append(f"{method} has scores on {scored} of {_images(n)} only and is not ranked with the others.")
     if unscored:
         verb = "has no scores and is" if len(unscored) == 1 else "have no scores and are"
-        said.append(f"{_list(list(unscored))} {verb} not compared.")
+        notes.append(f"{_list(list(unscored))} {verb} not compared.")
     if dropped:
         verb = "lacks" if dropped == 1 else "lack"
-        said.append(f"{dropped} of {_images(n)} {verb} a score from some method: each pair uses the images it has.")
-    return said
+        notes.append(f"{dropped} of {_images(n)} {verb} a score from some method: each pair uses the images it has.")
+    return notes
 
 
 def _list(names: list[str], last: str = "and") -> str:
     if len(names) < 3:
         return f" {last} ".join(names)
     return f"{', '.join(names[:-1])} {last} {names[-1]}"
+
+
+def _plural(name: str) -> str:
+    """`scenes`, `classes`, `source photos`."""
+    return f"{name}es" if name.endswith(("s", "x", "ch", "sh")) else f"{name}s"
 
 
 def _images(n: int) -> str:

@@ -19,9 +19,10 @@ from heatproof.data._support.files import absolute, as_view
 from heatproof.data._support.files import root as root_folder
 from heatproof.data._support.masks import cut_region, read_mask, uncut
 from heatproof.data._support.other_region import OTHER_REGION, lender
+from heatproof.data._support.picture_groups import Grouping
 from heatproof.data._support.pictures import apply_view, read_picture
 from heatproof.data.bam.build import GREY
-from heatproof.data.bam.classes import FIRST_VALIDATION, OBJECTS
+from heatproof.data.bam.classes import FIRST_VALIDATION, OBJECTS, SCENES
 from heatproof.data.bam.masks import Mask, read_masks
 from heatproof.data.bam.names import (
     Box,
@@ -184,6 +185,13 @@ class BAM:
 
     def ids(self) -> tuple[str, ...]:
         return tuple(entry.file for entry in self.entries)
+
+    def groups(self) -> Mapping[str, Grouping]:
+        """Objects and scenes, fixed: there are ten of each."""
+        return {
+            "object": Grouping("fixed", tuple(OBJECTS[entry.object_label] for entry in self.entries)),
+            "scene": Grouping("fixed", tuple(SCENES[entry.scene_label] for entry in self.entries)),
+        }
 
     def mask_of(self, entry: Entry) -> Mask:
         """By object and instance: 100 · object + (instance - 900), or the instance alone in sets of one object."""

@@ -6,7 +6,7 @@ import hashlib
 import io
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 
 from heatproof.data._support.other_region import OTHER_REGION, lender
+from heatproof.data._support.picture_groups import Grouping
 from heatproof.data.two_factor.compose import PAIRS, SCALE, VERSION, draw_many
 from heatproof.data.two_factor.objects import OBJECTS
 from heatproof.data.two_factor.scenes import SCENES
@@ -72,6 +73,14 @@ class TwoFactor:
     def ids(self) -> tuple[str, ...]:
         samples = [self.sample(i) for i in range(self.count)]
         return tuple(f"{s:06d}-{OBJECTS[s % PAIRS // 10]}-{SCENES[s % 10]}" for s in samples)
+
+    def groups(self) -> Mapping[str, Grouping]:
+        """Objects and scenes, fixed: there are ten of each."""
+        samples = [self.sample(i) for i in range(self.count)]
+        return {
+            "object": Grouping("fixed", tuple(OBJECTS[s % PAIRS // 10] for s in samples)),
+            "scene": Grouping("fixed", tuple(SCENES[s % 10] for s in samples)),
+        }
 
     def digest(self, indices: Sequence[int], /) -> str:
         told = (VERSION, self.shows, self.size, self.scale, self.seed, [self.sample(i) for i in indices])

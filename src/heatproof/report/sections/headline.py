@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-from heatproof.report.run_numbers import ALPHA, Panel, Reading
+from heatproof.report.run_numbers import Panel, Reading
 from heatproof.report.typeset import counted, escape, listed
+from heatproof.stats.page import FEW, FEW_GROUPS, IDENTICAL
 
+USUAL = ("random", "edges", "centre", "constant")  # maps that know nothing of model and answer
 NAMED = 4  # leaders by name; metrics, likewise
 
 
@@ -39,9 +41,8 @@ def _too_few(reading: Reading, panel: Panel) -> bool:
     tests = reading.pairs(panel)
     if tests is None:
         return True
-    rows = tests.frame[tests.frame["controls"] == 0]
-    same = rows["n_zero"] == rows["n"]
-    return not rows["significant"].any() and not same.all() and rows["smallest_p"].min() * len(rows) >= ALPHA
+    reasons = tests.frame.loc[tests.frame["controls"] == 0, "reason"]
+    return bool(reasons.isin((FEW, FEW_GROUPS)).any() and reasons.isin((FEW, FEW_GROUPS, IDENTICAL)).all())
 
 
 def _leaders(reading: Reading, judged: list[Panel]) -> str:
@@ -55,7 +56,7 @@ def _leaders(reading: Reading, judged: list[Panel]) -> str:
         asked.update(list(ranks))
         for method, (rank, _, _) in ranks.items():
             lead[method] += rank == best
-            clear[method] += rank == best and _beats_all(reading, panel, method, set(ranks) - {method}, len(judged))
+            clear[method] += rank == best and _beats_all(reading, panel, method, set(ranks) - {method})
     ordered = [(method, times) for method, times in lead.most_common() if times]
     everywhere = [f"<strong>{escape(method)}</strong>" for method, times in ordered if times == len(judged)]
     first, times = ordered[0]
@@ -83,16 +84,12 @@ def _leaders(reading: Reading, judged: list[Panel]) -> str:
     return f"{told}; {_clear(sum(clear.values()), len(judged))}."
 
 
-def _beats_all(reading: Reading, panel: Panel, method: str, others: set[str], comparisons: int) -> bool:
-    """By the same paired tests as the cards and the matrices, and as many times as strictly as there are comparisons:
-    a rank that never moves on four images is no proof, nor is the luckiest of twenty tests.
+def _beats_all(reading: Reading, panel: Panel, method: str, others: set[str]) -> bool:
+    """By the same tests as the cards and the matrices, which allow for every comparison of the page: a first place on
+    four images is no proof, nor is the luckiest of twenty.
     """
     tests = reading.pairs(panel)
-    if tests is None:
-        return False
-    rows = [row for row in tests.frame.to_dict("records") if row["winner"] == method]
-    solid = [row for row in rows if row["p_holm"] * comparisons < ALPHA]
-    return others <= {row["method_a"] for row in solid} | {row["method_b"] for row in solid}
+    return tests is not None and {(method, other) for other in others} <= tests.beats()
 
 
 def _clear(clear: int, judged: int) -> str:
@@ -108,6 +105,7 @@ def _against_blind(reading: Reading) -> str:
     """Who beats every control that knows nothing, in how many of the comparisons."""
     beats: Counter[str] = Counter()
     asked: Counter[str] = Counter()
+    loses: Counter[str] = Counter()
     controls: dict[str, None] = {}
     for panel in reading.main:
         tests = reading.pairs(panel)
@@ -115,14 +113,11 @@ def _against_blind(reading: Reading) -> str:
         if tests is None or not blind:
             continue
         controls |= dict.fromkeys(blind)
-        winners = {
-            frozenset((row["method_a"], row["method_b"])): row["winner"]
-            for row in tests.frame.to_dict("records")
-            if row["significant"]
-        }
+        solid = tests.beats()
         for method in (one for one in tests.methods if not reading.is_control(one)):
             asked[method] += 1
-            beats[method] += all(winners.get(frozenset((method, control))) == method for control in blind)
+            beats[method] += all((method, control) in solid for control in blind)
+            loses.update([method] * any((control, method) in solid for control in blind))
     there = [escape(method) for method in reading.methods if reading.is_blind(method)]
     if not asked and there:
         took = "A blind control" if len(there) == 1 else "Blind controls"
@@ -148,9 +143,25 @@ def _against_blind(reading: Reading) -> str:
     names = listed([escape(control) for control in controls])
     if len(never) == len(asked):
         nobody = "No method beats" if len(asked) > 1 else f"{never[0]} does not beat"
-        return f"{nobody} {'the blind control' if len(controls) == 1 else 'all blind controls'} ({names})."
+        what = "the blind control" if len(controls) == 1 else "all blind controls that were run"
+        return f"{nobody} {what} ({names}).{_beaten(loses, several)}{_not_run(reading)}"
     who = f"The blind control ({names}) is" if len(controls) == 1 else f"The blind controls ({names}) are all"
-    return f"{who} beaten {', '.join(parts)}."
+    return f"{who} beaten {', '.join(parts)}.{_beaten(loses, several)}{_not_run(reading)}"
+
+
+def _beaten(loses: Counter[str], several: bool) -> str:
+    """Which methods a blind control beats."""
+    if not loses:
+        return ""
+    told = [escape(method) + (f" (in {times})" if several else "") for method, times in loses.most_common()]
+    return f" A blind control beats {_some(told)}."
+
+
+def _not_run(reading: Reading) -> str:
+    """Which of the usual blind controls took no part: nothing is said of them."""
+    there = {str(reading.info.get("methods", {}).get(one, {}).get("name", one)) for one in reading.methods}
+    lacking = [name for name in USUAL if name not in there]
+    return f" Not run: {listed(lacking)}." if lacking else ""
 
 
 def _some(methods: list[str]) -> str:

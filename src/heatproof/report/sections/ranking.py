@@ -19,9 +19,10 @@ def ranking(reading: Reading) -> str | None:
     if not reading.panels:
         return None
     lead = (
-        "Mean over images; bars are 95&nbsp;% bootstrap intervals over images, from five on. Bars of two methods "
+        "Mean over images; bars are 95&nbsp;% bootstrap-t intervals, from five images on. Bars of two methods "
         "may overlap and the methods still differ: the tests compare them image by image. The number before a name is "
-        "its rank among the methods, with the ranks it takes when the images are drawn again. Controls are yardsticks: "
+        "its rank among the methods, or all the ranks that the tests leave open to it: they are right for all methods "
+        "of the page at once, unless a “beats” on it is wrong. Controls are yardsticks: "
         "they are grey, in <em>italics</em>, and have no rank."
     )
     if "relative_importance" in reading.info.get("protocols", []):
@@ -31,6 +32,13 @@ def ranking(reading: Reading) -> str | None:
         )
     if any(reading.is_share(panel) for panel in reading.panels):
         lead += " A share that is 0 or 1 on every image has Wilson’s interval: no resample could differ."
+    if any("skewed" in one.table and one.table["skewed"].any() for one in reading.standings.values()):
+        lead += (
+            " Where the scores of fewer than 200 images are strongly skewed, intervals are somewhat narrow: they hold "
+            "the mean in fewer than 95 of 100 cases."
+        )
+    if any(groups.named("sampled") for groups in reading.run.groups.values()):
+        lead += " Images that fall into one sampled group are alike, and intervals allow for it."
     lead += instability(reading)
     several = len(reading.metrics) > 1
     boards = [(f"{model} on {dataset}", scoreboard(reading, dataset, model)) for dataset, model in reading.settings]

@@ -10,8 +10,9 @@ from heatproof.report.charts import heatmap, small_multiples
 from heatproof.report.charts.heatmap import SMALL, short
 from heatproof.report.run_numbers import ALPHA, Panel, Reading
 from heatproof.report.sections.blocks import fold, metric_heading, section, table, unfolding
-from heatproof.report.typeset import counted, number, probability
-from heatproof.stats.significance import CriticalDifference, PairwiseTests, critical_difference
+from heatproof.report.typeset import MINUS, counted, escape, number, probability
+from heatproof.stats.page import PairTests
+from heatproof.stats.significance import CriticalDifference, critical_difference
 
 SHOWN = 4  # metrics in full; further ones are behind a fold
 BYTES = 1_200_000  # of matrices on a page: beyond, they would outweigh everything else
@@ -47,9 +48,9 @@ def significance(reading: Reading) -> str | None:
         "Read a row: <span class='swatch hp4'></span> it beats the method of the column, "
         "<span class='swatch hn4'></span> it loses to it, <span class='swatch hz'></span> these "
         "images cannot tell. "
-        "Shades are the strength of the effect (rank-biserial correlation of the paired scores, "
-        f"Wilcoxon signed-rank test, Holm-adjusted p&nbsp;&lt;&nbsp;{ALPHA:g}; pairs with a control are adjusted by "
-        "themselves, so that yardsticks cost the methods nothing)."
+        "Numbers are effect sizes: the mean paired difference in standard deviations of the differences, shown where "
+        f"the adjusted p is at most {ALPHA:g}. Pairs with a control are adjusted by themselves, so that yardsticks "
+        f"cost the methods nothing. {escape(reading.page.sentence)}"
     )
     notes = [f"{counted(more, 'further matrix', 'further matrices')} not drawn."] * bool(more)
     notes += [f"{counted(unlisted, 'further table')} of pairs not written out."] * bool(unlisted)
@@ -92,6 +93,9 @@ def _figures(reading: Reading, panel: Panel) -> list[tuple[str, str]]:
 
 
 def _critical(reading: Reading, panel: Panel) -> CriticalDifference | None:
+    tests = reading.pairs(panel)
+    if tests is not None and tests.basis.sampled:  # Nemenyi's test takes pictures for independent
+        return None
     try:
         return critical_difference(
             reading.contenders(panel), higher_is_better=reading.higher_is_better(panel.metric), alpha=ALPHA
@@ -100,7 +104,7 @@ def _critical(reading: Reading, panel: Panel) -> CriticalDifference | None:
         return None
 
 
-def matrix(reading: Reading, panel: Panel, tests: PairwiseTests) -> str:
+def matrix(reading: Reading, panel: Panel, tests: PairTests) -> str:
     """Rows against columns in the order of the ranking: the effect where significant, else a dot."""
     order = _order(reading, panel, tests)
     at = {method: index for index, method in enumerate(order)}
@@ -111,17 +115,18 @@ def matrix(reading: Reading, panel: Panel, tests: PairwiseTests) -> str:
     for row in tests.frame.to_dict("records"):
         a, b = str(row["method_a"]), str(row["method_b"])
         i, j = at[a], at[b]
-        effect = sign * float(row["rank_biserial"]) if row["significant"] else 0.0
+        effect = sign * float(row["effect"]) if row["significant"] else 0.0
         values[i, j], values[j, i] = effect, -effect
         if len(order) > SMALL:
             continue
         for x, y, first, second, flip in ((i, j, a, b, 1), (j, i, b, a, -1)):
-            texts[x][y] = short(flip * effect) if row["significant"] else "·"
+            texts[x][y] = _effect(flip * effect) if row["significant"] else "·"
             difference = flip * float(row["mean_difference"])
-            ends = sorted((flip * float(row["mean_low"]), flip * float(row["mean_high"])))
+            ends = sorted((flip * float(row["low"]), flip * float(row["high"])))
             notes[x][y] = (
                 f"{first} − {second}: mean difference {number(difference)} "
-                f"[{number(ends[0])}, {number(ends[1])}], Holm p {probability(float(row['p_holm']))}, n {row['n']}"
+                f"[{number(ends[0])}, {number(ends[1])}], adjusted p {probability(float(row['p_adjusted']))}, "
+                f"n {row['n']}"
             )
     where = reading.named(panel)
     title = f"Pairwise comparison by {panel.metric}{', ' + where if where else ''}"
@@ -129,7 +134,12 @@ def matrix(reading: Reading, panel: Panel, tests: PairwiseTests) -> str:
     return heatmap(values, order, order, title=title, least=1, texts=texts, notes=notes)
 
 
-def _order(reading: Reading, panel: Panel, tests: PairwiseTests) -> list[str]:
+def _effect(value: float) -> str:
+    """As fits a cell: two decimals, none from ten on."""
+    return short(value) if abs(value) < 9.995 else f"{MINUS if value < 0 else ''}{abs(value):.0f}"
+
+
+def _order(reading: Reading, panel: Panel, tests: PairTests) -> list[str]:
     ranked = [str(method) for method in reading.standings[panel].table["method"] if method in tests.methods]
     return [*ranked, *(method for method in tests.methods if method not in ranked)]
 
@@ -153,18 +163,18 @@ def pair_table(reading: Reading, panel: Panel) -> str:
                     first,
                     second,
                     flip * float(row["mean_difference"]),
-                    short(flip * sign * float(row["rank_biserial"])),
-                    (probability(float(row["p_holm"])), float(row["p_holm"])),
+                    _effect(flip * sign * float(row["effect"])),
+                    (probability(float(row["p_adjusted"])), float(row["p_adjusted"])),
                     str(row["n"]),
                 ],
             )
         )
-    head = ("method", "against", "mean difference", "effect", "Holm p ↓", "images")
+    head = ("method", "against", "mean difference", "effect", "adjusted p ↓", "images")
     where = reading.named(panel)
     told = f"{where + ' · ' if where else ''}{counted(len(rows), 'pair')} in numbers"
     said = (
-        "The mean difference is the method less the one it is set against; an effect above 0 says that the method is "
-        "the better one."
+        "The mean difference is the method less the one it is set against. The effect is that difference in standard "
+        "deviations of the paired differences; above 0 the method is the better one."
     )
     return fold(
         told,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from heatproof.report.run_numbers import Panel, Reading
 from heatproof.report.sections.blocks import fold, section
 from heatproof.report.sections.headline import headline
-from heatproof.report.typeset import breakable, count, counted, emphasised, escape, listed
+from heatproof.report.typeset import breakable, count, counted, emphasised, escape, listed, number
+from heatproof.stats.page import FEW, FEW_GROUPS
 
 CARDS = 12  # shown at once; further ones are behind a fold
 SENTENCES = 4  # per card, likewise
@@ -23,7 +24,8 @@ def verdict(reading: Reading) -> str | None:
     if len(cards) > CARDS:
         rest = f'<div class="cards">{"".join(cards[CARDS:])}</div>'
         body += fold(f"{counted(len(cards) - CARDS, 'further comparison')}", rest)
-    return section("verdict", "The verdict", headline(reading), body)
+    page = f'<p class="note">{escape(reading.page.sentence)}</p>' if any(reading.page.pairs) else ""
+    return section("verdict", "The verdict", headline(reading), body + page)
 
 
 def _card(reading: Reading, panel: Panel) -> str:
@@ -54,7 +56,7 @@ def brief(reading: Reading, panel: Panel) -> list[str]:
         return reading.verdict(panel)
     leader = min(ranks, key=lambda method: (ranks[method][0], method))
     others = sorted((method for method in ranks if method != leader), key=lambda method: ranks[method][0])
-    pairs = tests.frame.loc[tests.frame["method_a"].isin(ranks) & tests.frame["method_b"].isin(ranks)]
+    pairs = tests.among(list(ranks))
     solid = pairs.loc[pairs["significant"]].to_dict("records")
     beaten = {
         row["method_b"] if row["method_a"] == leader else row["method_a"] for row in solid if row["winner"] == leader
@@ -66,36 +68,44 @@ def brief(reading: Reading, panel: Panel) -> list[str]:
     return [
         told,
         open_ends,
-        f"{basis} (paired Wilcoxon tests on {counted(tests.n_images, 'image')}, Holm-adjusted).",
+        f"{basis} (tests of the mean paired difference on {counted(tests.n_images, 'image')}, p adjusted for "
+        "the whole page).",
     ]
 
 
 def against_controls(reading: Reading, panel: Panel) -> list[str]:
-    """Which contestants beat each control and which do not (paired tests, Holm-adjusted); alike ones at once."""
+    """Which contestants beat each control and which do not; alike ones at once, and the strongest blind one by name."""
     tests = reading.pairs(panel)
     if tests is None:
         return []
     controls = [method for method in tests.methods if reading.is_control(method)]
     rows = tests.frame.loc[tests.frame["controls"] == 1]
-    winners = {
-        frozenset((row["method_a"], row["method_b"])): row["winner"]
-        for row in rows.to_dict("records")
-        if row["significant"]
-    }
-    if len(rows) and not winners and rows["smallest_p"].min() * len(rows) >= tests.alpha:
+    solid = tests.beats()
+    if len(rows) and rows["reason"].isin((FEW, FEW_GROUPS)).all():
         who = f"Control {controls[0]}" if len(controls) == 1 else f"Controls {listed(controls)}"
         return [f"{who}: these {counted(tests.n_images, 'image')} are too few to tell any method from a control."]
     contenders = [method for method in tests.methods if method not in controls]
     said: dict[str, list[str]] = {}
     for control in controls:
-        better = [m for m in contenders if winners.get(frozenset((m, control))) == m]
-        worse = [m for m in contenders if winners.get(frozenset((m, control))) == control]
+        better = [m for m in contenders if (m, control) in solid]
+        worse = [m for m in contenders if (control, m) in solid]
         level = [m for m in contenders if m not in better and m not in worse]
         said.setdefault(_measured(contenders, better, level, worse), []).append(control)
     return [
         f"Control {alike[0]}: {what}." if len(alike) == 1 else f"Controls {listed(alike)}, each: {what}."
         for what, alike in said.items()
-    ]
+    ] + _strongest(reading, panel)
+
+
+def _strongest(reading: Reading, panel: Panel) -> list[str]:
+    """The blind control with the best mean: what a map that knows nothing reaches here."""
+    blind = reading.blind(panel)
+    if len(blind) < 2 or not len(reading.contenders(panel).columns):
+        return []
+    mean = number(float(reading.table(panel)[blind[0]].mean()))
+    beaten = [method for method in reading.beaten_by_blind(panel) if method in reading.table(panel).columns]
+    marked = f"; a blind control beats {_some(beaten)}" if beaten else ""
+    return [f"The strongest blind control is {blind[0]} ({mean}){marked}."]
 
 
 def _measured(contenders: list[str], better: list[str], level: list[str], worse: list[str]) -> str:
