@@ -19,7 +19,8 @@ from collections.abc import Callable
 
 import torch
 
-from heatproof.models import engine, load
+from heatproof import engine
+from heatproof.models import load
 from heatproof.types import Images, Model
 
 PLAIN = (1, 8, 32, 64)

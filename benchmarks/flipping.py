@@ -22,10 +22,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from heatproof import data, models, recipe
+from heatproof import data, engine, models, recipe
 from heatproof.border import attribute
 from heatproof.metrics.flipping import LIF, MIF
-from heatproof.models import engine
 from heatproof.occlusion.game import Game, Occlusion, game_of
 from heatproof.occlusion.imputers.histogram import Histogram
 from heatproof.occlusion.imputers.mean import Mean

@@ -21,11 +21,10 @@ import numpy as np
 from scipy.stats import kendalltau
 from torch import Tensor
 
-from heatproof import models, recipe
+from heatproof import engine, models, recipe
 from heatproof.border import attribute
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.metrics.fud import Fud
-from heatproof.models import engine
 from heatproof.occlusion.diffusion import kept, priors
 from heatproof.protocols.in_distribution import contestants
 from heatproof.types import Attribution

@@ -35,12 +35,12 @@ from references import REFERENCES
 from torch import Tensor
 from watching import counting, inside
 
-from heatproof import registry
+from heatproof import engine, registry
 from heatproof.border import attribute
+from heatproof.engine.backends.eager import input_gradient, untouched
 from heatproof.errors import HeatproofError, NotApplicable
 from heatproof.methods.passes import reading, slopes
-from heatproof.models import engine, load
-from heatproof.models.engine.running import input_gradient, untouched
+from heatproof.models import load
 from heatproof.types import Batch, Cost, Model, read
 
 FEW: dict[str, dict[str, Any]] = {

@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
-from heatproof.models import engine
-from heatproof.models.engine import passes as engine_passes
+from heatproof import engine
+from heatproof.engine import passes as engine_passes
 from heatproof.types import Cost, Model
 
 

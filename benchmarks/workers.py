@@ -16,8 +16,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from heatproof import asking
-from heatproof.models import engine
+from heatproof import asking, engine
 from heatproof.run import run
 
 METHODS = "saliency,integrated_gradients,smoothgrad,grad_cam,shapley,random"

@@ -19,7 +19,8 @@ from heatproof.census import census, recorded
 from heatproof.cli import app
 from heatproof.data.folder import Folder
 from heatproof.data.two_factor.dataset import TwoFactor
-from heatproof.models import embedded, engine
+from heatproof import engine
+from heatproof.models import embedded
 from heatproof.pictures_in_words import in_words
 from heatproof.report import report
 from heatproof.results import Results

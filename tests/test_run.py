@@ -22,10 +22,10 @@ from PIL import Image
 from torch import Tensor
 
 import heatproof
+from heatproof import engine
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput, BadModel, NotApplicable
 from heatproof.methods.controls import Inverted
-from heatproof.models import engine
 from heatproof.run import run
 from heatproof.store import Store
 from heatproof.study import Study, load

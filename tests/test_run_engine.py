@@ -16,11 +16,10 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from heatproof import cache, sealed_json
+from heatproof import cache, engine, sealed_json
 from heatproof.cli import app
+from heatproof.engine import deciding
 from heatproof.errors import BadInput
-from heatproof.models import engine
-from heatproof.models.engine import deciding
 from heatproof.replay import compared
 from heatproof.run import run
 from heatproof.run_engine import begin_with, engine_of
@@ -31,8 +30,8 @@ COLUMNS = ["dataset", "model", "method", "metric", "image", "value"]
 # A process that fills its own cache with choices of its own kind, then judges.
 PROCESS = """
 import sys
-from heatproof.models import engine
-from heatproof.models.engine import deciding
+from heatproof import engine
+from heatproof.engine import deciding
 from heatproof.replay import compared
 from heatproof.run import run
 from heatproof.study import Study
@@ -88,7 +87,7 @@ def test_the_reference_reads_and_leaves_nothing_in_the_cache(tmp_path: Path, mon
     run(study(), tmp_path / "out", engine="reference")
     assert not (tmp_path / "cache").exists()
     assert cache.cache_directory() == tmp_path / "cache"
-    assert engine.kind() == "auto"
+    assert engine.current().kind == "auto"
 
 
 def test_the_reference_is_the_network_itself_in_micro_batches_of_eight() -> None:

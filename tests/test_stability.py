@@ -12,11 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from heatproof import models, registry
+from heatproof import engine, models, registry
 from heatproof.cli import app
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.float_noise import float_noise, relative_difference
-from heatproof.models import engine
 from heatproof.parsing import parse
 from heatproof.stability import UNSTABLE, is_unstable, measured
 from heatproof.types import Batch, Maps, Model

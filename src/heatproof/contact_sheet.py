@@ -17,14 +17,13 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor
 
-from heatproof import recipe
+from heatproof import engine, recipe
 from heatproof.data.class_names import plainly
 from heatproof.data.files import identity
 from heatproof.data.listing import pictures_under
 from heatproof.data.pictures import apply_view, read_picture, takes_grey
 from heatproof.data.value_range import warn_of_narrow
 from heatproof.errors import BadInput, HeatproofError, UnknownName
-from heatproof.models import engine
 from heatproof.models.outputs import recognised
 from heatproof.report.heat import overlay, shown
 from heatproof.store import write_atomically

@@ -20,18 +20,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from heatproof import recipe, run_lock, study
+from heatproof import engine, recipe, run_lock, study
 from heatproof.atomic_file import sha256_of
 from heatproof.census import census, recorded
 from heatproof.data import seen_by
 from heatproof.data.class_order import alphabetical
 from heatproof.data.value_range import warn_of_narrow
+from heatproof.engine import EngineKind
 from heatproof.errors import BadInput, NotApplicable
 from heatproof.executors import local
 from heatproof.executors.local import Workers
 from heatproof.gallery import is_kept, keep_pictures, shown_files
-from heatproof.models import engine
-from heatproof.models.engine import EngineKind
 from heatproof.models.outputs import SHOWN, recognised
 from heatproof.provenance import describe
 from heatproof.results import Results
@@ -104,16 +103,31 @@ def _work(work: Sequence[Shard], store: Store, count: int, record: Record, watch
     total = sum(len(shard.units) for shard in work)
     waiting = [shard for shard in work if not finished(shard, store)]
     done = total - sum(len(shard.units) for shard in waiting)
-    with (
-        engine.threads_for(shard.model for shard in work),
-        closing(local.spread(partial(finish, store=store), waiting, count)) as labels,
-    ):
-        for label in labels:
-            done += 1
-            record.tick()
-            if watch:
-                watch(done, total, label)
+    one = count > 1 or engine.current().kind == "reference"  # several threads add up in another order
+    with engine.threads_for((shard.model for shard in work), one=one):
+        _settle(waiting, count)
+        _remember_engine(store)
+        with closing(local.spread(partial(finish, store=store), waiting, count)) as labels:
+            for label in labels:
+                done += 1
+                record.tick()
+                if watch:
+                    watch(done, total, label)
     _resume_engine(store)  # what workers chose is part of the record
+
+
+def _settle(work: Sequence[Shard], count: int) -> None:
+    """Choose how the pictures are run through the networks, on the threads that will run them: here and once, as
+    processes that each began without choices could choose differently.
+    """
+    for shard in {(shard.model, recipe.label(shard.dataset)): shard for shard in reversed(work)}.values():
+        costs = [getattr(method, "cost", None) for method in shard.study.methods]
+        with suppress(Exception):  # it comes again where it can be put down to a picture or a method
+            batch = shard.dataset.batch(shard.indices[:1]).to(shard.model.device)
+            if len(batch):
+                engine.settled(shard.model, batch.images, "forward")
+                if any(cost().backward if cost else count > 1 for cost in costs):
+                    engine.settled(shard.model, batch.images, "gradient")
 
 
 @contextmanager
@@ -257,7 +271,7 @@ def shards(study: Study, device: torch.device) -> Iterator[Shard]:
                     getattr(dataset, "target", study.target),
                     recipe.plain(getattr(dataset, "view", None)),
                     *(["probabilities"] if model.output == "probabilities" else []),
-                    *(["reference"] if engine.kind() == "reference" else []),
+                    *(["reference"] if engine.current().kind == "reference" else []),
                 ]
                 units = {
                     (method, metric): recipe.key([*common, methods[method], metrics[metric]])
@@ -394,14 +408,14 @@ def _places(work: Sequence[Shard], store: Store) -> Iterator[tuple[dict[str, str
 
 def _resume_engine(store: Store) -> None:
     """A resumed run computes with the choices it began with: another micro-batch could move the last bit."""
-    if engine.kind() == "auto":
+    if engine.current().kind == "auto":
         begin_with(store.get_json("engine.json"), f"{store.root}/engine.json")
 
 
 def _remember_engine(store: Store) -> None:
     """Write down the choices made so far, beside those of other workers."""
-    made = engine.choices()
-    if engine.kind() == "reference" or made.items() <= _written_choices(store).items():
+    made = engine.current().record()
+    if engine.current().kind == "reference" or made.items() <= _written_choices(store).items():
         return
     with store.alone("engine"):
         store.put_json("engine.json", {**_written_choices(store), **made})

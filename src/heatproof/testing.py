@@ -79,9 +79,8 @@ def _checks(kind: registry.Kind, component: Any) -> Iterator[Verdict]:
 
 def stage(count: int = 4, model: str = "embedded:object") -> tuple[Model, Batch]:
     """A trained model and a few pictures whose answer is known."""
-    from heatproof import models
+    from heatproof import engine, models
     from heatproof.data.two_factor.dataset import TwoFactor
-    from heatproof.models import engine
 
     loaded = models.load(model)
     batch = TwoFactor(count=64).batch(range(64))
@@ -221,7 +220,7 @@ def check_dataset(dataset: Dataset) -> Iterator[Verdict]:
 
 
 def check_model(model: Model, images: Tensor) -> Iterator[Verdict]:
-    from heatproof.models import engine
+    from heatproof import engine
 
     size = model.view.size if model.view else images.shape[-1]
     images = torch.nn.functional.interpolate(images, size=(size, size), mode="bilinear").clamp(0, 1)

@@ -15,8 +15,8 @@ from torch import Tensor
 
 from heatproof import recipe
 from heatproof.border import attribute
+from heatproof.engine.machine import out_of_memory
 from heatproof.errors import BadInput, HeatproofError, NotApplicable, OutOfMemory
-from heatproof.models.engine.device import out_of_memory
 from heatproof.store import Unit
 from heatproof.types import AnyMethod, Attribution, Batch, Metric, Model, Reason, Scored
 

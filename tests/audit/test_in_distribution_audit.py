@@ -14,7 +14,7 @@ from PIL import Image
 from sklearn.metrics import roc_auc_score
 from tiny_prior import tiny
 
-from heatproof import models, recipe
+from heatproof import engine, models, recipe
 from heatproof.audit.energy import Energy, energies, energy
 from heatproof.audit.evaluation import LEVELS, Removal, follows_map, random_maps
 from heatproof.audit.image_quality import MEASURES, ImageQuality, masked_psnr, quality
@@ -23,14 +23,13 @@ from heatproof.audit.smoothness import Smoothness, confidences, fall, kendall, m
 from heatproof.audit.table import Audit, table
 from heatproof.data.folder import Folder
 from heatproof.data.two_factor.dataset import TwoFactor
+from heatproof.engine import threads
 from heatproof.errors import BadInput, NotApplicable
 from heatproof.methods.controls import Centre, Edges
 from heatproof.metrics.fud import Fud
 from heatproof.metrics.infidelity import Infidelity
 from heatproof.metrics.insertion_deletion import Deletion, Insertion
 from heatproof.metrics.sensitivity_n import SensitivityN
-from heatproof.models import engine
-from heatproof.models.engine import threads
 from heatproof.occlusion.game import Occlusion
 from heatproof.occlusion.imputers.constant import Constant
 from heatproof.occlusion.imputers.mean import Mean

@@ -21,14 +21,14 @@ import pytest
 import torch
 from networks import batch, small_cnn
 
+from heatproof import engine
+from heatproof.engine import plan
+from heatproof.engine import threads as threads_of_the_engine
 from heatproof.errors import BadInput
 from heatproof.executors import local
 from heatproof.executors.local import Elsewhere, WorkerLost, how_many, spread
 from heatproof.methods.gradients import Saliency
 from heatproof.methods.precomputed import Precomputed
-from heatproof.models import engine
-from heatproof.models.engine import plan
-from heatproof.models.engine import threads as threads_of_the_engine
 from heatproof.occlusion.imputers.telea import Telea
 
 CPU = torch.device("cpu")
@@ -86,7 +86,7 @@ def test_what_was_made_ready_before_does_not_hang_a_worker(threads: int) -> None
     """Threads of the parent's libraries are gone in a fork: networks answer there as here."""
     torch.set_num_threads(threads)
     model, pictures = small_cnn(), batch(6)
-    with engine.settings(backend="onnx"):
+    with engine.use(engine.Engine(backend="onnx")):
         logits, maps = engine.forward(model, pictures.images), Saliency()(model, pictures)
         cv2.GaussianBlur(pictures.images[0, 0].numpy(), (0, 0), 3.0)
 

@@ -12,11 +12,12 @@ from captum.attr import LayerGradCam
 from networks import MEAN, STD, batch, small_cnn, small_resnet, small_vit
 from torch import Tensor, nn
 
+from heatproof import engine
 from heatproof.border import attribute
 from heatproof.errors import BadInput, NotApplicable, UnknownName
 from heatproof.methods.cam import GradCam, GradCamPP, GuidedGradCam, LayerCam, ScoreCam, cam_layer
 from heatproof.methods.taps import activations, layer_of, tap
-from heatproof.models import engine, load
+from heatproof.models import load
 from heatproof.models.torchvision_repair import import_torchvision
 from heatproof.types import Batch, Model
 

@@ -10,10 +10,9 @@ import networks
 import pytest
 import torch
 
-from heatproof import registry, testing
+from heatproof import engine, registry, testing
 from heatproof.border import attribute
 from heatproof.errors import NotApplicable
-from heatproof.models import engine
 from heatproof.parsing import parse
 from heatproof.types import Model, View
 
@@ -36,7 +35,7 @@ CASES = [(method, network) for method in registry.names("method") for network in
 @pytest.fixture(autouse=True)
 def _unmeasured() -> Iterator[None]:
     """Micro-batches of eight without a measurement: what is tested here does not depend on it."""
-    with engine.settings(measure=False):
+    with engine.use(engine.Engine(measure=False)):
         yield
 
 

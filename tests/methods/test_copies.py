@@ -10,11 +10,11 @@ import torch
 from networks import batch, small_cnn, small_resnet
 from torch import Tensor
 
+from heatproof import engine
+from heatproof.engine.backends.eager import eager
+from heatproof.engine.making import copied
 from heatproof.methods.deep_lift import DeepLift
 from heatproof.methods.rectifiers import DeconvNet, GuidedBackprop
-from heatproof.models import engine
-from heatproof.models.engine.making import copied
-from heatproof.models.engine.running import eager
 from heatproof.types import Model
 
 METHODS = [GuidedBackprop(), DeconvNet(), DeepLift(), DeepLift("blur"), DeepLift("uniform", draws=2)]

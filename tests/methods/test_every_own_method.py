@@ -12,7 +12,9 @@ import torch
 from networks import batch, linear, small_cnn, small_resnet, small_vit
 from torch import nn
 
+from heatproof import engine
 from heatproof.border import attribute
+from heatproof.engine import passes
 from heatproof.errors import NotApplicable
 from heatproof.methods.bcos import BCos
 from heatproof.methods.cam import GradCam, GradCamPP, GuidedGradCam, LayerCam, ScoreCam
@@ -25,8 +27,6 @@ from heatproof.methods.lrp import LRP
 from heatproof.methods.rectifiers import DeconvNet, GuidedBackprop
 from heatproof.methods.smoothed import Smoothed
 from heatproof.methods.transformers import AttentionRollout
-from heatproof.models import engine
-from heatproof.models.engine import passes
 from heatproof.types import Model
 
 GRADIENTS = [
@@ -61,7 +61,7 @@ CASES = [(name, method) for name, (_, methods) in NETWORKS.items() for method in
 @pytest.fixture(autouse=True)
 def _unmeasured() -> Iterator[None]:
     """Micro-batches of eight without a measurement: what is tested here does not depend on it."""
-    with engine.settings(measure=False):
+    with engine.use(engine.Engine(measure=False)):
         yield
 
 

@@ -17,7 +17,7 @@ from networks import batch, linear, pictures, small_cnn, small_resnet, small_vit
 from PIL import Image
 from torch import Tensor, nn
 
-from heatproof import recipe
+from heatproof import engine, recipe
 from heatproof.audit.other_classes import OtherClasses
 from heatproof.data.folder import Folder
 from heatproof.data.mosaic import Mosaic
@@ -28,7 +28,6 @@ from heatproof.methods.expected import ExpectedGradients, GradientShap
 from heatproof.methods.guided_ig import GuidedIG
 from heatproof.methods.integrated import FastIG, IGSmoothGrad, IntegratedGradients, gauss_legendre
 from heatproof.methods.rise import RISE
-from heatproof.models import engine
 from heatproof.types import Batch, Model, View, read
 
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from heatproof import models, recipe
+from heatproof import engine, models, recipe
 from heatproof.border import attribute
 from heatproof.data.bam.layout import NATIVE
 from heatproof.data.other_region import OTHER_REGION
@@ -27,7 +27,6 @@ from heatproof.metrics.input_independence import IIR, IIRChange, Start, patched
 from heatproof.metrics.insignificant_patch import PatchSolver
 from heatproof.metrics.region_heat import Law, overlaps, positive_p99, ranked, region_heat, region_of
 from heatproof.metrics.relative_importance import IDR, MCS
-from heatproof.models import engine
 from heatproof.types import Attribution, Batch, Maps, Model
 
 COUNT = 6

@@ -16,7 +16,8 @@ from heatproof.data.table import list_table
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput, BadModel
 from heatproof.methods.gradients import Saliency
-from heatproof.models import embedded, engine
+from heatproof import engine
+from heatproof.models import embedded
 from heatproof.models.from_file import load_from_file
 from heatproof.models.outputs import kind_of, recognised
 from heatproof.types import View, read

@@ -19,11 +19,11 @@ from networks import batch, small_cnn, small_vit
 from PIL import Image
 from torch import Tensor
 
+from heatproof import engine
+from heatproof.engine import passes as engine_passes
 from heatproof.errors import BadInput, BadShape
 from heatproof.methods.lime import LIME
 from heatproof.methods.occlusion_map import SlidingOcclusion
-from heatproof.models import engine
-from heatproof.models.engine import passes as engine_passes
 from heatproof.occlusion.game import Game, Occlusion, game_of, impute, named
 from heatproof.occlusion.imputers.mean import Mean
 from heatproof.occlusion.imputers.train_set import TrainSet

@@ -26,10 +26,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from heatproof import data, models, registry
+from heatproof import data, engine, models, registry
 from heatproof.data.pictures import read_picture
 from heatproof.errors import HeatproofError
-from heatproof.models import engine
 from heatproof.models.torchvision_repair import import_torchvision
 from heatproof.models.weights import read_weights
 from heatproof.parsing import parse
@@ -429,7 +428,7 @@ def cache_of_nested_lists(home: Path) -> Any:
 
 @case
 def cache_with_an_absurd_batch_size(home: Path) -> Any:
-    from heatproof.models.engine import choice
+    from heatproof.engine import choice
 
     def absurd(before: bytes) -> bytes:
         try:

@@ -19,8 +19,8 @@ from typing import Any, Literal, TypeAlias, TypeVar, cast
 import cv2
 import torch
 
+from heatproof import engine
 from heatproof.errors import BadInput, HeatproofError
-from heatproof.models import engine
 
 Part = TypeVar("Part")
 PR_SET_PDEATHSIG = 1  # <sys/prctl.h>: the signal a process gets when the one that forked it ends

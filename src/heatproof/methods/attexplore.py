@@ -10,12 +10,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from heatproof import engine
 from heatproof.methods.checking import check_count, check_not_negative, check_share
 from heatproof.methods.noise import fill_with_noise
 from heatproof.methods.passes import doubly_softmaxed, slopes
 from heatproof.methods.paths import stretches
 from heatproof.methods.pooling import Pooling, pool
-from heatproof.models import engine
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Images, Maps, Model, keyed_seed
 

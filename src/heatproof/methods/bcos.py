@@ -13,10 +13,10 @@ from typing import Protocol, cast, runtime_checkable
 
 from torch import Tensor
 
+from heatproof import engine
 from heatproof.errors import NotApplicable
 from heatproof.methods.pooling import Pooling, keeps_sign, pool
 from heatproof.methods.taps import tap
-from heatproof.models import engine
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Maps, Model
 

@@ -9,10 +9,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from heatproof import engine
 from heatproof.methods.checking import check_count, check_positive
 from heatproof.methods.paths import stretches
 from heatproof.methods.pooling import Pooling, keeps_sign, pool
-from heatproof.models import engine
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Images, Maps, Model, Readout
 

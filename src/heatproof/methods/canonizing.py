@@ -10,9 +10,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from heatproof.engine.backends.eager import evaluating
 from heatproof.errors import NotApplicable
 from heatproof.methods.intercept import ACTIVATIONS, spellings
-from heatproof.models.engine.running import evaluating
 from heatproof.models.torchvision_repair import import_torchvision
 from heatproof.types import Images, Model
 

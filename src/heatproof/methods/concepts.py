@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from heatproof import recipe
+from heatproof import engine, recipe
 from heatproof.data import seen_by
 from heatproof.data.two_factor.k_dataset import TwoFactorK
 from heatproof.errors import BadInput, NotApplicable
@@ -25,7 +25,6 @@ from heatproof.methods.checking import check_count, check_positive
 from heatproof.methods.concept_vectors import REDRAWN, Against, Fitted, Floats, LayerScore, directions, layer_score
 from heatproof.methods.enlarging import upsample
 from heatproof.methods.taps import activations, tap, taps
-from heatproof.models import engine
 from heatproof.models.layouts import as_pictures
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Dataset, Images, Maps, Model, Readout, Scores
@@ -154,7 +153,7 @@ class TCAV:
     def _kept(self, model: Model) -> tuple[LayerScore, ...]:
         """Decided once per model."""
         known = _tests.setdefault(model.network, {})
-        key = (model.revision, engine.kind(), recipe.key(self))
+        key = (model.revision, engine.current().kind, recipe.key(self))
         if key not in known:
             shown = read_for(model, self.concept, range(min(self.size, len(self.concept))))
             known[key] = self.test(model, shown.aimed(_answers(model, shown)))
@@ -170,7 +169,7 @@ class TCAV:
         redrawn = REDRAWN if self.against == "sets" else 1
         drawn = [self.runs, self.size, self.alpha, self.seed, redrawn]
         told = recipe.key([self.concept, self.without, self.revision, *drawn])
-        key = (model.revision, engine.kind(), layer, told)
+        key = (model.revision, engine.current().kind, layer, told)
         if key not in _vectors:
             sets = (
                 read_for(model, self.concept, range(min(self.size, len(self.concept)))),

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from heatproof.models.engine.running import evaluating
+from heatproof.engine.backends.eager import evaluating
 from heatproof.models.torchvision_repair import import_torchvision
 from heatproof.types import Images, Model
 

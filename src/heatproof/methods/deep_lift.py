@@ -10,15 +10,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from heatproof import engine
+from heatproof.engine.backends.eager import answered
+from heatproof.engine.checks import check_finite
 from heatproof.errors import NotApplicable
 from heatproof.methods.baselines import Baseline, is_one_colour, is_random, revision_of, starts
 from heatproof.methods.checking import check_count
 from heatproof.methods.intercept import ACTIVATIONS, Intercept, Spelling, spellings
 from heatproof.methods.pooling import Pooling, keeps_sign, pool
 from heatproof.methods.transformers import attends
-from heatproof.models import engine
-from heatproof.models.engine.running import answered
-from heatproof.models.engine.vetting import check_finite
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Images, Maps, Model, Readout, read
 

@@ -10,12 +10,12 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from heatproof import engine
 from heatproof.methods.baselines import Baseline, revision_of, start
 from heatproof.methods.by_rank import by_rank
 from heatproof.methods.checking import check_count, check_not_negative, check_share
 from heatproof.methods.passes import doubly_softmaxed, slopes
 from heatproof.methods.pooling import Pooling, keeps_sign, pool
-from heatproof.models import engine
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Images, Maps, Model, Readout
 

@@ -9,10 +9,10 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from heatproof import engine
 from heatproof.methods.checking import check_count, check_not_negative, check_positive
 from heatproof.methods.passes import doubly_softmaxed, slopes
 from heatproof.methods.pooling import Pooling, pool
-from heatproof.models import engine
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Images, Maps, Model, read
 

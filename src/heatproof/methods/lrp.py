@@ -10,6 +10,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from heatproof import engine
 from heatproof.errors import NotApplicable
 from heatproof.methods.canonizing import merges, merging, passed, proportional
 from heatproof.methods.checking import check_not_negative
@@ -18,7 +19,6 @@ from heatproof.methods.intercept import forward_only
 from heatproof.methods.plus_rule import plus_rule
 from heatproof.methods.pooling import Pooling, keeps_sign, pool
 from heatproof.methods.transformers import attends
-from heatproof.models import engine
 from heatproof.models.torchvision_repair import import_torchvision
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Images, Maps, Model

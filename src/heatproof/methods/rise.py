@@ -9,10 +9,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from heatproof import engine
 from heatproof.methods.baselines import Baseline, revision_of, start
 from heatproof.methods.checking import check_count, check_share
 from heatproof.methods.enlarging import interpolation
-from heatproof.models import engine
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Maps, Model, Readout, read
 

@@ -9,12 +9,12 @@ from typing import Literal, Protocol, cast, runtime_checkable
 import torch
 from torch import Tensor
 
+from heatproof import engine
 from heatproof.methods.checking import check_count, check_not_negative
 from heatproof.methods.gradients import Saliency
 from heatproof.methods.noise import fill_with_noise
 from heatproof.methods.paths import Painter, Stretch, stretches, sum_gradients
 from heatproof.methods.pooling import Pooling, keeps_sign, pool
-from heatproof.models import engine
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Images, Maps, Method, Model, keyed_seed
 

@@ -16,12 +16,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from heatproof import engine
+from heatproof.engine.backends.eager import evaluating
 from heatproof.errors import NotApplicable
 from heatproof.methods.checking import check_share
 from heatproof.methods.enlarging import upsample
 from heatproof.methods.intercept import Intercept
-from heatproof.models import engine
-from heatproof.models.engine.running import evaluating
 from heatproof.models.layouts import layout, patches
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Images, Maps, Model

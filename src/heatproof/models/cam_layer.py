@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from heatproof.engine.backends.eager import evaluating
 from heatproof.errors import BadModel
-from heatproof.models.engine.running import evaluating
 from heatproof.models.layouts import Sides, layout
 
 RECTIFIERS = (nn.ReLU, nn.ReLU6, nn.GELU, nn.SiLU, nn.Hardswish, nn.LeakyReLU, nn.ELU, nn.Mish)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import torch
 
-from heatproof import data, models, recipe
+from heatproof import data, engine, models, recipe
 from heatproof.data.bam import twins
 from heatproof.data.bam.layout import BAM, TWIN_GAP
 from heatproof.data.two_factor.dataset import TwoFactor
@@ -27,7 +27,6 @@ from heatproof.methods.smoothed import Smoothed
 from heatproof.metrics.input_independence import IIR, IIRChange
 from heatproof.metrics.region_heat import Law
 from heatproof.metrics.relative_importance import IDR, MCS, RelativeMCS
-from heatproof.models import engine
 from heatproof.parsing import parse
 from heatproof.registry import protocol
 from heatproof.study import Study

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.models.test_engine import Attending, convolutional, model, pictures
 from torch import Tensor, nn
 
-from heatproof import cache
+from heatproof import cache, engine
 from heatproof.cache import sealed
+from heatproof.engine import making, onnx, vetting
 from heatproof.errors import Missing
-from heatproof.models import engine
-from heatproof.models.engine import making, onnx, vetting
-from tests.models.test_engine import Attending, convolutional, model, pictures
 
 
 @pytest.fixture(autouse=True)

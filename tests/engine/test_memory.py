@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from heatproof.models.engine import memory
-from heatproof.models.engine.memory import kept_memory
+from heatproof.engine import memory
+from heatproof.engine.machine import kept_memory
 
 # In a process of its own: what others freed before would count too. It prints the bytes asked for, how many came from
 # the system when they were asked for again at work, what it held then and afterwards, and how many came then.
@@ -20,8 +20,8 @@ import dataclasses, resource
 from pathlib import Path
 import torch
 from networks import small_cnn
-from heatproof.models.engine import threads_for
-from heatproof.models.engine.memory import kept_memory
+from heatproof.engine import threads_for
+from heatproof.engine.machine import kept_memory
 from heatproof.types import View
 
 PAGE, BLOCKS, BLOCK = resource.getpagesize(), 12, 20 * 2**20

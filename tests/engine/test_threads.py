@@ -9,7 +9,7 @@ import pytest
 import torch
 from networks import small_cnn
 
-from heatproof.models.engine import side_by_side, threads, threads_for
+from heatproof.engine import side_by_side, threads, threads_for
 from heatproof.types import View
 
 

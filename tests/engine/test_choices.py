@@ -14,17 +14,17 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.models.test_engine import model, pictures
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
+from heatproof import engine
+from heatproof.engine import choice as memory
+from heatproof.engine import deciding, device, low_precision, measure
+from heatproof.engine import plan as plan_module
+from heatproof.engine.steady import steadied
 from heatproof.errors import BadInput
-from heatproof.models import engine
-from heatproof.models.engine import choice as memory
-from heatproof.models.engine import deciding, device, low_precision, measure
-from heatproof.models.engine import plan as plan_module
-from heatproof.models.engine.steady import steadied
 from heatproof.types import Model
-from tests.models.test_engine import model, pictures
 
 
 @pytest.fixture(autouse=True)

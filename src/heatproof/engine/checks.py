@@ -1,7 +1,4 @@
-"""Is this a classifier that answers the same question the same way? Asked once, of made-up pictures.
-
-The pictures are always the same ones, so what is found out does not depend on which images came first.
-"""
+"""Checks of a network and of what runs in its place: finite logits, rows that stand alone, agreement, targets."""
 
 from __future__ import annotations
 
@@ -12,12 +9,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from heatproof.engine.backends.eager import Runner, answered, input_gradient, untouched
+from heatproof.engine.machine import out_of_memory
+from heatproof.engine.weight_state import unheard
 from heatproof.errors import BadInput, BadModel, BadShape, HeatproofError
-from heatproof.models.engine.device import out_of_memory
-from heatproof.models.engine.running import Runner, unheard, untouched
 from heatproof.types import Images, Logits, Model
 
 TOLERANCE = 1e-4  # relative to the largest logit
+DRAWN_TOLERANCE = 10 * TOLERANCE  # on pictures drawn anew each time, where float noise must not decide
+SLOPE_TOLERANCE = 1e-2  # of a gradient's length: one rectifier in a million turned by rounding moves it by 1e-3
 
 
 def pictures(shape: Sequence[int], count: int) -> Images:
@@ -51,11 +51,6 @@ def unforeseen(shape: Sequence[int], count: int) -> Images:
     return drawn
 
 
-def presented(model: Model, images: Images) -> Tensor:
-    """Images as the network gets them."""
-    return model.normalised(images.to(model.device)).to(model.dtype)
-
-
 def close(one: Logits, other: Logits, tolerance: float = TOLERANCE) -> bool:
     """Equal but for float noise, row by row."""
     scale = torch.maximum(one.abs(), other.abs()).amax(1, keepdim=True)
@@ -63,19 +58,19 @@ def close(one: Logits, other: Logits, tolerance: float = TOLERANCE) -> bool:
     return one.shape == other.shape and bool(same.all())
 
 
+@torch.inference_mode()
 def answers(model: Model, run: Runner, images: Images) -> Logits:
-    """What a runner says about images in [0, 1], checked to be logits."""
-    return model.logits(run(presented(model, images)), len(images))
+    """What a runner answers to images in [0, 1], checked to be logits; without gradients."""
+    return answered(model, images.to(model.device), run)
 
 
 def vet(model: Model, shape: Sequence[int]) -> None:
     """Raise `BadModel` unless the network gives finite logits that depend on the row alone."""
-    first = pictures(shape, 3)
-    second = torch.stack([first[2], 1 - first[1], first[0]])  # other places, another neighbour
-    run = untouched(model.network)
+    first, own = pictures(shape, 2), untouched(model.network)
+    second = torch.stack([1 - first[0], first[0]])  # another place, another neighbour
     try:
-        with torch.inference_mode(), unheard(model.network):
-            one, other = (answers(model, run, images) for images in (first, second))
+        with unheard(model.network):
+            one, other = (answers(model, own, images) for images in (first, second))
     except Exception as error:
         if isinstance(error, HeatproofError) or out_of_memory(error):
             raise
@@ -85,16 +80,42 @@ def vet(model: Model, shape: Sequence[int]) -> None:
             f"check the image size and the number of channels it was made for"
         ) from error
     check_finite(model, one, first)
-    if not close(one[[0, 2]], other[[2, 0]]):
+    if not close(one[:1], other[1:]):
         raise BadModel(
             f"model {model.name!r} must answer the same for the same picture whatever the batch mates, "
             "got other logits the second time: turn off dropout, noise and batch statistics in its forward"
         )
 
 
+def agrees(model: Model, run: Runner, shape: Sequence[int], drawn: bool, slopes: bool) -> str:
+    """Why a runner must not stand in for the network; empty where it may.
+
+    `drawn` for exports from a cache that others may write to: they are compared on unforeseen pictures, too.
+    `slopes` compares input gradients, but for rectifiers that float noise turns.
+    """
+    own = untouched(model.network)
+    with unheard(model.network):
+        rows = pictures(shape, 3)
+        if not close(answers(model, run, rows), answers(model, own, rows)):
+            return "its logits differ from the network's"
+        rows = unforeseen(shape, 8) if drawn else rows[:0]
+        if len(rows) and not close(answers(model, run, rows), answers(model, own, rows), DRAWN_TOLERANCE):
+            return "the exported network in the cache differs from this one on pictures drawn just now"
+        if slopes:
+            rows = pictures(shape, 2)
+            found, wanted = (input_gradient(model, rows, _largest, way)[0].flatten(1) for way in (run, own))
+            if bool(((found - wanted).norm(dim=1) > SLOPE_TOLERANCE * wanted.norm(dim=1)).any()):
+                return "its gradients differ from the network's"
+    return ""
+
+
+def _largest(logits: Logits) -> Tensor:
+    return logits.amax(1)
+
+
 def check_targets(model: Model, targets: Tensor, classes: int) -> None:
-    """Raise `BadInput` unless the model, which tells `classes` apart, has every target among them."""
-    numbers = targets.tolist()  # of a micro-batch: few
+    """Raise `BadInput` unless every target is one of the model's classes."""
+    numbers = targets.tolist()  # few, of a micro-batch
     low, high = min(numbers), max(numbers)
     if low < 0 or high >= classes:
         raise BadInput(f"targets must be classes 0 … {classes - 1} of model {model.name!r}, got {low} … {high}")

@@ -1,4 +1,4 @@
-"""A glance says "nothing has moved" of a network that is as it was, and of no other."""
+"""A watch holds for a network that is as it was, and for no other."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import torch
 from networks import batch, small_cnn
 from torch import Tensor, nn
 
+from heatproof import engine
+from heatproof.engine.weight_state import Watch, hooked
+from heatproof.engine.weight_state import unheard
 from heatproof.methods.gradients import Saliency
-from heatproof.models import engine
-from heatproof.models.engine.identity import Glance
-from heatproof.models.engine.running import unheard
 
 
 def first(network: nn.Module) -> nn.Conv2d:
@@ -93,37 +93,37 @@ CHANGES = (
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
-def test_a_glance_sees_every_change(change: Callable[[nn.Module], None]) -> None:
+def test_a_watch_sees_every_change(change: Callable[[nn.Module], None]) -> None:
     network = small_cnn().network
-    glance = Glance(network)
-    assert glance.holds()
-    assert glance.holds()
+    watch = Watch(network)
+    assert watch.holds()
+    assert watch.holds()
     change(network)
-    assert not glance.holds()
+    assert not watch.holds()
 
 
 def test_of_weights_made_in_inference_mode_nothing_is_said() -> None:
     network = small_cnn().network
     of_inference(network)
-    assert not Glance(network).holds()
+    assert not Watch(network).holds()
 
 
 def test_global_hooks_are_seen() -> None:
-    glance = Glance(small_cnn().network)
+    watch = Watch(small_cnn().network)
     hook = nn.modules.module.register_module_forward_hook(lambda *_: None)
     try:
-        assert not glance.holds()
+        assert not watch.holds()
     finally:
         hook.remove()
-    assert glance.holds()
+    assert watch.holds()
 
 
 def test_passes_nobody_hears_change_nothing() -> None:
     network = small_cnn().network
-    glance = Glance(network)
+    watch = Watch(network)
     with unheard(network):
-        assert not glance.holds()  # other tables of hooks: somebody may put one there
-    assert glance.holds()
+        assert not watch.holds()  # other tables of hooks: somebody may put one there
+    assert watch.holds()
 
 
 def test_after_a_hook_is_gone_the_quick_copy_runs_again() -> None:
