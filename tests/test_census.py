@@ -14,12 +14,11 @@ from statsmodels.stats.proportion import proportion_confint
 from torch import Tensor, nn
 from typer.testing import CliRunner
 
-from heatproof import Model, Study, run, verification
+from heatproof import Model, Study, engine, run, verification
 from heatproof.census import census, recorded
 from heatproof.cli import app
 from heatproof.data.folder import Folder
 from heatproof.data.two_factor.dataset import TwoFactor
-from heatproof import engine
 from heatproof.models import embedded
 from heatproof.pictures_in_words import in_words
 from heatproof.report import report

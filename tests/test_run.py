@@ -479,10 +479,8 @@ def test_workers_give_the_same_table_and_code_of_ones_own_needs_no_file(tmp_path
 
     asked = study([own, "smoothgrad(draws=2)", "random", "shapley(permutations=2)"], ["srg", MeanMap()])
     told: list[tuple[int, int]] = []
-    engine.forget()
     with pytest.warns(UserWarning, match="will not find"):
         alone = run(asked, tmp_path / "alone")
-    engine.forget()
     with pytest.warns(UserWarning, match="will not find"):
         together = run(asked, tmp_path / "together", workers=2, watch=lambda done, total, _: told.append((done, total)))
     pd.testing.assert_frame_equal(numbers(alone), numbers(together))

@@ -109,15 +109,14 @@ def is_stored(module: nn.Module, buffer: str) -> bool:
     return buffer not in module._non_persistent_buffers_set
 
 
-@torch.no_grad()
 def checksum(held: Iterable[Tensor]) -> Tensor:
     """Numbers that change when any number in these tensors does by more than float noise, about one per row.
 
     They are the products of rows with fixed random numbers: a tenth of the time of a hash, which leaves no gaps for
     what torch keeps no trace of (writes through `.data`).
     """
-    parts: list[Tensor] = [torch.zeros(0)]
-    with torch._C.DisableTorchFunction():
+    with torch._C.DisableTorchFunction(), torch.no_grad():
+        parts: list[Tensor] = [torch.zeros(0)]
         for tensor in held:
             values = tensor.detach() if tensor.layout is torch.strided else tensor.detach().to_dense()
             values = torch.view_as_real(values) if values.is_complex() else values

@@ -51,7 +51,7 @@ def begin_with(recorded: Any, where: str) -> None:
 
 
 def readable(recorded: Any) -> tuple[dict[str, Choice], list[str]]:
-    """The choices in a record, and the questions whose answers make no sense; other editions' answer other questions."""
+    """The choices in a record, without those of other editions, and the questions whose answers make no sense."""
     if not isinstance(recorded, Mapping):
         return {}, ["all of it"] if recorded is not None else []
     found: dict[str, Choice] = {}

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 from networks import batch, small_cnn
-from torch import Tensor, nn
+from torch import nn
+from torch.overrides import TorchFunctionMode
 
 from heatproof import engine
-from heatproof.engine.weight_state import Watch, hooked
-from heatproof.engine.weight_state import unheard
+from heatproof.engine.weight_state import Watch, hooked, unheard
 from heatproof.methods.gradients import Saliency
+from heatproof.network_state import checksum
 
 
 def first(network: nn.Module) -> nn.Conv2d:
@@ -26,14 +28,6 @@ def in_place(network: nn.Module) -> None:
 
 def through_data(network: nn.Module) -> None:
     first(network).weight.data.mul_(2)
-
-
-HELD: list[Tensor] = []  # what lay there before still does
-
-
-def other_memory(network: nn.Module) -> None:
-    HELD.append(first(network).weight.data)
-    first(network).weight.data = first(network).weight.data.clone()
 
 
 def other_parameter(network: nn.Module) -> None:
@@ -61,14 +55,16 @@ def a_buffer(network: nn.Module) -> None:
     list(network.modules())[-1].register_buffer("scale", torch.ones(1))
 
 
-def a_hook(network: nn.Module) -> None:
-    first(network).register_forward_hook(lambda *_: None)
+def one_through_data(network: nn.Module) -> None:
+    first(network).weight.data[1, 0, 1, 1] *= 1.001
 
 
-def a_hook_in_another_table(network: nn.Module) -> None:
-    module = first(network)
-    module._forward_hooks = type(module._forward_hooks)()
-    module.register_forward_hook(lambda *_: None)
+def swapped_through_data(network: nn.Module) -> None:
+    first(network).weight.data[[0, 1]] = first(network).weight.data[[1, 0]]
+
+
+def by_numpy(network: nn.Module) -> None:
+    first(network).weight.detach().numpy()[1] = 0
 
 
 def of_inference(network: nn.Module) -> None:
@@ -79,15 +75,15 @@ def of_inference(network: nn.Module) -> None:
 CHANGES = (
     in_place,
     through_data,
-    other_memory,
+    one_through_data,
+    swapped_through_data,
+    by_numpy,
     other_parameter,
     other_layer,
     a_setting,
     one_more,
     training,
     a_buffer,
-    a_hook,
-    a_hook_in_another_table,
     of_inference,
 )
 
@@ -102,64 +98,117 @@ def test_a_watch_sees_every_change(change: Callable[[nn.Module], None]) -> None:
     assert not watch.holds()
 
 
-def test_of_weights_made_in_inference_mode_nothing_is_said() -> None:
-    network = small_cnn().network
-    of_inference(network)
-    assert not Watch(network).holds()
-
-
-def test_global_hooks_are_seen() -> None:
-    watch = Watch(small_cnn().network)
-    hook = nn.modules.module.register_module_forward_hook(lambda *_: None)
-    try:
-        assert not watch.holds()
-    finally:
-        hook.remove()
-    assert watch.holds()
-
-
-def test_passes_nobody_hears_change_nothing() -> None:
+def test_the_same_numbers_in_other_memory_are_the_same_weights() -> None:
     network = small_cnn().network
     watch = Watch(network)
-    with unheard(network):
-        assert not watch.holds()  # other tables of hooks: somebody may put one there
+    first(network).weight.data = first(network).weight.data.clone()
     assert watch.holds()
+
+
+def test_weights_made_in_inference_mode_are_watched_like_others() -> None:
+    network = small_cnn().network
+    of_inference(network)
+    watch = Watch(network)
+    assert watch.holds()
+    with torch.inference_mode():
+        first(network).weight[0, 0] = 1
+    assert not watch.holds()
+
+
+@pytest.mark.parametrize(
+    "change", [in_place, through_data, one_through_data, swapped_through_data, by_numpy, a_setting]
+)
+def test_the_revision_sees_what_a_watch_sees(change: Callable[[nn.Module], None]) -> None:
+    model = small_cnn()
+    before = model.revision
+    assert model.revision == before
+    change(model.network)
+    assert model.revision != before
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.float16, torch.bfloat16, torch.float64, torch.complex64, torch.int64, torch.bool]
+)
+def test_a_checksum_is_of_any_numbers(dtype: torch.dtype) -> None:
+    values = (torch.arange(60) % 7).view(3, 4, 5).to(dtype)
+    before = checksum([values, values[0]])
+    assert torch.equal(checksum([values, values[0]]), before)
+    values[1, 2, 3] = 0 if bool(values[1, 2, 3]) else 1
+    assert not torch.equal(checksum([values, values[0]]), before)
+
+
+def test_hooks_are_seen_on_layers_and_on_all() -> None:
+    network = small_cnn().network
+    assert not hooked(network)
+    for register in (first(network).register_forward_hook, nn.modules.module.register_module_forward_hook):
+        hook = register(lambda *_: None)
+        assert hooked(network)
+        hook.remove()
+        assert not hooked(network)
+    first(network).register_full_backward_hook(lambda *_: None)
+    assert hooked(network)
+    with unheard(network):
+        assert not hooked(network)
+    assert hooked(network)
+
+
+def test_a_checksum_is_not_seen_by_those_who_watch_operations() -> None:
+    met: list[object] = []
+
+    class Seen(TorchFunctionMode):  # type: ignore[misc]
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            met.append(func)
+            return func(*args, **(kwargs or {}))
+
+    held = list(small_cnn().network.parameters())
+    with Seen():
+        checksum(held)
+    assert not met
+
+
+def test_weights_that_come_back_find_their_copy_again() -> None:
+    model, pictures = small_cnn(), batch(2)
+    with engine.use(engine.Engine(always=engine.Choice("eager", "contiguous", 4))):
+        before = engine.settled(model, pictures.images, "forward")
+        weight = first(model.network).weight
+        kept = weight.detach().clone()
+        weight.data.mul_(2)
+        assert engine.settled(model, pictures.images, "forward").run is not before.run
+        weight.data.copy_(kept)
+        assert engine.settled(model, pictures.images, "forward").run is before.run
 
 
 def test_after_a_hook_is_gone_the_quick_copy_runs_again() -> None:
     model, pictures = small_cnn(), batch(2)
-    question = engine.settled(model, pictures.images, "gradient").question
-    engine.use({question: {"backend": "folded", "layout": "contiguous", "size": 4, "least": 0}})
-    heard: list[int] = []
-    hook = first(model.network).register_forward_hook(lambda *_: heard.append(1))
-    Saliency()(model, pictures)
-    assert heard
-    hook.remove()
-    heard.clear()
-    again = engine.settled(model, pictures.images, "gradient")
-    first(model.network).register_forward_hook(lambda *_: heard.append(1))
-    again.run(pictures.images)
-    assert not heard  # a copy answered
+    with engine.use(engine.Engine(always=engine.Choice("eager", "contiguous", 4))):
+        heard: list[int] = []
+        hook = first(model.network).register_forward_hook(lambda *_: heard.append(1))
+        Saliency()(model, pictures)
+        assert heard
+        hook.remove()
+        heard.clear()
+        again = engine.settled(model, pictures.images, "gradient")
+        first(model.network).register_forward_hook(lambda *_: heard.append(1))
+        again.run(pictures.images)
+        assert not heard  # a copy answered
 
 
 def test_a_plan_is_made_once_and_again_when_the_choice_is_another() -> None:
     model, pictures = small_cnn(), batch(2)
-    before = engine.settled(model, pictures.images, "forward")
-    assert engine.settled(model, pictures.images, "forward") is before
-    size = before.choice.size % 8 + 1
-    engine.use({before.question: {"backend": "eager", "layout": "contiguous", "size": size, "least": 0}})
-    try:
+    with engine.use(engine.Engine()) as owner:
+        before = engine.settled(model, pictures.images, "forward")
+        assert engine.settled(model, pictures.images, "forward") is before
+        size = before.choice.size % 8 + 1
+        owner.adopt({before.question: {"backend": "untouched", "layout": "contiguous", "size": size}})
         assert engine.settled(model, pictures.images, "forward").choice.size == size
-    finally:
-        engine.use({before.question: vars(before.choice)})
 
 
-def test_a_plan_belongs_to_its_threads_and_settings() -> None:
+def test_a_plan_belongs_to_its_threads_and_engine() -> None:
     model, pictures = small_cnn(), batch(2)
     torch.set_num_threads(1)
     assert "| 1 threads |" in engine.settled(model, pictures.images, "forward").question
     torch.set_num_threads(2)
     assert "| 2 threads |" in engine.settled(model, pictures.images, "forward").question
     assert not engine.settled(model, pictures.images, "forward").question.endswith("unmeasured")
-    with engine.settings(measure=False):
+    with engine.use(engine.Engine(measure=False)):
         assert engine.settled(model, pictures.images, "forward").question.endswith("unmeasured")

@@ -22,8 +22,7 @@ import torch
 from networks import batch, small_cnn
 
 from heatproof import engine
-from heatproof.engine import plan
-from heatproof.engine import threads as threads_of_the_engine
+from heatproof.engine import machine
 from heatproof.errors import BadInput
 from heatproof.executors import local
 from heatproof.executors.local import Elsewhere, WorkerLost, how_many, spread
@@ -102,7 +101,7 @@ def test_nobody_waits_for_somebody_who_is_not_there() -> None:
     held, enough = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with plan._lock:
+        with engine.current().lock:
             held.set()
             enough.wait(120)
 
@@ -203,7 +202,7 @@ def test_who_stops_listening_ends_the_workers() -> None:
 def test_auto_takes_as_many_as_pay(
     threads: int, environment: str | None, device: str, platform: str, wanted: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(threads_of_the_engine, "cores", lambda: 3)
+    monkeypatch.setattr(machine, "cores", lambda: 3)
     monkeypatch.setattr(local.sys, "platform", platform)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     if environment is not None:

@@ -57,7 +57,7 @@ def names(method: Any) -> str:
 
 @pytest.fixture(autouse=True)
 def _fixed_batches() -> Any:
-    with engine.use(engine.Engine(measure=False)):
+    with engine.use(engine.Engine(always=engine.REFERENCE)):
         yield
 
 

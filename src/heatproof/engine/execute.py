@@ -17,8 +17,9 @@ import torch
 from torch import Tensor
 
 from heatproof import network_state
+from heatproof.data.made_up import pictures
 from heatproof.engine import autotune, backends, checks, choice
-from heatproof.engine.autotune import Kind, brief
+from heatproof.engine.autotune import Kind
 from heatproof.engine.backends import onnx
 from heatproof.engine.backends.eager import Runner, input_gradient, operations_replaced, untouched
 from heatproof.engine.choice import REFERENCE, Choice
@@ -61,7 +62,7 @@ class Ready:
 
     architecture: str
     vetted: set[tuple[int, ...]] = field(default_factory=set)
-    runners: dict[object, dict[tuple[object, ...], Runner | None]] = field(default_factory=dict)
+    runners: dict[object, dict[tuple[object, ...], Runner]] = field(default_factory=dict)  # by state
     watch: Watch | None = None  # the network as it was when the plans were made
     state: object = None
     plans: dict[tuple[object, ...], Plan] = field(default_factory=dict)
@@ -81,8 +82,8 @@ class Engine:
             raise Missing.package("onnxruntime", "onnx", "The ONNX back-end")
         self.backend, self.measure, self.always = backend, measure, always
         self.choices: dict[str, Choice] = {}  # by question
-        self._ready: WeakKeyDictionary[Model, Ready] = WeakKeyDictionary()
-        self._lock = threading.RLock()
+        self.ready: WeakKeyDictionary[Model, Ready] = WeakKeyDictionary()
+        self.lock = threading.RLock()
 
     @property
     def kind(self) -> EngineKind:
@@ -94,18 +95,17 @@ class Engine:
         return {question: asdict(chosen) for question, chosen in sorted(self.choices.items())}
 
     def adopt(self, recorded: Mapping[str, Mapping[str, Any] | Choice]) -> None:
-        """Run networks as recorded, whatever the cache says."""
-        found = {q: fields if isinstance(fields, Choice) else Choice.of(fields) for q, fields in recorded.items()}
-        self.choices.update(found)
-        for ready in self._ready.values():
+        """Run networks as recorded, whatever the cache holds."""
+        self.choices |= {q: found if isinstance(found, Choice) else Choice.of(found) for q, found in recorded.items()}
+        for ready in self.ready.values():
             ready.plans.clear()
 
     def plan(self, model: Model, shape: Sequence[int], kind: Kind) -> Plan:
         """How passes of this kind of images of this shape (C, H, W) are run through this model."""
-        with self._lock:
-            ready = self._ready.get(model)
+        with self.lock:
+            ready = self.ready.get(model)
             if ready is None:
-                ready = self._ready[model] = Ready(network_state.architecture(model.network))
+                ready = self.ready[model] = Ready(network_state.architecture(model.network))
             if ready.watch is None or not ready.watch.holds():
                 ready.plans.clear()
                 ready.watch = Watch(model.network)
@@ -118,7 +118,9 @@ class Engine:
 
     def halved(self, model: Model, plan: Plan) -> Plan:
         """The plan with half the rows from now on, after memory ran out."""
-        smaller = replace(plan.choice, size=max(1, plan.choice.size // 2))
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+        smaller = replace(plan.choice, size=plan.choice.size // 2)
         log.warning("%s: out of memory, micro-batches of %d from now on", model.name, smaller.size)
         self.adopt({plan.question: smaller})
         return replace(plan, choice=smaller)
@@ -127,66 +129,43 @@ class Engine:
         if shape not in ready.vetted:
             checks.vet(model, shape)
             ready.vetted.add(shape)
-        question = self._question(ready.architecture, shape, model, kind)
-        chosen, run = self._chosen(question, model, shape, kind)
-        if not itself:
-            run = self._runner(model, ready, shape, kind, question, chosen, run)
-        fill = self.kind == "reference"
-        return Plan(question, chosen, untouched(model.network) if itself or run is None else run, fill)
+        question, made = self._question(ready.architecture, shape, model, kind), None
+        if question not in self.choices:
+            self.choices[question], made = self._chosen(question, model, shape, kind)
+        chosen, run = self.choices[question], untouched(model.network)
+        if not itself and chosen.backend != "untouched":
+            runners = ready.runners.setdefault(ready.state, {})
+            while len(ready.runners) > STATES:
+                del ready.runners[next(iter(ready.runners))]
+            key = (kind, chosen.backend, chosen.layout, shape, torch.get_num_threads())
+            if key not in runners:
+                backend, runners[key] = _agreeing(model, shape, kind, chosen, made)
+                if backend != chosen.backend:  # for the record: these weights run otherwise than was chosen
+                    weights = network_state.weights(model.network)
+                    self.choices[f"{question} | weights {weights}"] = replace(chosen, backend=backend)
+            run = runners[key]
+        return Plan(question, chosen, run, fill=self.kind == "reference")
 
     def _chosen(self, question: str, model: Model, shape: tuple[int, ...], kind: Kind) -> tuple[Choice, Runner | None]:
-        """The answer of this engine, of the cache, or of a measurement, whose runner is still of use."""
-        run = None
-        if question not in self.choices:
+        """A fixed choice, that of the cache, or of a measurement, whose runner is still of use."""
+        if self.always is not None:
+            return self.always, None
+        if not self.measure or autotune.is_tiny(model, shape):
             backend: choice.Backend = "onnx" if self.backend == "onnx" and kind == "forward" else "untouched"
-            found = self.always or Choice(backend, "contiguous", autotune.DEFAULT_SIZE)
-            if self.always is None and self.measure and not autotune.is_tiny(model, shape):
-                known = choice.read(question)
-                if known is None:
-                    known, _, run = autotune.choose(model, shape, kind, self.backend)
-                    found = choice.write(question, known)
-                    run = run if found == known else None
-                    log.info("%s: %s", question, found)
-                else:
-                    found = known
-            self.choices[question] = found
-        return self.choices[question], run
-
-    def _runner(
-        self,
-        model: Model,
-        ready: Ready,
-        shape: tuple[int, ...],
-        kind: Kind,
-        question: str,
-        chosen: Choice,
-        made: Runner | None,
-    ) -> Runner | None:
-        """What runs instead of the network, made once per state of the weights; None where nothing agrees with it."""
-        if chosen.backend == "untouched":
-            return None
-        runners = ready.runners.setdefault(ready.state, {})
-        while len(ready.runners) > STATES:
-            del ready.runners[next(iter(ready.runners))]
-        key = (kind, chosen.backend, chosen.layout, shape, torch.get_num_threads())
-        if key not in runners:
-            backend, runners[key] = _agreeing(model, shape, kind, chosen, made)
-            if backend != chosen.backend:  # for the record: these weights are run otherwise than the question says
-                otherwise = f"{question} | weights {network_state.weights(model.network)}"
-                self.choices[otherwise] = replace(chosen, backend=backend)
-        return runners[key]
+            return Choice(backend, "contiguous", autotune.DEFAULT_SIZE), None
+        known = choice.read(question)
+        if known is not None:
+            return known, None
+        timed = autotune.choose(model, shape, kind, self.backend)
+        known = choice.write(question, timed.choice)
+        log.info("%s: %s", question, known)
+        return known, timed.run if known == timed.choice else None
 
     def _question(self, architecture: str, shape: tuple[int, ...], model: Model, kind: Kind) -> str:
         """What a choice depends on, readable in a run's record."""
-        parts = [
-            f"{kind} {EDITION}",
-            architecture,
-            "x".join(str(n) for n in shape),
-            str(model.dtype).removeprefix("torch."),
-            place(model.device),
-            f"{torch.get_num_threads()} threads",
-            f"torch {torch.__version__}",
-        ]
+        sides, dtype = "x".join(str(n) for n in shape), str(model.dtype).removeprefix("torch.")
+        parts = [f"{kind} {EDITION}", architecture, sides, dtype, place(model.device)]
+        parts += [f"{torch.get_num_threads()} threads", f"torch {torch.__version__}"]
         if self.always is not None:
             return " | ".join([*parts, "reference" if self.kind == "reference" else f"always {self.always}"])
         if kind == "forward":
@@ -196,25 +175,25 @@ class Engine:
 
 def _agreeing(
     model: Model, shape: tuple[int, ...], kind: Kind, chosen: Choice, made: Runner | None
-) -> tuple[choice.Backend, Runner | None]:
-    """The chosen back-end, or the next simpler one whose answers are the network's, with a note; None for itself."""
+) -> tuple[choice.Backend, Runner]:
+    """What runs by the chosen back-end, or by the next simpler one whose answers are the network's, with a note."""
     attempts: list[tuple[choice.Backend, bool]] = [(chosen.backend, False)]
     if chosen.backend == "onnx":  # one in the cache that disagrees is made anew, once
-        attempts += [("onnx", True), ("folded", False)]
-    example = model.normalised(checks.pictures(shape, 2).to(model.device)).to(model.dtype)
+        attempts.append(("onnx", True))
+    attempts += [(simpler, False) for simpler in ("folded", "eager") if chosen.backend not in (simpler, "eager")]
     for backend, fresh in attempts:
+        way = replace(chosen, backend=backend)
         try:
             with torch.inference_mode(False):  # whatever the caller is in; copies may take part in autograd
-                run = made or backends.runner(model.network, replace(chosen, backend=backend), example, fresh)
-                drawn = backend == "onnx" and not fresh and made is None
-                reason = checks.agrees(model, run, shape, drawn, slopes=kind == "gradient")
+                run = made or backends.runner(model, way, pictures(shape, 2), fresh)
+                reason = checks.disagreement(model, run, shape, backend == "onnx", slopes=kind == "gradient")
         except Exception as error:  # copies and exports of any network: anything may be raised
-            reason = brief(error)
+            reason = checks.brief(error)
         if not reason:
             return backend, run
         made = None
         log.warning("%s: %s is not used: %s", model.name, backend, reason)
-    return "untouched", None
+    return "untouched", untouched(model.network)
 
 
 @functools.cache
@@ -253,7 +232,7 @@ def use(engine: Engine) -> Iterator[Engine]:
 def _after_fork() -> None:
     """A thread that held a lock is not there in a child process; what was made ready is."""
     for engine in {*_in_use, current()}:
-        engine._lock = threading.RLock()
+        engine.lock = threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):
@@ -287,14 +266,14 @@ def forward(model: Model, images: Images, plan: Plan | None = None) -> Logits:
     """The logits (B, classes) of any number of images in [0, 1], without gradients."""
     plan = plan or settled(model, images, "forward")
     if not len(images):
-        return checks.answers(model, plan.run, checks.pictures(images.shape[1:], 1)).to(images.device)[:0].clone()
+        return checks.answers(model, plan.run, pictures(images.shape[1:], 1)).to(images.device)[:0].clone()
     while True:
         try:
             return _forward(model, images, plan)
         except Exception as error:
             if not out_of_memory(error) or plan.choice.size == 1:
                 raise
-        plan = _smaller(model, plan)  # outside the except: the traceback holds the memory
+        plan = current().halved(model, plan)  # outside the except: the traceback holds the memory
 
 
 def gradient(
@@ -316,7 +295,7 @@ def gradient(
         except Exception as error:
             if not out_of_memory(error) or plan.choice.size == 1:
                 raise
-        plan = _smaller(model, plan)
+        plan = current().halved(model, plan)
 
 
 def micro_batches(plan: Plan, *tensors: Tensor) -> Iterator[tuple[int, list[Tensor]]]:
@@ -355,16 +334,12 @@ def _gradient(model: Model, images: Images, targets: Tensor, readout: Readout, p
             checks.check_targets(model, aims, logits.shape[1])
             return read(logits, aims, readout)
 
-        slopes, answers = input_gradient(model, rows, value, plan.run)
+        slopes, found = input_gradient(model, rows, value, plan.run)
         gradients.append(slopes[:count].to(images.device))
-        values.append(answers[:count].to(images.device))
-    checks.check_finite(model, joined(values), images)
-    return joined(gradients), joined(values)
-
-
-def joined(parts: list[Tensor]) -> Tensor:
-    """Rows of several micro-batches, copied only if there are several."""
-    return torch.cat(parts) if len(parts) > 1 else parts[0]
+        values.append(found[:count].to(images.device))
+    answers = torch.cat(values)
+    checks.check_finite(model, answers, images)
+    return torch.cat(gradients) if len(gradients) > 1 else gradients[0], answers
 
 
 def _taken(tensor: Tensor, first: int, size: int) -> Tensor:
@@ -374,9 +349,3 @@ def _taken(tensor: Tensor, first: int, size: int) -> Tensor:
     rows = tensor[first : first + size]
     missing = size - len(rows)
     return torch.cat([rows, rows[-1:].expand(missing, *rows.shape[1:])]) if missing else rows
-
-
-def _smaller(model: Model, plan: Plan) -> Plan:
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
-    return current().halved(model, plan)

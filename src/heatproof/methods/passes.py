@@ -16,7 +16,6 @@ from torch import Tensor
 from heatproof import engine
 from heatproof.engine.backends.eager import answered
 from heatproof.engine.checks import check_finite
-from heatproof.engine.execute import joined
 from heatproof.errors import NotApplicable
 from heatproof.types import Images, Logits, Model, Readout, read
 
@@ -44,9 +43,9 @@ def slopes(
             parts = [torch.autograd.grad(q.sum(), inputs, retain_graph=i < last)[0] for i, q in enumerate(asked)]
         found.append([slope[:count].to(images.device).contiguous() for slope in parts])
         logits.append(answer.detach()[:count].to(images.device))
-    said = joined(logits)
+    said = torch.cat(logits)
     check_finite(model, said, images)
-    return [joined(list(column)) for column in zip(*found, strict=True)], said
+    return [torch.cat(column) for column in zip(*found, strict=True)], said
 
 
 def reading(readout: Readout) -> Questions:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from heatproof.engine import checks
+from heatproof.data import made_up
 from heatproof.engine.backends.eager import evaluating
 from heatproof.engine.weight_state import unheard
 from heatproof.errors import BadModel
@@ -52,7 +52,7 @@ def recognised(model: Model, images: Images) -> Model:
     """
     if model.output is not None or not len(images):
         return model
-    shown = torch.cat([images[:SHOWN].to(model.device), checks.pictures(images.shape[1:], MADE_UP).to(images)])
+    shown = torch.cat([images[:SHOWN].to(model.device), made_up.pictures(images.shape[1:], MADE_UP).to(images)])
     answer = _answer(model, shown)
     if answer is None:  # whatever is wrong will be said where the model is asked in earnest
         return model

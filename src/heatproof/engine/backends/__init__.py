@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from heatproof.engine.backends import onnx
 from heatproof.engine.backends.eager import Runner, copied, in_layout, untouched
 from heatproof.engine.backends.folded import folded
 from heatproof.engine.choice import Choice
+from heatproof.types import Images, Model
 
 
-def runner(network: nn.Module, choice: Choice, example: Tensor, fresh: bool = False) -> Runner:
-    """Passes of normalised pictures like the example by this choice; raises whatever copying or exporting raises.
+def runner(model: Model, choice: Choice, example: Images, fresh: bool = False) -> Runner:
+    """Passes of images like the example by this choice; raises whatever copying or exporting raises.
 
     `fresh` exports anew even where the cache holds this network.
     """
     if choice.backend == "untouched":
-        return untouched(network)
-    if choice.backend == "eager":
-        return in_layout(copied(network), choice.layout)
-    shorter = folded(network)
-    if choice.backend == "onnx":
-        return onnx.runner(copied(network) if shorter is None else shorter, example, fresh)
-    if shorter is None:
+        return untouched(model.network)
+    shorter = None if choice.backend == "eager" else folded(model.network)
+    if choice.backend == "folded" and shorter is None:
         raise ValueError("there is nothing to fold")
-    return in_layout(shorter, choice.layout)
+    network = copied(model.network) if shorter is None else shorter
+    if choice.backend == "onnx":
+        return onnx.runner(network, normalised(model, example), fresh)
+    return in_layout(network, choice.layout)
+
+
+def normalised(model: Model, images: Images) -> Tensor:
+    """Images in [0, 1] as the network gets them."""
+    return model.normalised(images.to(model.device)).to(model.dtype)
