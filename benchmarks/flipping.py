@@ -159,7 +159,7 @@ def contest(model: Model, batch: Batch) -> None:
     timed("plain loop", lambda: plain_loop(model, batch, orders, occlusion))
     count = 0
     for backend in ("eager", "onnx"):
-        with engine.settings(backend=backend):
+        with engine.use(engine.Engine(backend)):
             engine.forward(model, batch.images)  # measured and exported before the clock starts
             fresh = batch.aimed(batch.targets)
             count = timed(f"heatproof, {backend}", lambda fresh=fresh: ours(model, fresh, maps, occlusion))

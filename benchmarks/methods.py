@@ -289,8 +289,7 @@ def report(spec: str, options: argparse.Namespace) -> None:
         print(f"\n{spec}: {error}")
         return
     wanted = options.methods.split(",") if options.methods else registry.names("method")
-    with engine.threads_for([stage.model]):
-        engine.forget()  # the best size is another one where memory is kept
+    with engine.threads_for([stage.model]), engine.use(engine.Engine()):  # where memory is kept other sizes are best
         gradient, forward = (stage.passes(Cost(1, back), {10**6: 1.0}, False, 1.0) for back in (1, 0))
         print(
             f"\n{spec}, {options.batch} images of {stage.batch.images.shape[-1]}², {torch.get_num_threads()} threads. "

@@ -133,9 +133,7 @@ def _replayed(*words: str) -> Any:
 def test_a_replay_begins_with_the_choices_beside_the_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(study("guided_ig(steps=8)"), tmp_path / "first")
     choices = choices_in(tmp_path / "first" / "engine.json")
-    forced = {
-        q: {**c, "backend": "untouched", "layout": "contiguous", "size": 3} for q, c in choices.items()
-    }
+    forced = {q: {**c, "backend": "untouched", "layout": "contiguous", "size": 3} for q, c in choices.items()}
     run(study("guided_ig(steps=8)"), tmp_path / "forced", choices=forced)
     monkeypatch.setenv("HEATPROOF_CACHE", str(tmp_path / "another"))  # where nothing was measured
     again = _replayed(str(tmp_path / "forced" / "study.json"), "--out", str(tmp_path / "again"))
@@ -211,6 +209,6 @@ def test_a_replay_under_other_choices_is_close_or_named_and_by_the_reference_the
     tables = []
     for name in ("one", "two"):
         monkeypatch.setenv("HEATPROOF_CACHE", str(tmp_path / f"cache-{name}"))
-            run(asked, tmp_path / name, engine="reference")
+        run(asked, tmp_path / name, engine="reference")
         tables.append(table(tmp_path / name))
     pd.testing.assert_frame_equal(*tables, check_exact=True)

@@ -92,7 +92,7 @@ def token(network: nn.Module, every: bool = False) -> Hashable:
     What a forward pass may leave behind (tensors in attributes, and buffers outside the stored state unless `every`
     buffer counts) is not looked at.
     """
-    seen: list[Hashable] = []
+    seen: list[Any] = []
     held: list[Tensor] = []
     for module in network.modules():
         seen += [type(module), *((name, value) for name, value in _attributes(module) if _is_plain(value))]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import chain
 from operator import is_
+from typing import Any
 
 import torch
 from torch import nn
@@ -20,7 +21,7 @@ class Watch:
 
     def __init__(self, network: nn.Module) -> None:
         owners = [(m.__dict__, m._modules, m._parameters, m._buffers) for m in network.modules()]
-        self.tables = list(chain.from_iterable(owners))
+        self.tables: list[dict[str, Any]] = list(chain.from_iterable(owners))
         self.contents = self._contents()
         self.tensors = [t for owner in owners for held in owner[2:] for t in held.values() if t is not None]
         self.checksum = network_state.checksum(self.tensors)

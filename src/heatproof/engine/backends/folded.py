@@ -19,8 +19,16 @@ from heatproof.engine.backends.eager import copied
 CONVOLUTIONS: dict[type[nn.Module], Any] = {nn.Conv1d: F.conv1d, nn.Conv2d: F.conv2d, nn.Conv3d: F.conv3d}
 NORMS: dict[type[nn.Module], Any] = dict.fromkeys((nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d), F.batch_norm)
 # What the functions take, in order, with defaults: modules have attributes of the same names.
-CONVOLVES = {"input": None, "weight": None, "bias": None, "stride": 1, "padding": 0, "dilation": 1, "groups": 1}
-NORMALISES = {"input": None, "running_mean": None, "running_var": None, "weight": None, "bias": None}
+CONVOLVES: dict[str, Any] = {
+    "input": None,
+    "weight": None,
+    "bias": None,
+    "stride": 1,
+    "padding": 0,
+    "dilation": 1,
+    "groups": 1,
+}
+NORMALISES: dict[str, Any] = {"input": None, "running_mean": None, "running_var": None, "weight": None, "bias": None}
 NORMALISES |= {"training": False, "momentum": 0.1, "eps": 1e-5}
 TAKES: dict[Any, dict[str, Any]] = {**dict.fromkeys(CONVOLUTIONS.values(), CONVOLVES), F.batch_norm: NORMALISES}
 
@@ -77,9 +85,8 @@ def merged(weight: Tensor, bias: Tensor | None, norm: dict[str, Any]) -> tuple[T
     def wide(values: Tensor | None) -> Any:  # on the CPU, since not every device has float64
         return None if values is None else values.detach().cpu().double()
 
-    fixed = (wide(norm[name]) for name in ("running_mean", "running_var"))
-    scales = (wide(norm[name]) for name in ("weight", "bias"))
-    both = fuse_conv_bn_weights(wide(weight), wide(bias), *fixed, norm["eps"], *scales)
+    mean, variance, scale, shift = (wide(norm[name]) for name in ("running_mean", "running_var", "weight", "bias"))
+    both = fuse_conv_bn_weights(wide(weight), wide(bias), mean, variance, norm["eps"], scale, shift)
     return both[0].detach().to(weight), both[1].detach().to(weight)
 
 

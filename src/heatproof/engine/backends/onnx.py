@@ -12,6 +12,7 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -22,6 +23,7 @@ from heatproof.engine.backends.eager import Runner
 from heatproof.network_state import weights
 
 log = logging.getLogger("heatproof")
+NAMES: dict[str, Any] = {"input_names": ["images"], "output_names": ["logits"]}
 KEPT = 16  # exported networks in the cache; the least recently used go
 
 
@@ -59,38 +61,15 @@ def _exported(network: nn.Module, example: Tensor) -> bytes:
         warnings.simplefilter("ignore")
         try:
             warnings.simplefilter("error", TracerWarning)  # it took a value for a constant
-            _export_by_tracing(network, example, file)
+            rows = {"images": {0: "batch"}, "logits": {0: "batch"}}
+            torch.onnx.export(network, (example,), str(file), dynamo=False, dynamic_axes=rows, **NAMES)
         except Exception:
             file.unlink(missing_ok=True)
             warnings.simplefilter("ignore")
-            _export_by_capture(network, example, file)
+            batch = ({0: torch.export.Dim("batch", min=1, max=4096)},)
+            inside: dict[str, Any] = {"external_data": False, "verbose": False, "dynamic_shapes": batch}
+            torch.onnx.export(network, (example,), str(file), dynamo=True, **inside, **NAMES)
         return file.read_bytes()
-
-
-def _export_by_tracing(network: nn.Module, example: Tensor, file: Path) -> None:
-    torch.onnx.export(
-        network,
-        (example,),
-        str(file),
-        dynamo=False,
-        input_names=["images"],
-        output_names=["logits"],
-        dynamic_axes={"images": {0: "batch"}, "logits": {0: "batch"}},
-    )
-
-
-def _export_by_capture(network: nn.Module, example: Tensor, file: Path) -> None:
-    torch.onnx.export(
-        network,
-        (example,),
-        str(file),
-        dynamo=True,
-        external_data=False,
-        verbose=False,
-        input_names=["images"],
-        output_names=["logits"],
-        dynamic_shapes=({0: torch.export.Dim("batch", min=1, max=4096)},),
-    )
 
 
 @contextlib.contextmanager
