@@ -527,7 +527,7 @@ def test_workers_go_on_where_the_run_stopped(tmp_path: Path) -> None:
 
 
 def test_what_another_worker_chose_stays_in_the_record(tmp_path: Path) -> None:
-    chosen = {"a question of another worker": {"backend": "eager", "layout": "contiguous", "size": 3, "least": 0}}
+    chosen = {"a question of another worker": {"backend": "eager", "layout": "contiguous", "size": 3}}
 
     def meanwhile(model: Model, batch: Batch) -> Tensor:
         Store(tmp_path).put_json("engine.json", {**(Store(tmp_path).get_json("engine.json") or {}), **chosen})
