@@ -12,7 +12,7 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from heatproof import engine
-from heatproof.engine.weight_state import Watch, hooked, unheard
+from heatproof.engine.weight_state import Watch, unheard
 from heatproof.methods.gradients import Saliency
 from heatproof.network_state import checksum
 
@@ -139,17 +139,20 @@ def test_a_checksum_is_of_any_numbers(dtype: torch.dtype) -> None:
 
 def test_hooks_are_seen_on_layers_and_on_all() -> None:
     network = small_cnn().network
-    assert not hooked(network)
+    assert not Watch(network).hooked()
     for register in (first(network).register_forward_hook, nn.modules.module.register_module_forward_hook):
+        watch = Watch(network)
         hook = register(lambda *_: None)
-        assert hooked(network)
+        assert watch.hooked()
+        assert watch.holds()
         hook.remove()
-        assert not hooked(network)
+        assert not watch.hooked()
+        assert not Watch(network).hooked()
     first(network).register_full_backward_hook(lambda *_: None)
-    assert hooked(network)
+    assert Watch(network).hooked()
     with unheard(network):
-        assert not hooked(network)
-    assert hooked(network)
+        assert not Watch(network).hooked()
+    assert Watch(network).hooked()
 
 
 def test_a_checksum_is_not_seen_by_those_who_watch_operations() -> None:

@@ -24,7 +24,7 @@ from heatproof.engine.backends import onnx
 from heatproof.engine.backends.eager import Runner, input_gradient, operations_replaced, untouched
 from heatproof.engine.choice import REFERENCE, Choice
 from heatproof.engine.machine import out_of_memory
-from heatproof.engine.weight_state import Watch, hooked
+from heatproof.engine.weight_state import Watch
 from heatproof.errors import BadInput, BadShape, Missing
 from heatproof.types import Images, Logits, Model, Readout, read
 
@@ -110,7 +110,7 @@ class Engine:
                 ready.plans.clear()
                 ready.watch = Watch(model.network)
                 ready.state = network_state.token(model.network, every=True)
-            itself = hooked(model.network) or (kind == "gradient" and operations_replaced())
+            itself = ready.watch.hooked() or (kind == "gradient" and operations_replaced())
             key = (tuple(shape), kind, torch.get_num_threads(), itself)
             if key not in ready.plans:
                 ready.plans[key] = self._plan(model, ready, tuple(shape), kind, itself)

@@ -23,6 +23,7 @@ class Watch:
         owners = [(m.__dict__, m._modules, m._parameters, m._buffers) for m in network.modules()]
         self.tables: list[dict[str, Any]] = list(chain.from_iterable(owners))
         self.contents = self._contents()
+        self.hooks = [table[name] for table, *_ in owners for name in HOOKS]
         self.tensors = [t for owner in owners for held in owner[2:] for t in held.values() if t is not None]
         self.checksum = network_state.checksum(self.tensors)
 
@@ -32,15 +33,12 @@ class Watch:
         same = len(now) == len(self.contents) and all(map(is_, now, self.contents))
         return same and torch.equal(network_state.checksum(self.tensors), self.checksum)
 
+    def hooked(self) -> bool:
+        """Whether hooks listen to a layer of the network, or to all layers there are."""
+        return any(self.hooks) or bool(nn.modules.module._has_any_global_hook())
+
     def _contents(self) -> list[object]:
         return list(chain.from_iterable(map(dict.values, self.tables)))
-
-
-def hooked(network: nn.Module) -> bool:
-    """Whether hooks listen to a layer of the network, or to all layers there are."""
-    if nn.modules.module._has_any_global_hook():
-        return True
-    return any(any(getattr(module, name) for name in HOOKS) for module in network.modules())
 
 
 @contextmanager
