@@ -19,7 +19,8 @@ from collections.abc import Callable
 
 import torch
 
-from heatproof.models import engine, load
+from heatproof import engine
+from heatproof.models import load
 from heatproof.types import Images, Model
 
 PLAIN = (1, 8, 32, 64)
@@ -36,9 +37,12 @@ def plain(model: Model, images: Images, size: int) -> Callable[[], None]:
 
 
 def by_engine(model: Model, images: Images, backend: str) -> Callable[[], None]:
+    owner = engine.Engine(backend)
+
     def run() -> None:
-        with engine.settings(backend=backend):
+        with engine.use(owner):
             engine.forward(model, images)
+        engine.current().adopt(owner.choices)  # to be printed
 
     return run
 
@@ -67,9 +71,8 @@ def compare(name: str, side: int, count: int, rounds: int) -> None:
     for label, value in rate.items():
         cpu = statistics.median(cpu for _, cpu in seconds[label]) / count * 1e3
         print(f"{label:18}{value:10.1f}{value / best:14.2f}×{cpu:14.2f}{first[label]:10.1f} s")
-    for question, choice in engine.choices().items():
+    for question, choice in engine.current().record().items():
         print("  ", question.split(" | ")[-2], choice)
-    engine.forget()
 
 
 def main() -> None:

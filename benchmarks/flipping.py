@@ -22,10 +22,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from heatproof import data, models
+from heatproof import data, engine, models
 from heatproof.attribute import attribute
 from heatproof.metrics.pixel_flipping import LIF, MIF
-from heatproof.models import engine
 from heatproof.occlusion.flip_order import lots, pooled, random_curves, removal_ranks, removals
 from heatproof.occlusion.game import Game, Occlusion, game_of
 from heatproof.occlusion.imputers.histogram import Histogram
@@ -161,7 +160,7 @@ def contest(model: Model, batch: Batch) -> None:
     timed("plain loop", lambda: plain_loop(model, batch, orders, occlusion))
     count = 0
     for backend in ("eager", "onnx"):
-        with engine.settings(backend=backend):
+        with engine.use(engine.Engine(backend)):
             engine.forward(model, batch.images)  # measured and exported before the clock starts
             fresh = batch.aimed(batch.targets)
             count = timed(f"heatproof, {backend}", lambda fresh=fresh: ours(model, fresh, maps, occlusion))

@@ -21,11 +21,10 @@ import numpy as np
 from scipy.stats import kendalltau
 from torch import Tensor
 
-from heatproof import models
+from heatproof import engine, models
 from heatproof.attribute import attribute
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.metrics.fud import Fud
-from heatproof.models import engine
 from heatproof.occlusion.diffusion import priors, reconstruction_cache
 from heatproof.protocols.in_distribution import contestants
 from heatproof.spec import recipe

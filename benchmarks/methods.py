@@ -35,12 +35,12 @@ from references import REFERENCES
 from torch import Tensor
 from watching import counting, inside
 
-from heatproof import registry
+from heatproof import engine, registry
 from heatproof.attribute import attribute
+from heatproof.engine.backends.eager import input_gradient, untouched
 from heatproof.errors import HeatproofError, NotApplicable
 from heatproof.methods._support.shared_passes import reading, slopes
-from heatproof.models import engine, load
-from heatproof.models.engine.running import input_gradient, untouched
+from heatproof.models import load
 from heatproof.types import Batch, Cost, Model, read
 
 FEW: dict[str, dict[str, Any]] = {
@@ -289,8 +289,7 @@ def report(spec: str, options: argparse.Namespace) -> None:
         print(f"\n{spec}: {error}")
         return
     wanted = options.methods.split(",") if options.methods else registry.names("method")
-    with engine.threads_for([stage.model]):
-        engine.forget()  # the best size is another one where memory is kept
+    with engine.threads_for([stage.model]), engine.use(engine.Engine()):  # where memory is kept other sizes are best
         gradient, forward = (stage.passes(Cost(1, back), {10**6: 1.0}, False, 1.0) for back in (1, 0))
         print(
             f"\n{spec}, {options.batch} images of {stage.batch.images.shape[-1]}², {torch.get_num_threads()} threads. "

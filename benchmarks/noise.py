@@ -13,11 +13,10 @@ from pathlib import Path
 
 import torch
 
-from heatproof import models, registry
+from heatproof import engine, models, registry
 from heatproof.audit.float_noise import float_noise
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput, NotApplicable
-from heatproof.models import engine
 from heatproof.spec.parse import parse
 from heatproof.stability import FILE, UNSTABLE
 

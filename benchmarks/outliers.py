@@ -25,14 +25,13 @@ from localisation import invented, naive
 from scipy.stats import kendalltau
 from torch import Tensor
 
-from heatproof import data, models
+from heatproof import data, engine, models
 from heatproof.attribute import attribute
 from heatproof.metrics._support.iou import exact_auc_iou, iou_curve
 from heatproof.metrics.insertion_deletion import Deletion, Insertion
 from heatproof.metrics.pixel_flipping import SRG
 from heatproof.metrics.road import Road
 from heatproof.metrics.sensitivity_n import SensitivityN
-from heatproof.models import engine
 from heatproof.occlusion.game import Occlusion, game_of
 from heatproof.occlusion.imputers.mean import Mean
 from heatproof.occlusion.imputers.nearest import Nearest

@@ -15,9 +15,8 @@ from pathlib import Path
 import torch
 from PIL import Image
 
-from heatproof import models
+from heatproof import engine, models
 from heatproof.data.two_factor.dataset import TwoFactor
-from heatproof.models import engine
 from heatproof.occlusion.diffusion import priors
 from heatproof.occlusion.diffusion.sampler import Sampler
 from heatproof.occlusion.imputers.diffusion import Diffusion

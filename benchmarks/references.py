@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from heatproof.models import engine
+from heatproof import engine
 from heatproof.models._support.torchvision_repair import import_torchvision
 from heatproof.types import Batch, Model
 

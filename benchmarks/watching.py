@@ -11,8 +11,7 @@ from typing import Any
 
 import torch
 
-from heatproof.models import engine
-from heatproof.models.engine import passes as engine_passes
+from heatproof import engine
 from heatproof.types import Cost, Model
 
 
@@ -37,12 +36,12 @@ class Asked:
 
 @contextmanager
 def counting() -> Iterator[Asked]:
-    """What passes through the engine, without a hook: a network that is listened to is run in other portions."""
+    """What passes through the engine, without a hook: a network that is listened to is run as it is."""
     asked = Asked([])
-    portions, grad = engine_passes._portions, torch.autograd.grad
+    portions, grad = engine.Plan.portions, torch.autograd.grad
 
-    def watched(way: engine.Plan, rows: int) -> Iterator[tuple[int, int]]:
-        for first, size in portions(way, rows):
+    def watched(plan: engine.Plan, rows: int) -> Iterator[tuple[int, int]]:
+        for first, size in portions(plan, rows):
             asked.portions.append(min(size, rows - first))
             asked.filled += size
             yield first, size
@@ -52,11 +51,11 @@ def counting() -> Iterator[Asked]:
         asked.slopes += len(found[0])
         return found
 
-    engine_passes._portions, torch.autograd.grad = watched, back
+    engine.Plan.portions, torch.autograd.grad = watched, back  # type: ignore[method-assign]
     try:
         yield asked
     finally:
-        engine_passes._portions, torch.autograd.grad = portions, grad
+        engine.Plan.portions, torch.autograd.grad = portions, grad  # type: ignore[method-assign]
 
 
 @contextmanager
@@ -78,16 +77,16 @@ def inside(model: Model) -> Iterator[list[float]]:
 
         return timed_work
 
-    plan, grad, network = engine_passes.plan, torch.autograd.grad, type(model.network)
+    plan, grad, network = engine.Engine.plan, torch.autograd.grad, type(model.network)
     calls, normalised = network.__call__, Model.normalised
     Model.normalised = watched(normalised)  # type: ignore[method-assign]
-    engine_passes.plan = lambda *question: _rerun(plan(*question), watched)
+    engine.Engine.plan = lambda *question: _rerun(plan(*question), watched)  # type: ignore[method-assign]
     torch.autograd.grad = watched(grad)
     network.__call__ = watched(calls)  # type: ignore[method-assign]
     try:
         yield spent
     finally:
-        engine_passes.plan, torch.autograd.grad = plan, grad
+        engine.Engine.plan, torch.autograd.grad = plan, grad  # type: ignore[method-assign]
         Model.normalised = normalised  # type: ignore[method-assign]
         network.__call__ = calls  # type: ignore[method-assign]
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from heatproof.models import engine
+from heatproof import engine
 from heatproof.run.loop import run
 from heatproof.spec import from_options
 

@@ -12,11 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from heatproof import models, registry
+from heatproof import engine, models, registry
 from heatproof.audit.float_noise import float_noise, relative_difference
 from heatproof.cli import app
 from heatproof.data.two_factor.dataset import TwoFactor
-from heatproof.models import engine
 from heatproof.spec.parse import parse
 from heatproof.stability import UNSTABLE, is_unstable, measured
 from heatproof.types import Batch, Maps, Model
@@ -76,9 +75,9 @@ def test_a_declaration_counts_for_more_than_a_measurement() -> None:
 def test_measuring_again_finds_the_same(method: str, unstable: bool) -> None:
     model = models.load("embedded:object")
     batch = TwoFactor(count=12).batch(range(12))
-    before = engine.choices()
+    before = engine.current().record()
     assert (float_noise(model, batch, parse("method", method)) > UNSTABLE) is unstable
-    assert engine.choices() == before
+    assert engine.current().record() == before
 
 
 @given(scale=st.floats(1e-3, 1e3), noise=st.floats(1e-9, 1.0))

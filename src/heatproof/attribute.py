@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from heatproof.engine.backends.eager import evaluating
+from heatproof.engine.checks import check_targets, no_slopes
 from heatproof.errors import BadInput, BadModel, BadShape, HeatproofError, NotApplicable
-from heatproof.models.engine.running import evaluating
-from heatproof.models.engine.vetting import check_targets, no_slopes
 from heatproof.spec import recipe
 from heatproof.types import AnyMethod, Attribution, Batch, Images, Logits, Model, check_maps
 

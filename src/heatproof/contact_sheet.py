@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor
 
+from heatproof import engine
 from heatproof.data._support.class_names import plainly
 from heatproof.data._support.files import identity
 from heatproof.data._support.listing import pictures_under
 from heatproof.data._support.pictures import apply_view, read_picture, takes_grey
 from heatproof.data._support.value_range import warn_of_narrow
 from heatproof.errors import BadInput, HeatproofError, UnknownName
-from heatproof.models import engine
 from heatproof.models._support.outputs import recognised
 from heatproof.report.heat import overlay, shown
 from heatproof.run.store import write_atomically

@@ -6,10 +6,11 @@ no part of the state that torch stores, and count all the same.
 
 from __future__ import annotations
 
-import ctypes
 import dataclasses
+import functools
 import hashlib
-from collections.abc import Hashable, Iterator, Mapping
+import types
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from enum import Enum
 from types import SimpleNamespace
 from typing import Any
@@ -41,6 +42,42 @@ def tensor_bytes(tensor: Tensor) -> bytes:
     return tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
 
 
+def architecture(network: nn.Module) -> str:
+    """A hash of layers, shapes and code, without the weights: networks that cost the same."""
+    digest = hashlib.sha256(repr(network).encode())
+    for kind in sorted({type(module) for module in network.modules()}, key=lambda k: (k.__module__, k.__qualname__)):
+        digest.update(f"{kind.__module__}.{kind.__qualname__}".encode())
+        if not kind.__module__.startswith("torch.nn"):  # torch's layers change with its version
+            _code(digest, getattr(kind.forward, "__code__", None))
+    for name, tensor in sorted(network.state_dict().items()):
+        if isinstance(tensor, Tensor):
+            digest.update(f"{name}{tensor.dtype}{tuple(tensor.shape)}".encode())
+    return digest.hexdigest()[:16]
+
+
+def weights(network: nn.Module) -> str:
+    """A hash of everything the answers depend on: what an exported network is filed under."""
+    digest = hashlib.sha256(architecture(network).encode())
+    for name, tensor in tensors(network):
+        digest.update(name.encode())
+        digest.update(tensor_bytes(tensor))
+    for text in settings(network):
+        digest.update(text.encode("utf-8", "backslashreplace") + b"\x1e")
+    return digest.hexdigest()[:24]
+
+
+def _code(digest: hashlib._Hash, code: types.CodeType | None) -> None:
+    if code is None:
+        return
+    digest.update(code.co_code)
+    digest.update(repr(code.co_names).encode())
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            _code(digest, constant)
+        elif not isinstance(constant, frozenset):  # sets print in any order
+            digest.update(repr(constant).encode())
+
+
 def settings(network: nn.Module) -> Iterator[str]:
     """What user-defined layers hold in plain attributes, as text; nothing where all layers are a library's."""
     for path, module in network.named_modules():
@@ -49,23 +86,51 @@ def settings(network: nn.Module) -> Iterator[str]:
                 yield f"{path}.{name}={_text(value, ())}"
 
 
-def token(network: nn.Module) -> Hashable:
-    """Changes, within a process, when weights are replaced or written to or a plain setting is set; cheap.
+def token(network: nn.Module, every: bool = False) -> Hashable:
+    """Changes when weights do, by whatever way they are written to, or a layer or a plain setting is replaced.
 
-    What a forward pass may leave behind (buffers outside the state, tensors in attributes) is not looked at.
+    What a forward pass may leave behind (tensors in attributes, and buffers outside the stored state unless `every`
+    buffer counts) is not looked at.
     """
-    seen: list[Hashable] = []
+    seen: list[Any] = []
+    held: list[Tensor] = []
     for module in network.modules():
-        for name, tensor in (*module._parameters.items(), *module._buffers.items()):
-            if tensor is None or name in module._non_persistent_buffers_set or tensor.layout is not torch.strided:
-                continue
-            address = tensor.data_ptr()
-            seen += [address, None if tensor.is_inference() else tensor._version]
-            if address and tensor.is_cpu:  # writes through `.data` leave no trace but the numbers
-                seen.append(ctypes.string_at(address, tensor.element_size()))
-        if source_hash.is_own(type(module)):
-            seen += [pair for pair in _attributes(module) if isinstance(pair[1], SCALARS)]
-    return tuple(seen)
+        seen += [type(module), *((name, value) for name, value in _attributes(module) if _is_plain(value))]
+        buffers = [buffer for name, buffer in module._buffers.items() if every or is_stored(module, name)]
+        held += [tensor for tensor in (*module._parameters.values(), *buffers) if tensor is not None]
+    return tuple(seen), tensor_bytes(checksum(held))
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, SCALARS) or (isinstance(value, tuple) and all(isinstance(v, SCALARS) for v in value))
+
+
+def is_stored(module: nn.Module, buffer: str) -> bool:
+    return buffer not in module._non_persistent_buffers_set
+
+
+def checksum(held: Iterable[Tensor]) -> Tensor:
+    """Numbers that change when any number in these tensors does by more than float noise, about one per row.
+
+    They are the products of rows with fixed random numbers: a tenth of the time of a hash, which leaves no gaps for
+    what torch keeps no trace of (writes through `.data`).
+    """
+    with torch._C.DisableTorchFunction(), torch.no_grad():
+        parts: list[Tensor] = [torch.zeros(0)]
+        for tensor in held:
+            values = tensor.detach() if tensor.layout is torch.strided else tensor.detach().to_dense()
+            values = torch.view_as_real(values) if values.is_complex() else values
+            if values.ndim > 1 and values.numel() and values.is_floating_point():
+                rows = values.flatten(1)
+                rows = rows if rows.dtype in (torch.float32, torch.float64) else rows.float()
+                values = rows @ _weights(rows.shape[1], rows.dtype, rows.device)
+            parts.append(values.flatten().to(parts[-1].device))
+        return torch.cat(parts)
+
+
+@functools.lru_cache(256)
+def _weights(count: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    return torch.randn(count, generator=torch.Generator().manual_seed(0)).to(device, dtype)
 
 
 def _attributes(module: nn.Module) -> list[tuple[str, Any]]:

@@ -14,10 +14,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from heatproof import models
+from heatproof import engine, models
 from heatproof.attribute import attribute
 from heatproof.errors import BadInput, BadShape
-from heatproof.models import engine
 from heatproof.models._support.outputs import recognised
 from heatproof.run.unit import scored_of
 from heatproof.spec.parse import parse

@@ -231,7 +231,7 @@ class Model:
         return (images - mean) / std
 
     def __call__(self, images: Images) -> Logits:
-        """Logits of images in [0, 1], differentiable; see `heatproof.models.engine` for the fast way."""
+        """Logits of images in [0, 1], differentiable; see `heatproof.engine` for the fast way."""
         return self.logits(self.network(self.normalised(images).to(self.dtype)), len(images))
 
     def logits(self, answer: Any, count: int) -> Logits:

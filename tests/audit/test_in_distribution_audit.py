@@ -13,7 +13,7 @@ from PIL import Image
 from sklearn.metrics import roc_auc_score
 from tiny_prior import tiny
 
-from heatproof import models
+from heatproof import engine, models
 from heatproof.audit.energy import Energy, energies, energy
 from heatproof.audit.evaluation import LEVELS, Removal, follows_map, random_maps
 from heatproof.audit.image_quality import MEASURES, ImageQuality, masked_psnr, quality
@@ -21,13 +21,12 @@ from heatproof.audit.other_classes import OtherClasses
 from heatproof.audit.smoothness import Smoothness, confidences, fall, kendall, mean_height
 from heatproof.data.folder import Folder
 from heatproof.data.two_factor.dataset import TwoFactor
+from heatproof.engine import threads
 from heatproof.errors import BadInput, NotApplicable
 from heatproof.metrics.fud import Fud
 from heatproof.metrics.infidelity import Infidelity
 from heatproof.metrics.insertion_deletion import Deletion, Insertion
 from heatproof.metrics.sensitivity_n import SensitivityN
-from heatproof.models import engine
-from heatproof.models.engine import threads
 from heatproof.occlusion.game import Occlusion
 from heatproof.occlusion.imputers.constant import Constant
 from heatproof.occlusion.imputers.mean import Mean

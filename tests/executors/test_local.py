@@ -21,14 +21,13 @@ import pytest
 import torch
 from networks import batch, small_cnn
 
+from heatproof import engine
+from heatproof.engine import machine
 from heatproof.errors import BadInput
 from heatproof.executors import local
 from heatproof.executors.local import Elsewhere, WorkerLost, how_many, spread
 from heatproof.methods.precomputed import Precomputed
 from heatproof.methods.saliency import Saliency
-from heatproof.models import engine
-from heatproof.models.engine import plan
-from heatproof.models.engine import threads as threads_of_the_engine
 from heatproof.occlusion.imputers.telea import Telea
 
 CPU = torch.device("cpu")
@@ -86,7 +85,7 @@ def test_what_was_made_ready_before_does_not_hang_a_worker(threads: int) -> None
     """Threads of the parent's libraries are gone in a fork: networks answer there as here."""
     torch.set_num_threads(threads)
     model, pictures = small_cnn(), batch(6)
-    with engine.settings(backend="onnx"):
+    with engine.use(engine.Engine(backend="onnx")):
         logits, maps = engine.forward(model, pictures.images), Saliency()(model, pictures)
         cv2.GaussianBlur(pictures.images[0, 0].numpy(), (0, 0), 3.0)
 
@@ -102,7 +101,7 @@ def test_nobody_waits_for_somebody_who_is_not_there() -> None:
     held, enough = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with plan._lock:
+        with engine.current().lock:
             held.set()
             enough.wait(120)
 
@@ -203,7 +202,7 @@ def test_who_stops_listening_ends_the_workers() -> None:
 def test_auto_takes_as_many_as_pay(
     threads: int, environment: str | None, device: str, platform: str, wanted: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(threads_of_the_engine, "cores", lambda: 3)
+    monkeypatch.setattr(machine, "cores", lambda: 3)
     monkeypatch.setattr(local.sys, "platform", platform)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     if environment is not None:

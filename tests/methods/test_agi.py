@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import nn
 
+from heatproof import engine
 from heatproof.errors import BadModel, NotApplicable
 from heatproof.methods._support.shared_passes import other_classes, reading, slopes
 from heatproof.methods.agi import AGI
-from heatproof.models import engine
 from heatproof.types import Model
 
 

@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from scipy import fft, ndimage
 from torch import Tensor
 
+from heatproof import engine
 from heatproof.methods.attexplore import AttEXplore, cosine_matrix, diversity, smoothed, transformed
-from heatproof.models import engine
 from heatproof.types import Batch, Model
 
 

@@ -10,8 +10,8 @@ import pytest
 import torch
 from scipy import ndimage
 
+from heatproof import engine
 from heatproof.methods.blur_ig import BlurIG, along, blur_and_slope, blur_matrices
-from heatproof.models import engine
 from heatproof.types import Model
 
 

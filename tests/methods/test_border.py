@@ -8,11 +8,10 @@ import torch
 from networks import MEAN, STD, batch, small_cnn
 from torch import Tensor, nn
 
-from heatproof import registry
+from heatproof import engine, registry
 from heatproof.attribute import attribute
 from heatproof.errors import BadInput, BadModel, BadShape, NotApplicable
 from heatproof.methods.saliency import Saliency
-from heatproof.models import engine
 from heatproof.spec.parse import parse
 from heatproof.types import Batch, Model
 
@@ -102,7 +101,7 @@ def test_a_target_that_is_no_class_is_refused_in_the_same_words(name: str, targe
     method = registry.find("method", name, **cheaper.METHODS.get(name, {}))
     low, high = targets
     told = f"^targets must be classes 0 … 9 of model 'small_cnn', got {low} … {high}$"
-    with engine.settings(measure=False), pytest.raises(BadInput, match=told) as caught:
+    with engine.use(engine.Engine(measure=False)), pytest.raises(BadInput, match=told) as caught:
         attribute(small_cnn(), batch(2).aimed(torch.tensor(targets)), method)
     assert caught.value.__cause__ is not None
 
@@ -158,7 +157,7 @@ def test_a_network_that_cuts_the_gradient_is_told_so(name: str, how: str) -> Non
     how = "answer" if name == "grad_cam" else how  # to whom the layers below his do not matter
     model = Model("cut", Cut(how), MEAN, STD, cam_layer="inner.features")
     with (
-        engine.settings(measure=False),
+        engine.use(engine.Engine(measure=False)),
         pytest.raises(BadModel, match=r"'cut' must be differentiable .* remove detach"),
     ):
         attribute(model, batch(2), registry.find("method", name, **cheaper.METHODS.get(name, {})))
@@ -175,6 +174,6 @@ def test_a_network_in_double_precision_is_explained(name: str) -> None:
     model = small_cnn()
     model.network.double()
     method = registry.find("method", name, **cheaper.METHODS.get(name, {}))
-    with engine.settings(measure=False):
+    with engine.use(engine.Engine(measure=False)):
         maps = attribute(model, batch(2), method).maps
     assert maps.dtype == torch.float32

@@ -5,8 +5,8 @@ from __future__ import annotations
 import networks
 import torch
 
+from heatproof import engine
 from heatproof.methods.boundary_ig import BoundaryIG
-from heatproof.models import engine
 
 
 def test_the_baseline_lies_just_beyond_the_boundary() -> None:

@@ -15,7 +15,7 @@ from scipy import stats
 from sklearn.linear_model import SGDClassifier
 from torch import Tensor, nn
 
-from heatproof import models
+from heatproof import engine, models
 from heatproof.attribute import attribute
 from heatproof.data.folder import Folder
 from heatproof.data.two_factor.k_dataset import TwoFactorK
@@ -34,7 +34,6 @@ from heatproof.methods._support.layer_activations import activations, tap, taps
 from heatproof.methods.random_weights import RandomWeights, shuffled
 from heatproof.methods.tcav import TCAV, stages
 from heatproof.metrics.relative_importance import IDR, MCS
-from heatproof.models import engine
 from heatproof.spec import recipe
 from heatproof.types import Batch, Model
 

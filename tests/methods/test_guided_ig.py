@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
+from heatproof import engine
 from heatproof.methods.guided_ig import GuidedIG, Walk
 from heatproof.methods.integrated_gradients import IntegratedGradients
-from heatproof.models import engine
 from heatproof.types import Batch, Model
 
 

@@ -17,6 +17,7 @@ from networks import batch, linear, pictures, small_cnn, small_resnet, small_vit
 from PIL import Image
 from torch import Tensor, nn
 
+from heatproof import engine
 from heatproof.audit.other_classes import OtherClasses
 from heatproof.data.folder import Folder
 from heatproof.data.mosaic import Mosaic
@@ -28,7 +29,6 @@ from heatproof.methods.gradient_shap import GradientShap
 from heatproof.methods.guided_ig import GuidedIG
 from heatproof.methods.integrated_gradients import FastIG, IGSmoothGrad, IntegratedGradients, gauss_legendre
 from heatproof.methods.rise import RISE
-from heatproof.models import engine
 from heatproof.spec import recipe
 from heatproof.types import Batch, Model, View, read
 

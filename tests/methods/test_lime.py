@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
+from heatproof import engine
 from heatproof.methods.lime import LIME, proximity, ridge
-from heatproof.models import engine
 from heatproof.occlusion.imputers.constant import Constant
 from heatproof.occlusion.segmenters.grid import Grid
 

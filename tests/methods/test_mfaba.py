@@ -6,8 +6,8 @@ import networks
 import pytest
 import torch
 
+from heatproof import engine
 from heatproof.methods.mfaba import MFABA
-from heatproof.models import engine
 from heatproof.types import Batch, Model
 
 

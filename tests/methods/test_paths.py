@@ -10,13 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from heatproof import registry
+from heatproof import engine, registry
 from heatproof.attribute import attribute
 from heatproof.methods._support.batched_views import values_of_views
 from heatproof.methods._support.path_gradients import Stretch, stretches, sum_contributions, sum_gradients
 from heatproof.methods.lime import LIME
 from heatproof.methods.occlusion import SlidingOcclusion
-from heatproof.models import engine
 from heatproof.occlusion.imputers.constant import Constant
 from heatproof.spec.parse import parse
 from heatproof.types import Batch, Images, Keep, Model, read
@@ -94,7 +93,7 @@ def test_values_of_views_are_those_of_every_view_alone(curved: Model, monkeypatc
     views = (shades[None, :, None, None, None] * batch.images[:, None]).flatten(0, 1)
     alone = read(engine.forward(curved, views), batch.targets.repeat_interleave(11), "logit").view(5, 11)
     assert torch.equal(whole, alone)
-    monkeypatch.setattr("heatproof.models.engine.passes.PICTURES_BYTES", 1)  # the smallest blocks there are
+    monkeypatch.setattr("heatproof.engine.execute.PICTURES_BYTES", 1)  # the smallest blocks there are
     assert torch.equal(values_of_views(curved, batch, paint, 11, logit), whole)
 
 

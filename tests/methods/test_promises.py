@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from heatproof import engine
 from heatproof.attribute import attribute
 from heatproof.methods.agi import AGI
 from heatproof.methods.attexplore import AttEXplore
@@ -22,7 +23,6 @@ from heatproof.methods.mfaba import MFABA
 from heatproof.methods.occlusion import SlidingOcclusion
 from heatproof.methods.rise import RISE
 from heatproof.methods.xrai import XRAI
-from heatproof.models import engine
 from heatproof.occlusion.segmenters.grid import Grid
 from heatproof.types import Batch, Method, Model
 
@@ -57,7 +57,7 @@ def names(method: Any) -> str:
 
 @pytest.fixture(autouse=True)
 def _fixed_batches() -> Any:
-    with engine.settings(measure=False):
+    with engine.use(engine.Engine(always=engine.REFERENCE)):
         yield
 
 

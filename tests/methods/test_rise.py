@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import nn
 
+from heatproof import engine
 from heatproof.methods.rise import RISE, Masks, visibility
-from heatproof.models import engine
 from heatproof.types import Model
 
 

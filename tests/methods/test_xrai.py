@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 
+from heatproof import engine
 from heatproof.methods._support.region_ranking import rank_regions
 from heatproof.methods.integrated_gradients import integrate
 from heatproof.methods.xrai import XRAI
-from heatproof.models import engine
 
 
 def blocks(count: int) -> torch.Tensor:

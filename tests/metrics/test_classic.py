@@ -9,12 +9,12 @@ import torch
 from networks import batch, linear, small_cnn
 from torch import Tensor
 
+from heatproof import engine
 from heatproof.errors import BadInput
 from heatproof.metrics.infidelity import Infidelity, infidelity, squares
 from heatproof.metrics.insertion_deletion import Deletion, Insertion
 from heatproof.metrics.road import Road
 from heatproof.metrics.sensitivity_n import SensitivityN, pearson
-from heatproof.models import engine
 from heatproof.occlusion.game import Occlusion
 from heatproof.occlusion.imputers.blur import Blur
 from heatproof.occlusion.imputers.constant import Constant

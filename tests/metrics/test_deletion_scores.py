@@ -175,8 +175,8 @@ def test_the_copy_learns_to_answer_masked_pictures_and_the_model_is_left_alone()
     tuned = FineTuning(count=96, steps=25)(model, occlusion, 0.5, (64, 64))
     assert all(torch.equal(value, before[name]) for name, value in model.network.state_dict().items())
     assert FineTuning(count=96, steps=25)(model, occlusion, 0.5, (64, 64)) is tuned
+    from heatproof import engine
     from heatproof.data.two_factor.dataset import TwoFactor
-    from heatproof.models import engine
 
     test = TwoFactor(count=64).batch(range(64))
     keep = torch.rand(64, 1, 4, 4, generator=torch.Generator().manual_seed(0)) > 0.4

@@ -9,9 +9,9 @@ import torch
 from networks import batch, linear, small_cnn
 from tiny_prior import Counting, tiny
 
+from heatproof import engine
 from heatproof.errors import BadInput
 from heatproof.metrics.fud import CONTROLS, Fud
-from heatproof.models import engine
 from heatproof.occlusion.diffusion.denoiser import check
 from heatproof.occlusion.diffusion.guidance import Guidance
 from heatproof.occlusion.diffusion.reconstruct import reconstruct

@@ -39,7 +39,7 @@ def test_a_map_that_lets_everything_through_changes_nothing(metric):
 
 
 def test_drop_and_gain_are_the_probabilities_own():
-    from heatproof.models import engine
+    from heatproof import engine
 
     maps = torch.rand(3, SIDE, SIDE)
     shown = grey()

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from heatproof import models
+from heatproof import engine, models
 from heatproof.attribute import attribute
 from heatproof.data._support.other_region import OTHER_REGION
 from heatproof.data.bam.layout import NATIVE
@@ -28,7 +28,6 @@ from heatproof.metrics._support.reattribution import classes
 from heatproof.metrics._support.region_heat import Law, overlaps, positive_p99, ranked, region_heat, region_of
 from heatproof.metrics.input_independence import IIR, IIRChange, Start, patched
 from heatproof.metrics.relative_importance import IDR, MCS
-from heatproof.models import engine
 from heatproof.spec import recipe
 from heatproof.types import Attribution, Batch, Maps, Model
 

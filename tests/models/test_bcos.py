@@ -10,13 +10,13 @@ import torch.nn.functional as F
 from networks import batch, pictures
 from torch import Tensor, nn
 
-from heatproof import models, testing
+from heatproof import engine, models, testing
 from heatproof.data.mosaic import Mosaic
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadModel, NotApplicable, UnknownName
 from heatproof.methods.bcos import BCos
 from heatproof.methods.lrp import LRP
-from heatproof.models import bcos_v2, embedded, engine
+from heatproof.models import bcos_v2, embedded
 from heatproof.models.bcos import BCosConv2d, BCosNet, Encoding, UncentredNorm2d
 from heatproof.types import Batch, Model
 

@@ -11,12 +11,12 @@ import torch
 from PIL import Image
 from torch import Tensor, nn
 
-from heatproof import Model, Study, contact_sheet, run
+from heatproof import Model, Study, contact_sheet, engine, run
 from heatproof.data.table import list_table
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput, BadModel
 from heatproof.methods.saliency import Saliency
-from heatproof.models import embedded, engine
+from heatproof.models import embedded
 from heatproof.models._support.outputs import kind_of, recognised
 from heatproof.models.from_file import load_from_file
 from heatproof.types import View, read

@@ -19,11 +19,11 @@ from networks import batch, small_cnn, small_vit
 from PIL import Image
 from torch import Tensor
 
+from heatproof import engine
+from heatproof.engine import execute
 from heatproof.errors import BadInput, BadShape
 from heatproof.methods.lime import LIME
 from heatproof.methods.occlusion import SlidingOcclusion
-from heatproof.models import engine
-from heatproof.models.engine import passes as engine_passes
 from heatproof.occlusion.game import Game, Occlusion, game_of, impute, named
 from heatproof.occlusion.imputers.mean import Mean
 from heatproof.occlusion.imputers.train_set import TrainSet
@@ -150,7 +150,7 @@ def test_memory_limits_and_batch_mates_change_no_bit(monkeypatch: pytest.MonkeyP
     model, shown = small_cnn(), batch(3)
     coalitions = some(3, 20, 25)
     found = Game(model, shown).value(coalitions)
-    monkeypatch.setattr(engine_passes, "PICTURES_BYTES", 1)
+    monkeypatch.setattr(execute, "PICTURES_BYTES", 1)
     assert torch.equal(Game(model, shown).value(coalitions), found)
     for i in range(3):
         assert torch.equal(Game(model, shown.select([i])).value(coalitions[[i]])[0], found[i])

@@ -8,10 +8,9 @@ import pytest
 import torch
 from networks import batch, pictures, small_cnn
 
-from heatproof import models
+from heatproof import engine, models
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput, NotApplicable
-from heatproof.models import engine
 from heatproof.occlusion.game import Occlusion, game_of
 from heatproof.occlusion.imputers.diffusion import Diffusion
 from heatproof.occlusion.imputers.mean import Mean

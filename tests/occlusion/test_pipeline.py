@@ -13,7 +13,7 @@ import pytest
 import torch
 from networks import batch, small_cnn
 
-from heatproof.models import engine
+from heatproof import engine
 from heatproof.occlusion import pipeline
 from heatproof.occlusion.game import Game, Occlusion
 from heatproof.occlusion.imputers.nearest import Nearest

@@ -14,11 +14,11 @@ from statsmodels.stats.proportion import proportion_confint
 from torch import Tensor, nn
 from typer.testing import CliRunner
 
-from heatproof import Model, Study, run
+from heatproof import Model, Study, engine, run
 from heatproof.cli import app
 from heatproof.data.folder import Folder
 from heatproof.data.two_factor.dataset import TwoFactor
-from heatproof.models import embedded, engine
+from heatproof.models import embedded
 from heatproof.report import report
 from heatproof.results import Results
 from heatproof.results.census_text import in_words

@@ -16,10 +16,10 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+from heatproof import engine
 from heatproof.cli import app
+from heatproof.engine import autotune
 from heatproof.errors import BadInput
-from heatproof.models import engine
-from heatproof.models.engine import deciding
 from heatproof.run.engine_choices import begin_with, engine_of
 from heatproof.run.loop import run
 from heatproof.spec.replay import compared
@@ -31,14 +31,18 @@ COLUMNS = ["dataset", "model", "method", "metric", "image", "value"]
 # A process that fills its own cache with choices of its own kind, then judges.
 PROCESS = """
 import sys
-from heatproof.models import engine
-from heatproof.models.engine import deciding
+from heatproof import engine
 from heatproof.spec.replay import compared
 from heatproof.run.loop import run
 from heatproof.spec.study import Study
+from heatproof import engine
+from heatproof.engine import autotune
+from heatproof.spec.replay import compared
+from heatproof.run import run
+from heatproof.spec.study import Study
 
 gain, out, threads = float(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-deciding.GAIN = gain  # any copy is quick enough, or none
+autotune.GAIN = gain  # any copy is quick enough, or none
 import torch
 torch.set_num_threads(threads)
 study = Study(["embedded:object"], ["two_factor(count=3)"], ["saliency", "guided_ig(steps=8)"], ["sensitivity_n"])
@@ -50,9 +54,8 @@ for kind in ("auto", "reference"):
 @pytest.fixture(autouse=True)
 def _fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     monkeypatch.setenv("HEATPROOF_CACHE", str(tmp_path / "cache"))
-    engine.forget()
-    yield
-    engine.forget()
+    with engine.use(engine.Engine()):
+        yield
 
 
 def study(*methods: str) -> Study:
@@ -84,11 +87,11 @@ def test_other_choices_in_the_cache_do_not_move_the_reference(tmp_path: Path) ->
 
 
 def test_the_reference_reads_and_leaves_nothing_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deciding, "decide", lambda *_: pytest.fail("measured"))
+    monkeypatch.setattr(autotune, "choose", lambda *_: pytest.fail("measured"))
     run(study(), tmp_path / "out", engine="reference")
     assert not (tmp_path / "cache").exists()
     assert cache.cache_directory() == tmp_path / "cache"
-    assert engine.kind() == "auto"
+    assert engine.current().kind == "auto"
 
 
 def test_the_reference_is_the_network_itself_in_micro_batches_of_eight() -> None:
@@ -129,17 +132,13 @@ def test_an_unknown_engine_is_refused(tmp_path: Path) -> None:
 
 
 def _replayed(*words: str) -> Any:
-    engine.forget()
     return CliRunner().invoke(app, ["run", *words, "--quiet", "--workers", "1"])
 
 
 def test_a_replay_begins_with_the_choices_beside_the_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(study("guided_ig(steps=8)"), tmp_path / "first")
     choices = choices_in(tmp_path / "first" / "engine.json")
-    forced = {
-        q: {**c, "backend": "untouched", "layout": "contiguous", "size": 3, "least": 0} for q, c in choices.items()
-    }
-    engine.forget()
+    forced = {q: {**c, "backend": "untouched", "layout": "contiguous", "size": 3} for q, c in choices.items()}
     run(study("guided_ig(steps=8)"), tmp_path / "forced", choices=forced)
     monkeypatch.setenv("HEATPROOF_CACHE", str(tmp_path / "another"))  # where nothing was measured
     again = _replayed(str(tmp_path / "forced" / "study.json"), "--out", str(tmp_path / "again"))
@@ -163,7 +162,6 @@ def test_a_reference_run_replays_by_the_reference_engine(tmp_path: Path) -> None
 def test_nonsense_beside_a_study_is_named_and_measured_again(tmp_path: Path, size: Any) -> None:
     run(study(), tmp_path)
     choices = choices_in(tmp_path / "engine.json")
-    engine.forget()
     with pytest.warns(UserWarning, match="make no sense and are measured again: (forward|gradient)"):
         run(study(), tmp_path / "again", choices={q: {**c, "size": size} for q, c in choices.items()})
     assert choices_in(tmp_path / "again" / "engine.json") == choices  # from the cache
@@ -178,11 +176,11 @@ def test_a_damaged_engine_file_is_none(tmp_path: Path, written: str) -> None:
 
 
 def test_what_another_machine_chose_is_named() -> None:
-    with engine_of("auto"):
+    with engine_of("auto") as owner:
         from heatproof.models import load
 
         engine.forward(load("embedded:object"), torch.rand(1, 3, 64, 64))
-    ((question, fields),) = engine.choices().items()
+    ((question, fields),) = owner.record().items()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         begin_with({question: fields}, "here")
@@ -204,8 +202,7 @@ def test_a_replay_under_other_choices_is_close_or_named_and_by_the_reference_the
     first, again = run(asked, tmp_path / "first"), tmp_path / "again"
     monkeypatch.setenv("HEATPROOF_CACHE", str(tmp_path / "another"))  # another machine, which measures otherwise
     chosen = choices_in(tmp_path / "first" / "engine.json")
-    other = {"backend": "untouched", "layout": "contiguous", "size": 3, "least": 0, "least_itself": 0, "every": False}
-    engine.forget()
+    other = {"backend": "untouched", "layout": "contiguous", "size": 3}
     now = run(asked, again, choices={question: {**fields, **other} for question, fields in chosen.items()})
     unstable = [label for label, about in now.info["methods"].items() if about["unstable"]]
     assert unstable == ["isa(rounds=8)"]
@@ -217,8 +214,6 @@ def test_a_replay_under_other_choices_is_close_or_named_and_by_the_reference_the
     tables = []
     for name in ("one", "two"):
         monkeypatch.setenv("HEATPROOF_CACHE", str(tmp_path / f"cache-{name}"))
-        engine.forget()
-        engine.use({question: {**fields, **(other if name == "two" else {})} for question, fields in chosen.items()})
         run(asked, tmp_path / name, engine="reference")
         tables.append(table(tmp_path / name))
     pd.testing.assert_frame_equal(*tables, check_exact=True)

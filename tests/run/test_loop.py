@@ -22,10 +22,10 @@ from PIL import Image
 from torch import Tensor
 
 import heatproof
+from heatproof import engine
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput, BadModel, NotApplicable
 from heatproof.methods.controls import Inverted
-from heatproof.models import engine
 from heatproof.results import run_state
 from heatproof.run import loop
 from heatproof.run.loop import run
@@ -480,10 +480,8 @@ def test_workers_give_the_same_table_and_code_of_ones_own_needs_no_file(tmp_path
 
     asked = study([own, "smoothgrad(draws=2)", "random", "shapley(permutations=2)"], ["srg", MeanMap()])
     told: list[tuple[int, int]] = []
-    engine.forget()
     with pytest.warns(UserWarning, match="will not find"):
         alone = run(asked, tmp_path / "alone")
-    engine.forget()
     with pytest.warns(UserWarning, match="will not find"):
         together = run(asked, tmp_path / "together", workers=2, watch=lambda done, total, _: told.append((done, total)))
     pd.testing.assert_frame_equal(numbers(alone), numbers(together))
@@ -530,7 +528,7 @@ def test_workers_go_on_where_the_run_stopped(tmp_path: Path) -> None:
 
 
 def test_what_another_worker_chose_stays_in_the_record(tmp_path: Path) -> None:
-    chosen = {"a question of another worker": {"backend": "eager", "layout": "contiguous", "size": 3, "least": 0}}
+    chosen = {"a question of another worker": {"backend": "eager", "layout": "contiguous", "size": 3}}
 
     def meanwhile(model: Model, batch: Batch) -> Tensor:
         Store(tmp_path).put_json("engine.json", {**(Store(tmp_path).get_json("engine.json") or {}), **chosen})

@@ -26,10 +26,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from heatproof import data, models, registry
+from heatproof import data, engine, models, registry
 from heatproof.data._support.pictures import read_picture
 from heatproof.errors import HeatproofError
-from heatproof.models import engine
 from heatproof.models._support.torchvision_repair import import_torchvision
 from heatproof.models._support.weights import read_weights
 from heatproof.spec.parse import parse
@@ -404,14 +403,14 @@ def _cached(home: Path, content: Callable[[bytes], bytes]) -> str:
     """What the model answers with a cache full of such files; it must be what it answers without one."""
     os.environ["HEATPROOF_CACHE"] = str(home / "cache")
     model, batch = _picture()
-    engine.forget()
-    expected = engine.forward(model, batch.images)
+    with engine.use(engine.Engine()):
+        expected = engine.forward(model, batch.images)
     (home / "cache" / "engine").mkdir(parents=True, exist_ok=True)
     files = [file for file in (home / "cache").rglob("*") if file.is_file()]
     for file in files:
         file.write_bytes(content(file.read_bytes()))
-    engine.forget()
-    answer = engine.forward(model, batch.images)
+    with engine.use(engine.Engine()):
+        answer = engine.forward(model, batch.images)
     if not torch.allclose(answer, expected, atol=1e-4):
         return "WRONG: the cache changed the answer"
     return f"same answer with {len(files)} hostile files"
@@ -429,7 +428,7 @@ def cache_of_nested_lists(home: Path) -> Any:
 
 @case
 def cache_with_an_absurd_batch_size(home: Path) -> Any:
-    from heatproof.models.engine import choice
+    from heatproof.engine import choice
 
     def absurd(before: bytes) -> bytes:
         try:

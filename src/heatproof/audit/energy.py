@@ -8,9 +8,9 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
+from heatproof import engine
 from heatproof.audit.evaluation import Evaluation, Removal
 from heatproof.errors import BadInput
-from heatproof.models import engine
 from heatproof.occlusion.occluded_images import Samples
 from heatproof.registry import metric
 from heatproof.types import REMOVED, Attribution, Curve, Logits, Model, Scored

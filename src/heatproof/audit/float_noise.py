@@ -7,16 +7,14 @@ or walks along the signs of small gradients, may answer with another map for tha
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict
 
+from heatproof import engine
 from heatproof.attribute import attribute
-from heatproof.models import engine
+from heatproof.engine import Choice, Engine
 from heatproof.types import AnyMethod, Batch, Maps, Model
 
 ULPS = 2.0**-22  # two steps of float32: what a back-end adds in a layer or two
-OTHER = engine.Choice("folded", "channels_last", 5)  # as unlike the reference engine as a machine may choose
+OTHER = Choice("folded", "channels_last", 5)  # as unlike the reference engine as a machine may choose
 
 
 def float_noise(model: Model, batch: Batch, method: AnyMethod) -> float:
@@ -24,9 +22,9 @@ def float_noise(model: Model, batch: Batch, method: AnyMethod) -> float:
 
     Relative to the map's length, of the picture where it is largest.
     """
-    with engine.settings(reference=True):
+    with engine.use(Engine(always=engine.REFERENCE)):
         maps, moved = _maps(model, batch, method), _maps(disturbed(model), batch, method)
-    with _another_engine(model, batch):
+    with engine.use(Engine(always=OTHER)):
         again = _maps(model, batch, method)
     return max(relative_difference(maps, other) for other in (moved, again))
 
@@ -49,19 +47,3 @@ def disturbed(model: Model) -> Model:
 def _maps(model: Model, batch: Batch, method: AnyMethod) -> Maps:
     fresh = batch.select(range(len(batch)))  # answers are remembered by batch, and must not be found again
     return attribute(model, fresh, method).maps
-
-
-@contextmanager
-def _another_engine(model: Model, batch: Batch) -> Iterator[None]:
-    """Passes of the batch's pictures by `OTHER` for a while; the choices of this process stay as they were."""
-    before = engine.choices()
-    with engine.settings(reference=False, measure=False):
-        engine.forget()
-        engine.forward(model, batch.images[:1])
-        engine.gradient(model, batch.images[:1], batch.targets[:1])
-        engine.use(dict.fromkeys(engine.choices(), asdict(OTHER)))
-        try:
-            yield
-        finally:
-            engine.forget()
-            engine.use(before)

@@ -10,9 +10,9 @@ from typing import Any, ClassVar, Literal, get_args
 import torch
 from torch import Tensor
 
+from heatproof import engine
 from heatproof.audit.evaluation import Evaluation, Removal
 from heatproof.errors import BadInput, Missing, NotApplicable
-from heatproof.models import engine
 from heatproof.models._support.torchvision_repair import import_torchvision
 from heatproof.registry import metric
 from heatproof.types import REMOVED, Attribution, Curve, Images, Scored

@@ -7,10 +7,10 @@ from typing import ClassVar
 
 import torch
 
+from heatproof import engine
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput, NotApplicable
 from heatproof.methods._support.baselines import background, revision_of
-from heatproof.models import engine
 from heatproof.occlusion.occluded_images import Samples
 from heatproof.types import Attribution, Dataset
 

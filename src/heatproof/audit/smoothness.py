@@ -8,8 +8,8 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
+from heatproof import engine
 from heatproof.audit.evaluation import Controlled, Evaluation, Removal, follows_map, random_maps
-from heatproof.models import engine
 from heatproof.occlusion.occluded_images import Samples
 from heatproof.registry import metric
 from heatproof.stats.falling import tau

@@ -24,8 +24,7 @@ def explain(
     quiet: Quiet = False,
 ) -> None:
     """Draw a labelled grid of heatmaps: a row per picture, a column per method."""
-    from heatproof import contact_sheet, models
-    from heatproof.models import engine
+    from heatproof import contact_sheet, engine, models
     from heatproof.spec.parse import components
 
     if len(model) > 1:

@@ -35,11 +35,10 @@ def tcav(
     The published test takes runs that share the concept's pictures for independent, so that pictures without any
     concept pass it too often; --strict does not.
     """
-    from heatproof import data, models
+    from heatproof import data, engine, models
     from heatproof.data._support.sample import sample
     from heatproof.errors import BadInput
     from heatproof.methods.tcav import TCAV, read_for
-    from heatproof.models import engine
     from heatproof.models._support.outputs import recognised
 
     with readable_errors():

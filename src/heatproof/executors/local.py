@@ -19,9 +19,9 @@ from typing import Any, cast
 import cv2
 import torch
 
+from heatproof import engine
 from heatproof.errors import BadInput, HeatproofError
 from heatproof.executors import Part, Workers
-from heatproof.models import engine
 
 PR_SET_PDEATHSIG = 1  # <sys/prctl.h>: the signal a process gets when the one that forked it ends
 

@@ -16,13 +16,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from heatproof import engine
+from heatproof.engine.backends.eager import evaluating
 from heatproof.errors import NotApplicable
 from heatproof.methods._support.field_checks import check_share
 from heatproof.methods._support.op_override import Intercept
 from heatproof.methods._support.upsample import upsample
-from heatproof.models import engine
 from heatproof.models._support.token_layouts import layout, patches
-from heatproof.models.engine.running import evaluating
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Images, Maps, Model
 

@@ -10,12 +10,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from heatproof import engine
 from heatproof.methods._support.channel_pooling import Pooling, pool
 from heatproof.methods._support.field_checks import check_count, check_not_negative, check_share
 from heatproof.methods._support.keyed_noise import fill_with_noise
 from heatproof.methods._support.path_gradients import stretches
 from heatproof.methods._support.shared_passes import doubly_softmaxed, slopes
-from heatproof.models import engine
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Images, Maps, Model, keyed_seed
 

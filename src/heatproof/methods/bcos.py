@@ -13,10 +13,10 @@ from typing import Protocol, cast, runtime_checkable
 
 from torch import Tensor
 
+from heatproof import engine
 from heatproof.errors import NotApplicable
 from heatproof.methods._support.channel_pooling import Pooling, keeps_sign, pool
 from heatproof.methods._support.layer_activations import tap
-from heatproof.models import engine
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Maps, Model
 

@@ -10,6 +10,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from heatproof import engine
+from heatproof.engine.backends.eager import answered
+from heatproof.engine.checks import check_finite
 from heatproof.errors import NotApplicable
 from heatproof.methods._support.baselines import (
     Baseline,
@@ -24,9 +27,6 @@ from heatproof.methods._support.channel_pooling import Pooling, keeps_sign, pool
 from heatproof.methods._support.field_checks import check_count
 from heatproof.methods._support.op_override import ACTIVATIONS, Intercept, Spelling, spellings
 from heatproof.methods.attention_rollout import attends
-from heatproof.models import engine
-from heatproof.models.engine.running import answered
-from heatproof.models.engine.vetting import check_finite
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Images, Maps, Model, Readout, read
 

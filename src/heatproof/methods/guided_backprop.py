@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import Node
 
+from heatproof import engine
 from heatproof.errors import NotApplicable
 from heatproof.methods._support.channel_pooling import Pooling, keeps_sign, pool
 from heatproof.methods._support.op_override import Intercept, Spelling, spellings
-from heatproof.models import engine
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Maps, Model, Readout
 

@@ -10,12 +10,12 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from heatproof import engine
 from heatproof.methods._support.baselines import Baseline, revision_of, start
 from heatproof.methods._support.channel_pooling import Pooling, keeps_sign, pool
 from heatproof.methods._support.field_checks import check_count, check_not_negative, check_share
 from heatproof.methods._support.shared_passes import doubly_softmaxed, slopes
 from heatproof.methods._support.smallest_k import by_rank
-from heatproof.models import engine
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Images, Maps, Model, Readout
 

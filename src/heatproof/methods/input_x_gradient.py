@@ -7,8 +7,8 @@ from typing import Literal
 
 from torch import Tensor
 
+from heatproof import engine
 from heatproof.methods._support.channel_pooling import Pooling, keeps_sign, pool
-from heatproof.models import engine
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Images, Maps, Model, Readout
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from heatproof import engine
 from heatproof.errors import NotApplicable
 from heatproof.methods._support.canonization import merges, merging, passed, proportional
 from heatproof.methods._support.channel_pooling import Pooling, keeps_sign, pool
@@ -18,7 +19,6 @@ from heatproof.methods._support.op_override import forward_only
 from heatproof.methods._support.rule_coverage import seen
 from heatproof.methods._support.zplus_rule import plus_rule
 from heatproof.methods.attention_rollout import attends
-from heatproof.models import engine
 from heatproof.models._support.torchvision_repair import import_torchvision
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Images, Maps, Model

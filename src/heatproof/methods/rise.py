@@ -9,10 +9,10 @@ from typing import ClassVar, NamedTuple
 import torch
 from torch import Tensor
 
+from heatproof import engine
 from heatproof.methods._support.baselines import Baseline, revision_of, start
 from heatproof.methods._support.field_checks import check_count, check_share
 from heatproof.methods._support.upsample import interpolation
-from heatproof.models import engine
 from heatproof.registry import method
 from heatproof.traits import Rule
 from heatproof.types import Batch, Cost, Maps, Model, Readout, read

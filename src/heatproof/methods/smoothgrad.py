@@ -9,12 +9,12 @@ from typing import Literal, Protocol, cast, runtime_checkable
 import torch
 from torch import Tensor
 
+from heatproof import engine
 from heatproof.methods._support.channel_pooling import Pooling, keeps_sign, pool
 from heatproof.methods._support.field_checks import check_count, check_not_negative
 from heatproof.methods._support.keyed_noise import fill_with_noise
 from heatproof.methods._support.path_gradients import Painter, Stretch, stretches, sum_gradients
 from heatproof.methods.saliency import Saliency
-from heatproof.models import engine
 from heatproof.registry import method
 from heatproof.traits import Rule, cost_of, method_traits
 from heatproof.types import Batch, Cost, Images, Maps, Method, Model, keyed_seed

@@ -16,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from heatproof import engine
 from heatproof.data import seen_by
 from heatproof.data.two_factor.k_dataset import TwoFactorK
 from heatproof.errors import BadInput, NotApplicable
@@ -32,7 +33,6 @@ from heatproof.methods._support.field_checks import check_count, check_positive
 from heatproof.methods._support.layer_activations import activations, tap, taps
 from heatproof.methods._support.upsample import upsample
 from heatproof.methods.cam import cam_layer
-from heatproof.models import engine
 from heatproof.models._support.token_layouts import as_pictures
 from heatproof.registry import method
 from heatproof.spec import recipe
@@ -162,7 +162,7 @@ class TCAV:
     def _kept(self, model: Model) -> tuple[LayerScore, ...]:
         """Decided once per model."""
         known = _tests.setdefault(model.network, {})
-        key = (model.revision, engine.kind(), recipe.key(self))
+        key = (model.revision, engine.current().kind, recipe.key(self))
         if key not in known:
             shown = read_for(model, self.concept, range(min(self.size, len(self.concept))))
             known[key] = self.test(model, shown.aimed(_answers(model, shown)))
@@ -178,7 +178,7 @@ class TCAV:
         redrawn = REDRAWN if self.against == "sets" else 1
         drawn = [self.runs, self.size, self.alpha, self.seed, redrawn]
         told = recipe.key([self.concept, self.without, self.revision, *drawn])
-        key = (model.revision, engine.kind(), layer, told)
+        key = (model.revision, engine.current().kind, layer, told)
         if key not in _vectors:
             sets = (
                 read_for(model, self.concept, range(min(self.size, len(self.concept)))),

@@ -8,9 +8,9 @@ from typing import ClassVar, Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from heatproof import engine
 from heatproof.metrics._support.normalisation import normalise
 from heatproof.metrics._support.undefined import scored
-from heatproof.models import engine
 from heatproof.occlusion.game import Occlusion
 from heatproof.occlusion.imputers.mean import Mean
 from heatproof.occlusion.occluded_images import shown

@@ -7,10 +7,10 @@ from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 from torch import Tensor
 
+from heatproof import engine
 from heatproof.errors import BadInput, NotApplicable
 from heatproof.methods._support.baselines import Baseline, answer_rise, revision_of
 from heatproof.metrics._support.undefined import scored
-from heatproof.models import engine
 from heatproof.registry import metric
 from heatproof.spec import recipe
 from heatproof.types import Attribution, Batch, Model, Price, Readout, Scored

@@ -16,8 +16,8 @@ from typing import Any, ClassVar, Literal, get_args
 import torch
 from torch import Tensor
 
+from heatproof import engine
 from heatproof.errors import BadInput
-from heatproof.models import engine
 from heatproof.occlusion.diffusion import priors
 from heatproof.occlusion.diffusion.guidance import Guidance
 from heatproof.occlusion.diffusion.reconstruct import Begin, reconstruct

@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
+from heatproof import engine
 from heatproof.errors import BadInput, NotApplicable
 from heatproof.methods._support.layer_activations import layer_of
 from heatproof.methods.cam import cam_layer
@@ -16,7 +17,6 @@ from heatproof.metrics._support.pixel_ranking import relevance_mass
 from heatproof.metrics._support.reattribution import reattribute
 from heatproof.metrics._support.regions import regions_of
 from heatproof.metrics._support.undefined import scored
-from heatproof.models import engine
 from heatproof.registry import metric
 from heatproof.types import Attribution, Batch, Keep, Model, Price, Scored
 

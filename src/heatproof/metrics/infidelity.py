@@ -8,8 +8,8 @@ from typing import ClassVar, Literal
 import torch
 from torch import Generator, Tensor
 
+from heatproof import engine
 from heatproof.errors import BadInput
-from heatproof.models import engine
 from heatproof.occlusion.imputers.mean import IMAGENET_MEAN, coloured
 from heatproof.occlusion.occluded_images import Samples
 from heatproof.registry import metric
@@ -60,11 +60,12 @@ class Infidelity:
         model, batch = attribution.model, attribution.batch
         said = torch.zeros(len(batch), self.count, dtype=torch.float64, device=batch.images.device)
         changed = torch.zeros_like(said)
-        whole = read(engine.forward(model, batch.images), batch.targets, self.readout).double()
+        plan = engine.settled(model, batch.images, "forward")
+        whole = read(engine.forward(model, batch.images, plan), batch.targets, self.readout).double()
         for row in range(len(batch)):
             moved, weights = self.disturbed(attribution, row, self.count)
             targets = batch.targets[row].expand(self.count)
-            changed[row] = whole[row] - read(engine.forward(model, moved), targets, self.readout).double()
+            changed[row] = whole[row] - read(engine.forward(model, moved, plan), targets, self.readout).double()
             said[row] = (weights.double() * attribution.maps[row].double()).flatten(1).sum(1)
         return Scored(infidelity(said, changed).cpu())
 

@@ -8,12 +8,12 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
+from heatproof import engine
 from heatproof.errors import BadInput
 from heatproof.metrics._support.pixel_ranking import Sign, signed
 from heatproof.metrics._support.reattribution import reattribute
 from heatproof.metrics._support.similarity import Similarity, similar
 from heatproof.metrics._support.undefined import CONSTANT_MAP, is_constant, scored
-from heatproof.models import engine
 from heatproof.registry import metric
 from heatproof.types import Attribution, Price, Scored
 

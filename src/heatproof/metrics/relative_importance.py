@@ -18,13 +18,13 @@ from torch import Tensor
 from torch.nn.functional import interpolate
 
 from heatproof import models
+from heatproof.data._support import made_up
 from heatproof.data._support.other_region import OTHER_REGION
 from heatproof.data.bam.layout import NATIVE
 from heatproof.errors import NotApplicable
 from heatproof.metrics._support.reattribution import ask, classes, keep, staged, true_classes
 from heatproof.metrics._support.region_heat import FLAT, Law, Measured, Rule, flat, measured, region_heat, region_of
 from heatproof.models._support.outputs import MADE_UP, recognised
-from heatproof.models.engine import vetting
 from heatproof.registry import metric
 from heatproof.spec import recipe, source_hash
 from heatproof.types import Attribution, Batch, ConceptMethod, Images, Keep, Maps, Model, Scored, Scores
@@ -36,7 +36,7 @@ _contrasts: WeakValueDictionary[tuple[str, str], Model] = WeakValueDictionary()
 @lru_cache(maxsize=4)
 def _read(model: Model, shape: tuple[int, ...]) -> Model:
     """The contrast model, read as what its answers show it to be: one that ends in a softmax has no logits."""
-    return recognised(model, vetting.pictures(shape, MADE_UP))
+    return recognised(model, made_up.pictures(shape, MADE_UP))
 
 
 def concept_importance(attribution: Attribution) -> Scores | None:

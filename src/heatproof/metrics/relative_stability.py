@@ -9,12 +9,12 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
+from heatproof import engine
 from heatproof.errors import BadInput
 from heatproof.methods._support.layer_activations import activations
 from heatproof.methods.cam import cam_layer
 from heatproof.metrics._support.neighbours import Law, Neighbour, Neighbourhood, length
 from heatproof.metrics._support.undefined import ZERO_MAP, is_zero, scored
-from heatproof.models import engine
 from heatproof.registry import metric
 from heatproof.types import Attribution, Batch, Price, Scored
 

@@ -24,9 +24,9 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from heatproof import engine
 from heatproof.data.folder import Folder
 from heatproof.errors import BadInput
-from heatproof.models import engine
 from heatproof.models.torchvision import load_torchvision
 from heatproof.types import Batch, View, keyed_seed
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Protocol, runtime_checkable
 from weakref import WeakKeyDictionary
@@ -19,8 +19,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from heatproof import engine
 from heatproof.errors import BadInput, BadShape
-from heatproof.models import engine
 from heatproof.occlusion import pipeline
 from heatproof.occlusion.imputers.mean import Mean, repainted
 from heatproof.occlusion.segmenters.grid import Grid
@@ -223,8 +223,9 @@ class Game:
         whole = np.concatenate([rows.all(1) for rows in visible])  # nothing hidden: nothing to draw twice
         total = np.zeros((len(owners), len(_COLUMNS)))
         paints = not isinstance(self.occlusion.imputer, Answerer)  # these change the network, the others leave it be
-        way = engine.settled(self.model, self.batch.images, "forward") if paints else None
-        # Whole micro-batches, so that none is padded before the last.
+        # Filled up, so that an answer does not depend on which others were known already: a run that is resumed has the
+        # same bits. Whole micro-batches, so that none but the last is.
+        way = replace(engine.settled(self.model, self.batch.images, "forward"), fill=True) if paints else None
         size = engine.at_once(self.batch.images, way.choice.size if way else 1)
         parts: list[Part] = []
         for draw in range(self.occlusion.draws if self.occlusion.random else 1):

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import torch
 
-from heatproof.models import engine
+from heatproof import engine
 
 Paint: TypeAlias = Callable[[], None]  # paints a few pictures of a block into their place
 

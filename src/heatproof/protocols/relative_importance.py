@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import torch
 
-from heatproof import data, models
+from heatproof import data, engine, models
 from heatproof.data.bam import twins
 from heatproof.data.bam.layout import BAM, TWIN_GAP
 from heatproof.data.two_factor.dataset import TwoFactor
@@ -28,7 +28,6 @@ from heatproof.methods.tcav import TCAV
 from heatproof.metrics._support.region_heat import Law
 from heatproof.metrics.input_independence import IIR, IIRChange
 from heatproof.metrics.relative_importance import IDR, MCS, RelativeMCS
-from heatproof.models import engine
 from heatproof.registry import protocol
 from heatproof.spec import recipe
 from heatproof.spec.parse import parse

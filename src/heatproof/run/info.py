@@ -11,9 +11,8 @@ from typing import Any
 
 import torch
 
-from heatproof import stability
+from heatproof import engine, stability
 from heatproof._version import __version__
-from heatproof.models import engine
 from heatproof.registry import Entry, name_of
 from heatproof.results.run_state import RunState
 from heatproof.spec import recipe
@@ -56,8 +55,10 @@ def describe(studies: Sequence[Study], state: RunState, damaged: Sequence[str]) 
         "machine": {"system": platform.system(), "processor": platform.machine(), "threads": torch.get_num_threads()},
         "started": time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(state.began)),
         "seconds": state.seconds,
-        "engine_kind": engine.kind(),
-        "engine": engine.choices() if engine.kind() == "auto" else {"every pass": dataclasses.asdict(engine.REFERENCE)},
+        "engine_kind": engine.current().kind,
+        "engine": engine.current().record()
+        if engine.current().kind == "auto"
+        else {"every pass": dataclasses.asdict(engine.REFERENCE)},
         "damaged": list(damaged),
     }
 

@@ -12,16 +12,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from heatproof import engine
+from heatproof.engine import EngineKind
 from heatproof.errors import BadInput
 from heatproof.executors import Executor, Workers, executor
-from heatproof.models import engine
-from heatproof.models.engine import EngineKind
 from heatproof.results import Results
 from heatproof.results.run_state import Record
 from heatproof.run import lock
 from heatproof.run.census import recorded
 from heatproof.run.commit import commit, commit_finished
-from heatproof.run.engine_choices import engine_of, remember_choices, resume_choices
+from heatproof.run.engine_choices import engine_of, remember_choices, resume_choices, settle
 from heatproof.run.gallery import is_kept, keep_pictures
 from heatproof.run.premises import check_regions, warn_of_lost
 from heatproof.run.shards import Shard, aimed, by_label, counted, shards
@@ -83,7 +83,7 @@ def _run(
         if not record.state.results:  # else it belongs to those results until there are others
             store.put_json("study.json", study.dump(asked))
         try:
-            _work(work, store, partial(crew.spread, workers=count), record, watch)
+            _work(work, store, crew.spread, count, record, watch)
             return commit(asked, work, store, record, "complete")
         except KeyboardInterrupt:
             commit_finished(asked, work, store, record)
@@ -95,21 +95,27 @@ def _run(
 
 
 def _work(
-    work: Sequence[Shard], store: Store, spread: Callable[..., Generator[str]], record: Record, watch: Watch | None
+    work: Sequence[Shard],
+    store: Store,
+    spread: Callable[..., Generator[str]],
+    count: int,
+    record: Record,
+    watch: Watch | None,
 ) -> None:
     """Do what is not done, spread over the workers."""
     total = sum(len(shard.units) for shard in work)
     waiting = [shard for shard in work if not finished(shard, store)]
     done = total - sum(len(shard.units) for shard in waiting)
-    with (
-        engine.threads_for(shard.model for shard in work),
-        closing(spread(partial(finish, store=store), waiting)) as labels,
-    ):
-        for label in labels:
-            done += 1
-            record.tick()
-            if watch:
-                watch(done, total, label)
+    one = count > 1 or engine.current().kind == "reference"  # several threads add up in another order
+    with engine.threads_for((shard.model for shard in work), one=one):
+        settle(waiting, count)
+        remember_choices(store)
+        with closing(spread(partial(finish, store=store), waiting, count)) as labels:
+            for label in labels:
+                done += 1
+                record.tick()
+                if watch:
+                    watch(done, total, label)
     resume_choices(store)  # what workers chose is part of the record
 
 

@@ -11,11 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from heatproof import engine
 from heatproof.data import seen_by
 from heatproof.data._support.class_order import alphabetical
 from heatproof.data._support.value_range import warn_of_narrow
 from heatproof.errors import BadInput
-from heatproof.models import engine
 from heatproof.models._support.outputs import SHOWN, recognised
 from heatproof.run.store import Store
 from heatproof.spec import recipe
@@ -81,7 +81,7 @@ def shards(study: Study, device: torch.device) -> Iterator[Shard]:
                     getattr(dataset, "target", study.target),
                     recipe.plain(getattr(dataset, "view", None)),
                     *(["probabilities"] if model.output == "probabilities" else []),
-                    *(["reference"] if engine.kind() == "reference" else []),
+                    *(["reference"] if engine.current().kind == "reference" else []),
                 ]
                 units = {
                     (method, metric): recipe.key([*common, methods[method], metrics[metric]])

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from heatproof.attribute import attribute
+from heatproof.engine.machine import out_of_memory
 from heatproof.errors import BadInput, HeatproofError, NotApplicable, OutOfMemory
-from heatproof.models.engine.device import out_of_memory
 from heatproof.run.store import Unit
 from heatproof.spec import recipe
 from heatproof.types import AnyMethod, Attribution, Batch, Metric, Model, Reason, Scored

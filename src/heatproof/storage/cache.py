@@ -7,6 +7,7 @@ write to the directory can seal what they like.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import logging
 import os
@@ -59,3 +60,38 @@ def unsealed(name: bytes, kept: bytes) -> bytes | None:
     label = name.decode() if name.isascii() else name.hex()[:16]
     log.warning("%s: damaged or misplaced in the cache %s, it is made again", label, cache_directory())
     return None
+
+
+def kept(path: Path) -> bytes | None:
+    """The content of a sealed file in the cache; None where there is none or its seal is broken."""
+    with contextlib.suppress(OSError):
+        os.utime(path)  # the least recently used go first
+        return unsealed(path.name.encode(), path.read_bytes())
+    return None
+
+
+def keep(path: Path, content: bytes, first: bool = False) -> bytes:
+    """Seal content in a file, whole or not at all; the content that stands afterwards.
+
+    With `first` a whole file of another process stays. A cache that cannot be written to costs doing the work again, no
+    more.
+    """
+    draft = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as file:
+            draft = Path(file.name)
+            file.write(sealed(path.name.encode(), content))
+        if first and (not path.exists() or kept(path) is not None):
+            path.hardlink_to(draft)
+        else:
+            draft.replace(path)
+    except FileExistsError:
+        return kept(path) or content
+    except OSError as error:
+        log.info("%s was not kept in the cache: %s", path.name, error)
+    finally:
+        if draft is not None:
+            with contextlib.suppress(OSError):
+                draft.unlink(missing_ok=True)
+    return content

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from tiny_prior import tiny
 
-from heatproof.models.engine import threads
+from heatproof.engine import threads
 
 
 def test_micro_batches_side_by_side_give_the_same_bits(monkeypatch):

@@ -9,8 +9,8 @@ from networks import batch, pictures, small_cnn
 from tiny_prior import Counting, tiny
 from torch import nn
 
+from heatproof import engine
 from heatproof.errors import BadInput, BadModel
-from heatproof.models import engine
 from heatproof.occlusion.diffusion import priors, reconstruction_cache
 from heatproof.occlusion.diffusion.denoiser import Prior, check
 from heatproof.occlusion.diffusion.guidance import Guidance

@@ -13,13 +13,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from heatproof import registry
+from heatproof import engine, registry
 from heatproof.data import seen_by
 from heatproof.errors import BadInput, NotApplicable
 from heatproof.methods._support.channel_pooling import Pooling
 from heatproof.methods._support.keyed_noise import fill_with_noise
 from heatproof.methods._support.path_gradients import Painter, Stretch
-from heatproof.models import engine
 from heatproof.types import Batch, Dataset, Images, Model, Readout, View, keyed_seed, read
 
 Plain: TypeAlias = Literal["black", "mean", "mid_grey", "blur", "uniform", "gaussian"]

@@ -8,8 +8,8 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
+from heatproof import engine
 from heatproof.methods._support.path_gradients import Painter, stretches
-from heatproof.models import engine
 from heatproof.types import Batch, Logits, Model
 
 Reading: TypeAlias = Callable[[Logits, Tensor], Tensor]  # logits (rows, classes), targets (rows,) -> (rows,)

@@ -10,10 +10,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from heatproof.engine.backends.eager import evaluating
 from heatproof.errors import NotApplicable
 from heatproof.methods._support.op_override import ACTIVATIONS, spellings
 from heatproof.models._support.torchvision_repair import import_torchvision
-from heatproof.models.engine.running import evaluating
 from heatproof.types import Images, Model
 
 STABILISER = 1e-6  # zennit's own

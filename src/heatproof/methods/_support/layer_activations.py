@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
+from heatproof import engine
+from heatproof.engine.backends.eager import evaluating
 from heatproof.errors import BadInput, NotApplicable, UnknownName
-from heatproof.models import engine
 from heatproof.models._support.cam_layer import LAST
-from heatproof.models.engine.running import evaluating
 from heatproof.types import Batch, Images, Model, Readout, read
 
 Heard: TypeAlias = Callable[[Any], Tensor]  # what a layer said -> what the layers after it shall hear
@@ -61,7 +60,7 @@ def tap(model: Model, batch: Batch, layer: str, readout: Readout) -> Tap:
 
 def taps(model: Model, batch: Batch, layers: Sequence[str], readout: Readout) -> list[Tap]:
     """The same for several layers in one pass there and back: nothing below the first of them is recorded."""
-    way = replace(engine.settled(model, batch.images, "gradient"), itself=True)  # before anybody listens
+    way = engine.settled(model, batch.images, "gradient")  # before anybody listens
     parts: list[list[Tap]] = []
     with frozen(model.network), differentiable(model), caught_at(model, layers) as caught:
         for count, (images, targets) in engine.micro_batches(way, batch.images, batch.targets):
@@ -138,7 +137,7 @@ class _Enough(Exception):
 
 def activations(model: Model, images: Images, layer: str) -> Tensor:
     """What a layer says about each picture, in its own shape: no gradients, and nothing computed above the layer."""
-    way = replace(engine.settled(model, images, "gradient"), itself=True)
+    way = engine.settled(model, images, "gradient")
     parts: list[Tensor] = []
     latest: list[Tensor] = []
 

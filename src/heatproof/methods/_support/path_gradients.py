@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from heatproof.models import engine
+from heatproof import engine
 from heatproof.types import Batch, Images, Model, Readout
 
 

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from heatproof.engine.backends.eager import evaluating
 from heatproof.models._support.torchvision_repair import import_torchvision
-from heatproof.models.engine.running import evaluating
 from heatproof.types import Images, Model
 
 # Operations by name: one name for the function, the method, the operator and what works in place.

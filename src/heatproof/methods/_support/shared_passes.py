@@ -1,7 +1,7 @@
 """Passes of which more than one number is wanted: the logits as well, or the slopes of several questions at
 once.
 
-`heatproof.models.engine.gradient` answers one question per pass. Walks toward another class need two slopes
+`heatproof.engine.gradient` answers one question per pass. Walks toward another class need two slopes
 of one forward, and walks that stop at the decision boundary read the prediction off the same forward instead
 of paying twice.
 """
@@ -13,11 +13,10 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from heatproof import engine
+from heatproof.engine.backends.eager import answered
+from heatproof.engine.checks import check_finite
 from heatproof.errors import NotApplicable
-from heatproof.models import engine
-from heatproof.models.engine.passes import joined
-from heatproof.models.engine.running import answered
-from heatproof.models.engine.vetting import check_finite
 from heatproof.types import Images, Logits, Model, Readout, read
 
 Questions = Callable[[Logits, Tensor], Sequence[Tensor]]  # logits, aims (rows, k) -> numbers per row to differentiate
@@ -44,9 +43,9 @@ def slopes(
             parts = [torch.autograd.grad(q.sum(), inputs, retain_graph=i < last)[0] for i, q in enumerate(asked)]
         found.append([slope[:count].to(images.device).contiguous() for slope in parts])
         logits.append(answer.detach()[:count].to(images.device))
-    said = joined(logits)
+    said = torch.cat(logits)
     check_finite(model, said, images)
-    return [joined(list(column)) for column in zip(*found, strict=True)], said
+    return [torch.cat(column) for column in zip(*found, strict=True)], said
 
 
 def reading(readout: Readout) -> Questions:

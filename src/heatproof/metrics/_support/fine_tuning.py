@@ -15,11 +15,10 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from heatproof import registry
+from heatproof import engine, registry
 from heatproof.data import seen_by
+from heatproof.engine.backends.eager import evaluating
 from heatproof.errors import BadInput, NotApplicable
-from heatproof.models import engine
-from heatproof.models.engine.running import evaluating
 from heatproof.occlusion.game import Answerer, Occlusion, impute
 from heatproof.spec import recipe
 from heatproof.types import Dataset, Images, Model, keyed_seed

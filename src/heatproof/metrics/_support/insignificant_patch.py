@@ -14,9 +14,9 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 import torch
 from torch import Tensor
 
+from heatproof import engine
+from heatproof.engine.backends.eager import input_gradient
 from heatproof.errors import BadInput, BadShape
-from heatproof.models import engine
-from heatproof.models.engine.running import input_gradient
 from heatproof.registry import part
 from heatproof.types import Images, Keep, Model
 

@@ -10,8 +10,8 @@ from typing import Literal, TypeAlias
 import torch
 from torch import Tensor
 
+from heatproof.engine.backends.eager import evaluating
 from heatproof.errors import BadInput, NotApplicable
-from heatproof.models.engine.running import evaluating
 from heatproof.types import Images, Model, keyed_seed
 
 Draw: TypeAlias = Literal["permuted", "gaussian"]

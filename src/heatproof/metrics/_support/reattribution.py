@@ -13,12 +13,11 @@ from typing import Any
 
 from torch import Tensor
 
-from heatproof import models
+from heatproof import engine, models
 from heatproof.attribute import attribute
 from heatproof.data.two_factor.compose import SCALE
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput, NotApplicable
-from heatproof.models import engine
 from heatproof.spec import recipe
 from heatproof.traits import method_traits
 from heatproof.types import Attribution, Batch, Maps, Method, Model
@@ -44,7 +43,7 @@ def staged(spec: str, scale: tuple[float, float] = SCALE) -> tuple[Model, Batch]
 
 def classes(model: Model, batch: Batch) -> Tensor:
     """The class the model says each picture shows; every metric of every method asks, so it is asked once."""
-    key = model.revision, engine.kind(), str(batch.images.device), _content(batch.images)
+    key = model.revision, engine.current().kind, str(batch.images.device), _content(batch.images)
     if key not in _answers:
         _answers[key] = engine.forward(model, batch.images).argmax(1).to(batch.images.device)
         while len(_answers) > KEPT_ANSWERS:
@@ -107,7 +106,7 @@ def _key(model: Model, batch: Batch, method: Any) -> tuple[str, ...] | None:
         return None
     parts = [part for part in (batch.images, batch.targets, batch.regions) if part is not None]
     asked_about = _content(*parts, told=repr((batch.ids, batch.seed)))
-    return model.name, model.revision, str(model.output), engine.kind(), str(model.device), asked, asked_about
+    return model.name, model.revision, str(model.output), engine.current().kind, str(model.device), asked, asked_about
 
 
 def _content(*parts: Tensor, told: str = "") -> str:

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import Node
 
+from heatproof.data._support import made_up
+from heatproof.engine.backends.eager import evaluating
 from heatproof.models._support.cam_layer import mixes_channels
 from heatproof.models._support.token_layouts import Sides, as_pictures, layout
-from heatproof.models.engine import vetting
-from heatproof.models.engine.running import evaluating
 from heatproof.types import Images, Model
 
 
@@ -40,7 +40,7 @@ def last_cut(model: Model, images: Images, also: str | None = None) -> str | Non
     ]
     try:
         with torch.inference_mode(False), torch.enable_grad(), evaluating(model.network):
-            leaf = vetting.pictures(shape, 1).to(model.device).requires_grad_()
+            leaf = made_up.pictures(shape, 1).to(model.device).requires_grad_()
             answer = model(leaf).amax(1).sum()
     finally:
         for handle in handles:

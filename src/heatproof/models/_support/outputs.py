@@ -10,9 +10,10 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from heatproof.data._support import made_up
+from heatproof.engine.backends.eager import evaluating
+from heatproof.engine.weight_state import unheard
 from heatproof.errors import BadModel
-from heatproof.models.engine import vetting
-from heatproof.models.engine.running import evaluating, unheard
 from heatproof.types import Images, Model
 
 log = logging.getLogger("heatproof")
@@ -51,7 +52,7 @@ def recognised(model: Model, images: Images) -> Model:
     """
     if model.output is not None or not len(images):
         return model
-    shown = torch.cat([images[:SHOWN].to(model.device), vetting.pictures(images.shape[1:], MADE_UP).to(images)])
+    shown = torch.cat([images[:SHOWN].to(model.device), made_up.pictures(images.shape[1:], MADE_UP).to(images)])
     answer = _answer(model, shown)
     if answer is None:  # whatever is wrong will be said where the model is asked in earnest
         return model

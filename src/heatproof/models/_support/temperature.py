@@ -12,8 +12,8 @@ from scipy.stats import binom
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from heatproof import engine
 from heatproof.errors import BadInput, NotApplicable
-from heatproof.models import engine
 from heatproof.types import Dataset, Logits, Model, keyed_seed
 
 _RANGE = (0.01, 100.0)  # beyond, the data say only "as small" or "as large as can be"

@@ -12,8 +12,8 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, nn
 
+from heatproof import engine
 from heatproof.errors import BadInput, BadModel
-from heatproof.models import engine
 from heatproof.occlusion.diffusion.schedule import alphas_cumprod
 from heatproof.types import Images
 

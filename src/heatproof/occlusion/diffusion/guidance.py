@@ -7,7 +7,7 @@ from typing import Literal
 
 from torch import Tensor
 
-from heatproof.models import engine
+from heatproof import engine
 from heatproof.registry import checked
 from heatproof.types import Model
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from heatproof.models import engine
+from heatproof import engine
 from heatproof.occlusion.imputers.mean import IMAGENET_MEAN, coloured
 from heatproof.registry import imputer
 from heatproof.types import Images, Keep

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 from skimage import segmentation
 
-from heatproof.models import engine
+from heatproof import engine
 from heatproof.registry import segmenter
 from heatproof.types import Images, Segments
 

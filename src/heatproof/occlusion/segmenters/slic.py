@@ -11,8 +11,8 @@ import numpy.typing as npt
 import torch
 from skimage.segmentation import slic
 
+from heatproof import engine
 from heatproof.errors import BadInput
-from heatproof.models import engine
 from heatproof.occlusion.imputers.mean import IMAGENET_MEAN, IMAGENET_STD, coloured
 from heatproof.occlusion.segments import relabelled
 from heatproof.registry import segmenter

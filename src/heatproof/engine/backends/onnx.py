@@ -12,16 +12,18 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.jit._trace import TracerWarning
 
-from heatproof.models.engine.identity import weights
-from heatproof.models.engine.running import Runner
-from heatproof.storage.cache import cache_directory, sealed, unsealed
+from heatproof.engine.backends.eager import Runner
+from heatproof.network_state import weights
+from heatproof.storage import cache
 
 log = logging.getLogger("heatproof")
+NAMES: dict[str, Any] = {"input_names": ["images"], "output_names": ["logits"]}
 KEPT = 16  # exported networks in the cache; the least recently used go
 
 
@@ -41,23 +43,15 @@ def runner(network: nn.Module, example: Tensor, fresh: bool = False) -> Runner:
 
     `fresh` exports anew even where the cache holds this network.
     """
-    folder = cache_directory() / "onnx"
+    folder = cache.cache_directory() / "onnx"
     shape = "x".join(str(n) for n in example.shape[1:])
     path = folder / f"{weights(network)}-{shape}-torch{torch.__version__}.onnx"
-    content = None if fresh else _kept(path)
+    content = None if fresh else cache.kept(path)
     if content is None:
-        content = _exported(network, example)
-        _keep(path, content)
+        content = cache.keep(path, _exported(network, example))
+        for old in sorted(folder.glob("*.onnx"), key=lambda p: p.stat().st_mtime)[:-KEPT]:
+            old.unlink(missing_ok=True)
     return _session(content)
-
-
-def _kept(path: Path) -> bytes | None:
-    try:
-        with contextlib.suppress(OSError):
-            os.utime(path)
-        return unsealed(path.name.encode(), path.read_bytes())
-    except OSError:
-        return None
 
 
 def _exported(network: nn.Module, example: Tensor) -> bytes:
@@ -67,38 +61,15 @@ def _exported(network: nn.Module, example: Tensor) -> bytes:
         warnings.simplefilter("ignore")
         try:
             warnings.simplefilter("error", TracerWarning)  # it took a value for a constant
-            _export_by_tracing(network, example, file)
+            rows = {"images": {0: "batch"}, "logits": {0: "batch"}}
+            torch.onnx.export(network, (example,), str(file), dynamo=False, dynamic_axes=rows, **NAMES)
         except Exception:
             file.unlink(missing_ok=True)
             warnings.simplefilter("ignore")
-            _export_by_capture(network, example, file)
+            batch = ({0: torch.export.Dim("batch", min=1, max=4096)},)
+            inside: dict[str, Any] = {"external_data": False, "verbose": False, "dynamic_shapes": batch}
+            torch.onnx.export(network, (example,), str(file), dynamo=True, **inside, **NAMES)
         return file.read_bytes()
-
-
-def _export_by_tracing(network: nn.Module, example: Tensor, file: Path) -> None:
-    torch.onnx.export(
-        network,
-        (example,),
-        str(file),
-        dynamo=False,
-        input_names=["images"],
-        output_names=["logits"],
-        dynamic_axes={"images": {0: "batch"}, "logits": {0: "batch"}},
-    )
-
-
-def _export_by_capture(network: nn.Module, example: Tensor, file: Path) -> None:
-    torch.onnx.export(
-        network,
-        (example,),
-        str(file),
-        dynamo=True,
-        external_data=False,
-        verbose=False,
-        input_names=["images"],
-        output_names=["logits"],
-        dynamic_shapes=({0: torch.export.Dim("batch", min=1, max=4096)},),
-    )
 
 
 @contextlib.contextmanager
@@ -114,19 +85,6 @@ def _quiet() -> Iterator[None]:
     finally:
         for voice, level in zip(voices, levels, strict=True):
             voice.setLevel(level)
-
-
-def _keep(path: Path, content: bytes) -> None:
-    """Into the cache, whole or not at all; a cache that cannot be written to costs an export, no more."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as file:
-            file.write(sealed(path.name.encode(), content))
-        Path(file.name).replace(path)
-        for old in sorted(path.parent.glob("*.onnx"), key=lambda p: p.stat().st_mtime)[:-KEPT]:
-            old.unlink(missing_ok=True)
-    except OSError as error:
-        log.info("the exported network was not kept: %s", error)
 
 
 def _session(content: bytes) -> Runner:

@@ -9,7 +9,7 @@ import pytest
 import torch
 from networks import small_cnn
 
-from heatproof.models.engine import side_by_side, threads, threads_for
+from heatproof.engine import machine, side_by_side, threads_for
 from heatproof.types import View
 
 
@@ -41,7 +41,7 @@ def test_threads_come_back_also_after_an_error(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_parts_are_done_side_by_side_and_answered_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "idle_cores", lambda: 3)
+    monkeypatch.setattr(machine, "idle_cores", lambda: 3)
     meeting = threading.Barrier(3, timeout=60)  # passed only if three are under way at once
 
     def work(part: int) -> int:
@@ -53,7 +53,7 @@ def test_parts_are_done_side_by_side_and_answered_in_order(monkeypatch: pytest.M
 
 
 def test_an_error_in_one_part_is_the_error_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "idle_cores", lambda: 2)
+    monkeypatch.setattr(machine, "idle_cores", lambda: 2)
     with pytest.raises(ZeroDivisionError):
         side_by_side(lambda part: 1 / part, [1, 0, 2])
 
@@ -62,7 +62,7 @@ def test_an_error_in_one_part_is_the_error_of_the_whole(monkeypatch: pytest.Monk
 def test_cores_idle_only_where_one_thread_was_lent(
     number: int, environment: str | None, idle: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(threads, "cores", lambda: 4)
+    monkeypatch.setattr(machine, "cores", lambda: 4)
     if environment is None:
         monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     else:
@@ -74,3 +74,11 @@ def test_cores_idle_only_where_one_thread_was_lent(
     finally:
         torch.set_num_threads(before)
     assert (threading.get_ident() not in seen) == idle
+
+
+def test_one_thread_may_be_demanded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    torch.set_num_threads(2)
+    with threads_for([dataclasses.replace(small_cnn(), view=View(224))], one=True):
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == 2

@@ -1,48 +1,30 @@
-"""Ways to run a network: forward (normalised images in, its answer out), and back to the input."""
+"""Eager passes: forward (normalised images in, the network's answer out), and back to the input."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
-from heatproof.models.engine.choice import Layout
-from heatproof.models.engine.identity import HOOKS
-from heatproof.models.engine.setting import Precision
-from heatproof.models.engine.steady import steadied
+from heatproof.engine.choice import Layout
 from heatproof.types import Images, Logits, Model
 
-Runner: TypeAlias = Callable[[Tensor], Any]  # the answer is checked by whoever asked
+Runner: TypeAlias = Callable[[Tensor], Any]
 
 
-def eager(network: nn.Module, layout: Layout, precision: Precision = "full") -> Runner:
-    """A copy of the network, in one memory layout; its linear layers are made steady."""
-    return _in_layout(steadied(network), layout, precision)
-
-
-def _in_layout(network: nn.Module, layout: Layout, precision: Precision) -> Runner:
+def in_layout(network: nn.Module, layout: Layout) -> Runner:
+    """Passes through a network whose weights are moved into a memory layout: a copy, as they stay there."""
     memory = torch.channels_last if layout == "channels_last" else torch.contiguous_format
     network = network.to(memory_format=memory)  # type: ignore[call-overload]
-
-    def run(normalised: Tensor) -> Any:
-        low = torch.autocast(normalised.device.type, torch.bfloat16) if precision == "bfloat16" else nullcontext()
-        with low:
-            return network(normalised.contiguous(memory_format=memory))
-
-    return run
-
-
-def compiled(network: nn.Module, layout: Layout, precision: Precision = "full") -> Runner:
-    """The network compiled by torch: slow to start, for those who know that it pays."""
-    return _in_layout(torch.compile(network), layout, precision)  # type: ignore[arg-type]
+    return lambda normalised: network(normalised.contiguous(memory_format=memory))
 
 
 def untouched(network: nn.Module) -> Runner:
-    """The very network, hooks and all."""
+    """Passes through the network itself, hooks and all."""
 
     def run(normalised: Tensor) -> Any:
         with evaluating(network):
@@ -51,7 +33,7 @@ def untouched(network: nn.Module) -> Runner:
     return run
 
 
-def twin(network: nn.Module) -> nn.Module:
+def copied(network: nn.Module) -> nn.Module:
     """A copy to rearrange freely; it shares nothing with the network."""
     return copy.deepcopy(network).eval().requires_grad_(False)
 
@@ -70,21 +52,8 @@ def evaluating(network: nn.Module) -> Iterator[None]:
 
 
 def operations_replaced() -> bool:
-    """Whether somebody sees or replaces the operations of the network they know: they must meet that network."""
+    """Whether torch's operations are watched or replaced now: by code that knows the network, not copies of it."""
     return bool(torch._C._len_torch_function_stack())
-
-
-@contextmanager
-def unheard(network: nn.Module) -> Iterator[None]:
-    """No hook hears what passes for a while: a measurement must not be taken for the work."""
-    stored = [(module, name, getattr(module, name)) for module in network.modules() for name in HOOKS]
-    for module, name, hooks in stored:
-        setattr(module, name, type(hooks)())
-    try:
-        yield
-    finally:
-        for module, name, hooks in stored:
-            setattr(module, name, hooks)
 
 
 def input_gradient(
@@ -103,5 +72,5 @@ def input_gradient(
 
 
 def answered(model: Model, images: Images, run: Runner) -> Logits:
-    """What a runner says about images in [0, 1], differentiable, checked to be logits."""
+    """What a runner answers to images in [0, 1], checked to be logits; differentiable."""
     return model.logits(run(model.normalised(images).to(model.dtype)), len(images))

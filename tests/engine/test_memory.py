@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from heatproof.models.engine import memory
-from heatproof.models.engine.memory import kept_memory
+from heatproof.engine import machine
+from heatproof.engine.machine import kept_memory
 
 # In a process of its own: what others freed before would count too. It prints the bytes asked for, how many came from
 # the system when they were asked for again at work, what it held then and afterwards, and how many came then.
@@ -20,8 +20,8 @@ import dataclasses, resource
 from pathlib import Path
 import torch
 from networks import small_cnn
-from heatproof.models.engine import threads_for
-from heatproof.models.engine.memory import kept_memory
+from heatproof.engine import threads_for
+from heatproof.engine.machine import kept_memory
 from heatproof.types import View
 
 PAGE, BLOCKS, BLOCK = resource.getpagesize(), 12, 20 * 2**20
@@ -45,12 +45,12 @@ print(BLOCKS * BLOCK, *inside, resident(), fetched())
 
 @pytest.mark.parametrize("at_work", ["kept_memory()", "threads_for([dataclasses.replace(small_cnn(), view=View(64))])"])
 def test_memory_used_before_is_not_fetched_again(at_work: str) -> None:
-    if memory._glibc() is None:  # other C libraries are left alone: nothing is promised
+    if machine._glibc() is None:  # other C libraries are left alone: nothing is promised
         return
     settings = {name: value for name, value in os.environ.items() if not name.startswith(("MALLOC_", "GLIBC_"))}
     ran = subprocess.run(
         [sys.executable, "-c", FRESH.replace("AT_WORK", at_work)],
-        env={**settings, "PYTHONPATH": str(Path(__file__).parents[1])},
+        env={**settings, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])},
         capture_output=True,
         text=True,
         check=True,
@@ -77,7 +77,7 @@ class Recorder:
 
 def test_only_the_last_to_leave_hands_memory_back_also_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     library = Recorder()
-    monkeypatch.setattr(memory, "_glibc", lambda: library)
+    monkeypatch.setattr(machine, "_glibc", lambda: library)
 
     def fail_inside() -> None:
         with kept_memory():
@@ -89,7 +89,7 @@ def test_only_the_last_to_leave_hands_memory_back_also_after_an_error(monkeypatc
     with pytest.raises(KeyError):
         fail_inside()
     assert library.trimmed == 1
-    assert library.calls[-1] == (memory.TRIM_THRESHOLD, memory.USUAL)
+    assert library.calls[-1] == (machine.TRIM_THRESHOLD, machine.USUAL)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_only_the_last_to_leave_hands_memory_back_also_after_an_error(monkeypatc
 )
 def test_what_the_environment_says_stands(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     library = Recorder()
-    monkeypatch.setattr(memory, "_glibc", lambda: library)
+    monkeypatch.setattr(machine, "_glibc", lambda: library)
     monkeypatch.setenv(name, value)
     with kept_memory():
         pass
@@ -107,11 +107,11 @@ def test_what_the_environment_says_stands(name: str, value: str, monkeypatch: py
 
 
 def test_other_c_libraries_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory.platform, "libc_ver", lambda: ("", ""))
+    monkeypatch.setattr(machine.platform, "libc_ver", lambda: ("", ""))
     monkeypatch.setattr(ctypes, "CDLL", lambda name: pytest.fail("asked for"))
-    memory._glibc.cache_clear()
+    machine._glibc.cache_clear()
     try:
         with kept_memory():
             pass
     finally:
-        memory._glibc.cache_clear()
+        machine._glibc.cache_clear()

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from heatproof.models.engine.folding import folded
+from heatproof.engine.backends.folded import folded
 
 
 def settled(network: nn.Module) -> nn.Module:

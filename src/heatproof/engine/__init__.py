@@ -1,0 +1,47 @@
+"""Fast passes through a network: forwards and input gradients, in micro-batches.
+
+How many rows at once, in which memory layout and by which back-end is found out by a short measurement and remembered
+by an `Engine`. A run owns one (`with use(Engine()):`) and records its choices; outside of a run there is one for the
+process. Results differ by float noise (1e-5) between choices, batch mates and orders. With the same choices the same
+calls give the same bits; a plan with `fill` does so whatever the batch mates.
+"""
+
+from heatproof.engine.autotune import Kind
+from heatproof.engine.choice import REFERENCE, Choice
+from heatproof.engine.execute import (
+    Engine,
+    EngineKind,
+    Plan,
+    at_once,
+    batch_size,
+    current,
+    forward,
+    gradient,
+    micro_batches,
+    settled,
+    use,
+)
+from heatproof.engine.machine import cores, free_cores, idle_cores, pick, side_by_side, threads_for
+
+__all__ = [
+    "REFERENCE",
+    "Choice",
+    "Engine",
+    "EngineKind",
+    "Kind",
+    "Plan",
+    "at_once",
+    "batch_size",
+    "cores",
+    "current",
+    "forward",
+    "free_cores",
+    "gradient",
+    "idle_cores",
+    "micro_batches",
+    "pick",
+    "settled",
+    "side_by_side",
+    "threads_for",
+    "use",
+]

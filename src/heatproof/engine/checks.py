@@ -1,0 +1,116 @@
+"""Checks of a network and of what runs in its place: finite logits, rows that stand alone, agreement, targets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from heatproof.data._support.made_up import pictures, unforeseen
+from heatproof.engine.backends.eager import Runner, answered, input_gradient, untouched
+from heatproof.engine.machine import out_of_memory
+from heatproof.engine.weight_state import unheard
+from heatproof.errors import BadInput, BadModel, BadShape, HeatproofError
+from heatproof.types import Images, Logits, Model
+
+TOLERANCE = 1e-4  # relative to the largest logit
+DRAWN_TOLERANCE = 10 * TOLERANCE  # on pictures drawn anew each time, where float noise must not decide
+SLOPE_TOLERANCE = 1e-2  # of a gradient's length: one rectifier in a million turned by rounding moves it by 1e-3
+
+
+@torch.inference_mode()
+def answers(model: Model, run: Runner, images: Images) -> Logits:
+    """What a runner answers to images in [0, 1], checked to be logits; without gradients."""
+    return answered(model, images.to(model.device), run)
+
+
+def vet(model: Model, shape: Sequence[int]) -> None:
+    """Raise `BadModel` unless the network gives finite logits that depend on the row alone."""
+    first, own = pictures(shape, 2), untouched(model.network)
+    second = torch.stack([1 - first[0], first[0]])  # another place, another neighbour
+    try:
+        with unheard(model.network):
+            one, other = (answers(model, own, images) for images in (first, second))
+    except Exception as error:
+        if isinstance(error, HeatproofError) or out_of_memory(error):
+            raise
+        raise BadModel(
+            f"model {model.name!r} could not take a batch of images of shape {tuple(shape)} ({brief(error)}): "
+            f"check the image size and the number of channels it was made for"
+        ) from error
+    check_finite(model, one, first)
+    if not close(one[:1], other[1:]):
+        raise BadModel(
+            f"model {model.name!r} must answer the same for the same picture whatever the batch mates, "
+            "got other logits the second time: turn off dropout, noise and batch statistics in its forward"
+        )
+
+
+def close(one: Logits, other: Logits, tolerance: float = TOLERANCE) -> bool:
+    """Equal but for float noise, row by row."""
+    scale = torch.maximum(one.abs(), other.abs()).amax(1, keepdim=True)
+    same = (one == other) | ((one - other).abs() <= tolerance * scale)  # equal infinities are equal
+    return one.shape == other.shape and bool(same.all())
+
+
+def disagreement(model: Model, run: Runner, shape: Sequence[int], exported: bool, slopes: bool) -> str:
+    """Why a runner must not stand in for the network; empty where it may.
+
+    An export may come from a cache that others write to: it is compared on unforeseen pictures, too. `slopes` compares
+    input gradients, but for rectifiers that float noise turns.
+    """
+    own = untouched(model.network)
+    with unheard(model.network):
+        rows = pictures(shape, 3)
+        if not close(answers(model, run, rows), answers(model, own, rows)):
+            return "its logits differ from the network's"
+        if exported:
+            rows = unforeseen(shape, 4)
+            if not close(answers(model, run, rows), answers(model, own, rows), DRAWN_TOLERANCE):
+                return "the exported network in the cache differs from this one on pictures drawn just now"
+        if slopes:
+            rows = pictures(shape, 2)
+            found, wanted = (input_gradient(model, rows, largest, way)[0].flatten(1) for way in (run, own))
+            if bool(((found - wanted).norm(dim=1) > SLOPE_TOLERANCE * wanted.norm(dim=1)).any()):
+                return "its gradients differ from the network's"
+    return ""
+
+
+def largest(logits: Logits) -> Tensor:
+    """The largest logit per row: what is differentiated to compare and to time gradients."""
+    return logits.amax(1)
+
+
+def check_targets(model: Model, targets: Tensor, classes: int) -> None:
+    """Raise `BadInput` unless every target is one of the model's classes."""
+    numbers = targets.tolist()  # few, of a micro-batch
+    low, high = min(numbers), max(numbers)
+    if low < 0 or high >= classes:
+        raise BadInput(f"targets must be classes 0 … {classes - 1} of model {model.name!r}, got {low} … {high}")
+
+
+def no_slopes(model: Model) -> BadModel:
+    return BadModel(
+        f"model {model.name!r} must be differentiable in its input, got logits without a gradient: "
+        "remove detach() and no_grad from its forward"
+    )
+
+
+def check_finite(model: Model, logits: Logits, images: Images) -> None:
+    """Raise `BadModel` on NaN or +infinity, or `BadShape` where the images were to blame."""
+    if not logits.numel() or float(logits.max()) < float("inf"):  # a maximum with NaN among it is NaN
+        return
+    if not bool(images.isfinite().all()):
+        raise BadShape("images must lie in [0, 1], got NaN or infinity: mend the step that made them")
+    rows = int((~(logits < float("inf"))).view(len(logits), -1).any(1).sum())
+    raise BadModel(
+        f"model {model.name!r} must answer with finite logits, got NaN or infinity on {rows} of "
+        f"{len(images)} pictures it was shown: check its weights, its mean and std, and its precision"
+    )
+
+
+def brief(error: BaseException) -> str:
+    """An error in one line."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0][:200]}" if lines else type(error).__name__
