@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import errno
 import html.parser
 import io
@@ -129,6 +130,7 @@ def test_the_page_shows_hostile_labels_and_obeys_none(tmp_path):
             frame["method"] = frame["method"].map(names)
     run.info["methods"] = {names.get(name, name): about for name, about in run.info.get("methods", {}).items()}
     run.scores["note"] = evil
+    run = dataclasses.replace(run)  # what was computed of the plain names is forgotten
     text = report(run, tmp_path / "evil.html").read_text()
     before, after = _Elements(), _Elements()
     before.feed(plain)
@@ -162,7 +164,7 @@ def test_a_full_disk_elsewhere_is_a_sentence_too(capsys):
 
 def test_every_command_prints_through_one_door():
     for file in Path(_terminal.__file__).parent.glob("*.py"):
-        if file.name != "terminal.py":
+        if file.name != "_terminal.py":
             assert not re.search(
                 r"typer\.echo|(?<!\.)\bprint\(|click\.echo|secho", file.read_text().replace(").print(", "")
             ), file

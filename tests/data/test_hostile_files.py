@@ -189,7 +189,7 @@ def test_warnings_of_the_command_line_are_single_lines(tmp_path: Path) -> None:
     picture(tmp_path / "photos" / "a" / "x.png")
     (tmp_path / "photos" / name).symlink_to(tmp_path / "photos" / "a")
     code = (
-        "import sys; from pathlib import Path; from heatproof import cli; from heatproof.data import listing\n"
+        "import sys; from pathlib import Path; from heatproof import cli; from heatproof.data._support import listing\n"
         "cli.app = lambda: listing.pictures_under(Path(sys.argv[1])); cli.main()"
     )
     place = [sys.executable, "-c", code, str(tmp_path / "photos")]

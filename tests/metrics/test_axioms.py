@@ -12,9 +12,10 @@ from heatproof.errors import BadInput, NotApplicable
 from heatproof.methods.controls import Random
 from heatproof.methods.deep_lift import DeepLift
 from heatproof.methods.expected_gradients import ExpectedGradients
+from heatproof.methods.input_x_gradient import InputXGradient
 from heatproof.methods.integrated_gradients import IntegratedGradients
 from heatproof.methods.lrp import LRP
-from heatproof.methods.saliency import InputXGradient, Saliency
+from heatproof.methods.saliency import Saliency
 from heatproof.metrics.completeness_error import Complete, CompletenessError
 from heatproof.metrics.sensitivity_axiom import SensitivityAxiom, squares_by_lot
 from heatproof.types import Attribution, Batch

@@ -12,7 +12,7 @@ from networks import small_cnn
 
 from heatproof.errors import BadInput, NotApplicable
 from heatproof.methods.controls import Random
-from heatproof.methods.saliency import InputXGradient
+from heatproof.methods.input_x_gradient import InputXGradient
 from heatproof.metrics._support.fine_tuning import FineTuning
 from heatproof.metrics._support.segment_effects import single_drops
 from heatproof.metrics.f_fidelity import FFidelity, FFidelityMinus

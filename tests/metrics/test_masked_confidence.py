@@ -8,7 +8,8 @@ from closed_forms import SIDE, Contribution, Ignorant, alone, attributed, drawn,
 from networks import batch as colour_batch
 from networks import small_cnn
 
-from heatproof.methods.saliency import InputXGradient, Saliency
+from heatproof.methods.input_x_gradient import InputXGradient
+from heatproof.methods.saliency import Saliency
 from heatproof.metrics.adcc import ADCC, Coherency, MaskArea, harmonic_mean
 from heatproof.metrics.arcc import ARCC
 from heatproof.metrics.average_drop import AverageDrop, AverageGain, AverageIncrease

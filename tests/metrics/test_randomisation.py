@@ -11,7 +11,8 @@ from networks import batch as colour_batch
 from networks import small_cnn, small_vit
 
 from heatproof.errors import BadInput
-from heatproof.methods.saliency import InputXGradient, Saliency
+from heatproof.methods.input_x_gradient import InputXGradient
+from heatproof.methods.saliency import Saliency
 from heatproof.metrics._support.randomised import layers_in_order, randomised, redrawn, stages
 from heatproof.metrics._support.similarity import correlation, rank_correlation, similar, ssim
 from heatproof.metrics.mprt import MPRT, EfficientMPRT, SmoothMPRT, histogram_entropy

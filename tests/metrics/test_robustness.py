@@ -22,8 +22,9 @@ from networks import small_cnn
 
 from heatproof.errors import BadInput, NotApplicable
 from heatproof.methods.controls import Random
+from heatproof.methods.input_x_gradient import InputXGradient
 from heatproof.methods.precomputed import Precomputed
-from heatproof.methods.saliency import InputXGradient, Saliency
+from heatproof.methods.saliency import Saliency
 from heatproof.metrics._support.neighbours import Neighbourhood
 from heatproof.metrics.continuity import Continuity, shifted
 from heatproof.metrics.local_lipschitz import LocalLipschitz

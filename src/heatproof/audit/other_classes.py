@@ -12,9 +12,11 @@ from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput, NotApplicable
 from heatproof.methods._support.baselines import background, revision_of
 from heatproof.occlusion.occluded_images import Samples
+from heatproof.registry import part
 from heatproof.types import Attribution, Dataset
 
 
+@part
 @dataclass(frozen=True)
 class OtherClasses:
     """No evaluation but a reference for them: beside each picture, whole ones that the model takes for another class.

@@ -287,6 +287,9 @@ FORMER = {
     "heatproof.metrics.insignificant_patch:PatchSolver": "patch_solver",
     "heatproof.audit.evaluation:Removal": "removal",
     "heatproof.audit.model_scope:RandomOrders": "random_orders",
+    "heatproof.audit.other_classes:OtherClasses": "other_classes",
+    "heatproof.data.mosaic_plan:Laid": "laid",
+    "heatproof.occlusion.diffusion.guidance:Guidance": "guidance",
 }
 
 

@@ -8,11 +8,13 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 from heatproof.errors import BadInput
+from heatproof.registry import part
 from heatproof.types import Dataset, keyed_seed
 
 GRIDS = (2, 3, 4)  # a 5×5 grid has five million layouts, too many to deal evenly
 
 
+@part
 class Laid(NamedTuple):
     """One mosaic: the class asked for, and the pictures with their classes, row by row."""
 

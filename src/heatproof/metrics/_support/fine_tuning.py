@@ -26,7 +26,7 @@ from heatproof.types import Dataset, Images, Model, keyed_seed
 EMBEDDED = "embedded:"
 
 
-@registry.checked
+@registry.part
 @dataclass(frozen=True)
 class FineTuning:
     """How the copy is made: on which pictures, for how long, and at which rate.

@@ -8,11 +8,11 @@ from typing import Literal
 from torch import Tensor
 
 from heatproof import engine
-from heatproof.registry import checked
+from heatproof.registry import part
 from heatproof.types import Model
 
 
-@checked
+@part
 @dataclass(frozen=True)
 class Guidance:
     """How strongly, how long and where the class is held down.
