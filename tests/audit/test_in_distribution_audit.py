@@ -21,7 +21,7 @@ from heatproof.audit.other_classes import OtherClasses
 from heatproof.audit.smoothness import Smoothness, confidences, fall, kendall, mean_height
 from heatproof.data.folder import Folder
 from heatproof.data.two_factor.dataset import TwoFactor
-from heatproof.engine import threads
+from heatproof.engine import machine
 from heatproof.errors import BadInput, NotApplicable
 from heatproof.metrics.fud import Fud
 from heatproof.metrics.infidelity import Infidelity
@@ -104,7 +104,7 @@ def test_quality_is_best_for_the_same_picture_and_falls_as_more_is_blackened(mea
 @pytest.mark.parametrize("cores", [1, 3])
 @pytest.mark.parametrize("measure", MEASURES)
 def test_quality_of_a_picture_does_not_depend_on_the_others(measure, cores, monkeypatch):
-    monkeypatch.setattr(threads, "idle_cores", lambda: cores)
+    monkeypatch.setattr(machine, "idle_cores", lambda: cores)
     images = batch(19, size=64).images  # more than one block, the last not full
     changed = images.roll(1, 0) * 0.3 + images * 0.7
     alone = torch.cat([quality(measure, changed[[i]], images[[i]]) for i in range(19)])

@@ -155,7 +155,7 @@ def test_squares_are_neither_none_nor_all():
 
 @pytest.mark.parametrize(
     "make",
-    [lambda: SensitivityAxiom(side=1), lambda: SensitivityAxiom(share=1.0), lambda: CompletenessError(floor=-1.0)],
+    [lambda: SensitivityAxiom(side=1), lambda: SensitivityAxiom(hidden=1.0), lambda: CompletenessError(floor=-1.0)],
 )
 def test_what_cannot_be_is_refused(make):
     with pytest.raises(BadInput):

@@ -21,13 +21,17 @@ from heatproof.spec import recipe
 from heatproof.spec.parse import parse
 from heatproof.types import View
 
-NEEDED = {"view": {"size": 32}}  # fields without a default
+NEEDED: dict[str, dict[str, Any]] = {  # fields without a default
+    "view": {"size": 32},
+    "laid": {"target": 1, "pictures": ("a", "b"), "labels": (1, 0)},
+}
 
 
 @pytest.mark.parametrize("former", recipe.FORMER)
 def test_parts_that_older_studies_name_by_their_class_are_found(former: str) -> None:
     name = recipe.FORMER[former]
-    made = recipe.build({"class": former, "fields": NEEDED.get(name, {})})
+    stored = json.loads(json.dumps(NEEDED.get(name, {})))
+    made = recipe.build({"class": former, "fields": stored})
     assert made == registry.find("part", name, **NEEDED.get(name, {}))
     assert recipe.plain(made)["part"] == name
 

@@ -56,7 +56,7 @@ class SensitivityAxiom:
     """
 
     side: int = 4  # the squares are cells of a side × side grid
-    share: float = 0.25  # of the cells that are hidden
+    hidden: float = 0.25  # share of the cells
 
     higher_is_better: ClassVar[bool] = False
     measures: ClassVar[Literal["axiom"]] = "axiom"
@@ -64,14 +64,14 @@ class SensitivityAxiom:
     def __post_init__(self) -> None:
         if self.side < 2:
             raise BadInput(f"side must be at least 2 cells, got {self.side}")
-        if not 0 < self.share < 1:
-            raise BadInput(f"share must lie between 0 and 1, got {self.share}")
+        if not 0 < self.hidden < 1:
+            raise BadInput(f"hidden must lie between 0 and 1, got {self.hidden}")
 
     @property
     def chance(self) -> float:
         """The hidden cells' share, which noise puts there."""
         cells = self.side**2
-        return max(1, min(cells - 1, round(self.share * cells))) / cells
+        return max(1, min(cells - 1, round(self.hidden * cells))) / cells
 
     def __call__(self, attribution: Attribution, /) -> Scored:
         model, keep = self.blindfolded(attribution)
@@ -86,10 +86,10 @@ class SensitivityAxiom:
         model, batch = attribution.model, attribution.batch
         height, width = batch.images.shape[2:]
         kept: dict[object, tuple[Model, Keep]] = vars(model).setdefault("_blindfolded", {})
-        key = (model.revision, self.side, self.share, batch.seed, height, width, str(model.device))
+        key = (model.revision, self.side, self.hidden, batch.seed, height, width, str(model.device))
         if key not in kept:
-            seed = keyed_seed(batch.seed, "sensitivity axiom", self.side, self.share)
-            keep = squares_by_lot(height, width, self.side, self.share, seed)
+            seed = keyed_seed(batch.seed, "sensitivity axiom", self.side, self.hidden)
+            keep = squares_by_lot(height, width, self.side, self.hidden, seed)
             network = Blindfolded(model.network, keep).to(model.device)
             layer = f"network.{model.cam_layer}" if model.cam_layer else None
             name = f"{model.name} blindfolded"

@@ -5,15 +5,15 @@ from __future__ import annotations
 import torch
 from tiny_prior import tiny
 
-from heatproof.engine import threads
+from heatproof.engine import machine
 
 
 def test_micro_batches_side_by_side_give_the_same_bits(monkeypatch):
     prior = tiny()
     noisy = torch.randn(200, 3, 32, 32, generator=torch.Generator().manual_seed(0), requires_grad=True)
-    monkeypatch.setattr(threads, "idle_cores", lambda: 1)
+    monkeypatch.setattr(machine, "idle_cores", lambda: 1)
     alone = prior(noisy, 500)
-    monkeypatch.setattr(threads, "idle_cores", lambda: 3)
+    monkeypatch.setattr(machine, "idle_cores", lambda: 3)
     together = prior(noisy, 500)
     assert torch.equal(alone, together)
     assert not together.requires_grad
