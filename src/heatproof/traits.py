@@ -65,6 +65,7 @@ class ImputerTraits:
     """What the rest of the program knows of an imputer."""
 
     random: bool = False  # it draws: several imputations are averaged
+    concurrent: bool = False  # several threads may call it at once, a row each, while the network works
     needs: tuple[Need, ...] = ()
 
 

@@ -15,6 +15,7 @@ from heatproof.occlusion.game import Occlusion, game_of
 from heatproof.occlusion.imputers.mean import Mean
 from heatproof.occlusion.segmenters.grid import Grid
 from heatproof.registry import metric
+from heatproof.traits import segmenter_traits
 from heatproof.types import Attribution, Curve, Price, Readout, Scored
 
 
@@ -69,4 +70,4 @@ class EffectiveComplexity:
         )
 
     def cost(self) -> Price:
-        return Price(forward=float(getattr(self.occlusion.segmenter, "expected", 64)) - 1, shared=2)
+        return Price(forward=(segmenter_traits(self.occlusion.segmenter).expected or 64) - 1.0, shared=2)

@@ -258,7 +258,7 @@ class Game:
         self, visible: Sequence[Bits], parts: Sequence[Part], way: engine.Plan, size: int
     ) -> Generator[Logits, None, None]:
         """The answers to painted pictures: one block of them is painted while the network works on the last."""
-        threads = pipeline.painters() if getattr(self.occlusion.imputer, "concurrent", False) else 1
+        threads = pipeline.painters() if imputer_traits(self.occlusion.imputer).concurrent else 1
         rooms = [self.batch.images.new_empty(size, *self.batch.images.shape[1:]) for _ in range(min(threads, 2))]
         blocks = (  # made one by one: each holds its masks
             self._paints(visible, part, rooms[number % len(rooms)], 1 if threads > 1 else size)

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from heatproof.occlusion.game import Game
 from heatproof.occlusion.segments import totals
+from heatproof.traits import segmenter_traits
 from heatproof.types import Maps
 
 FLAT_ANSWER = "the model's answer does not change, whatever is hidden"
@@ -28,4 +29,4 @@ def single_drops(game: Game) -> Tensor:
 
 def segments_expected(segmenter: object, otherwise: int = 25) -> int:
     """How many segments a segmenter is set to make, for a metric's price."""
-    return int(getattr(segmenter, "expected", otherwise))
+    return segmenter_traits(segmenter).expected or otherwise
