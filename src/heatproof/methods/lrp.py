@@ -16,7 +16,7 @@ from heatproof.methods._support.canonization import merges, merging, passed, pro
 from heatproof.methods._support.channel_pooling import Pooling, keeps_sign, pool
 from heatproof.methods._support.field_checks import check_not_negative
 from heatproof.methods._support.op_override import forward_only
-from heatproof.methods._support.rule_coverage import seen
+from heatproof.methods._support.rule_coverage import coverage
 from heatproof.methods._support.zplus_rule import plus_rule
 from heatproof.methods.attention_rollout import attends
 from heatproof.models._support.torchvision_repair import import_torchvision
@@ -158,7 +158,7 @@ class LRP:
             )
         if hasattr(model.network, "explanation_mode"):
             raise NotApplicable("lrp's rules do not cover B-cos layers, whose weights depend on their input: take bcos")
-        fault, names = seen(model, batch.images)
+        fault, names = coverage(model, batch.images)
         if fault:
             raise NotApplicable(
                 f"lrp's rules do not cover everything that model {model.name!r} does, it {fault}: "
