@@ -83,7 +83,7 @@ def test_the_file_that_explain_writes_can_be_judged(tmp_path: Path) -> None:
     found = attribute(small_cnn(), pictures, Precomputed(path, name="lrp")).maps
     assert torch.equal(found, torch.from_numpy(2 * MAPS[[1, 0]]).float())
     assert key(Precomputed(path, name="lrp")) != key(Precomputed(path, name="saliency"))
-    with pytest.raises(BadInput, match=r"maps of saliency, lrp: say whose .* name='saliency'"):
+    with pytest.raises(BadInput, match=r"maps of saliency, lrp: name one of them, .* name='saliency'"):
         Precomputed(path)(small_cnn(), pictures)
     for unknown in ("picture9.jpg", "icture1.jpg"):
         with pytest.raises(BadInput, match="no map for image"):

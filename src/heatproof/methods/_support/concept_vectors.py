@@ -44,7 +44,7 @@ def direction(concept: Floats, other: Floats, alpha: float, seed: int) -> Floats
 
 
 def balanced(concept: NDArray[Any], other: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Two sets of equal size, without the last rows of the larger; `BadInput` where they are too small to learn from."""
+    """Two sets of equal size, without the last rows of the larger; `BadInput` where they are too small."""
     count = min(len(concept), len(other))
     if count < 2:
         raise BadInput(
@@ -140,7 +140,7 @@ class LayerScore:
 
 
 def layer_score(layer: str, gradients: Tensor, fitted: Fitted, pool: Floats, against: Against = "runs") -> LayerScore:
-    """Scores of all directions; those of random sets come from inner products of the pool's pictures and the gradients."""
+    """Scores of all directions; those of random sets come from products of the pool's pictures and the gradients."""
     slopes = gradients.flatten(1).float().cpu().numpy()
     steep = slopes / np.maximum(np.linalg.norm(slopes, axis=1, keepdims=True), np.finfo(np.float32).tiny)
     own = fitted.own @ steep.T
@@ -163,8 +163,8 @@ def welch(one: Doubles, other: Doubles) -> float:
 
 
 def against_chance(value: float, chance: Doubles) -> float:
-    """Two-sided p value that the value is one more draw of the same kind (Student's t); without any spread, 1 if it equals
-    them and 0 if not.
+    """Two-sided p value of one more draw from the distribution of `chance` (Student's t); without any spread, 1 if it
+    equals them and 0 if not.
 
     A rank test would need hundreds of random sets to reach any usual level.
     """
