@@ -125,7 +125,7 @@ def test_a_map_of_another_class_is_refused(tmp_path: Path) -> None:
     named = replace(model, classes=tuple("abcdefghij"))  # numbers mean the same classes as their names
     assert maps(named, pictures).shape == MAPS.shape
     other = pictures.aimed((pictures.targets + torch.tensor([0, 1, 0])) % 10)
-    with pytest.raises(BadInput, match=f"the map of '{pictures.ids[1]}' .* explains '{said[1]}', and"):
+    with pytest.raises(BadInput, match=f"the map of '{pictures.ids[1]}' .* explains '{said[1]}', but"):
         maps(model, other)
 
 

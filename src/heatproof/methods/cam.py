@@ -76,7 +76,7 @@ def plus_plus_weights(caught: Tap) -> Tensor:
 @method
 @dataclass(frozen=True)
 class GradCam:
-    """The last convolutional maps weighted by their mean gradients; in transformers, those of the last whole layer.
+    """The last convolutional maps (a transformer's last layer with all tokens) weighted by their mean gradients.
 
     `layer` names any layer by its dotted name, or `NAME:input` for what that layer is given (the activations a
     pooling layer pools, where the rectifier before it is not a module), or `NAME:last` for the last output of a layer

@@ -141,7 +141,7 @@ def crowd(length: int) -> list[int]:
 
 
 def revision_of(field: str) -> cached_property[str]:
-    """A property for components with this field: a hash of the data set in it, computed once; "" for other baselines."""
+    """A property for components with this field: a hash of the data set in it, computed once; else an empty text."""
 
     def revision(component: Any) -> str:
         source = getattr(component, field)
