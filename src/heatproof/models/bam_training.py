@@ -65,8 +65,8 @@ def train(
 ) -> Path:
     """Fine-tunes on `pictures` (one sub-folder per class, as in `data/obj/train`) and writes weights and recipe.
 
-    The file is loaded by `torchvision:resnet50@FILE`. Progress is written beside it every few minutes, and the same call
-    resumes from there.
+    The file is loaded by `torchvision:resnet50@FILE`. Progress is written beside it every few minutes, and the same
+    call resumes from there.
     """
     data = Folder(str(pictures), View(recipe.size))
     labels = [file.label for file in data.files]

@@ -19,9 +19,9 @@ from heatproof.types import Images, Model
 
 
 def last_cut(model: Model, images: Images, also: str | None = None) -> str | None:
-    """The dotted name of the last block or norm that gives the picture's places (in any layout), that every path from the
-    picture to the answer passes through, and on most of whose places the answer depends; after it only a class token may
-    matter. If the layer `also` comes later, the result is `also`. None if there is no such layer.
+    """The dotted name of the last block or norm that gives the picture's places (in any layout), that every path from
+    the picture to the answer passes through, and on most of whose places the answer depends; after it only a class
+    token may matter. If the layer `also` comes later, the result is `also`. None if there is no such layer.
     """
     shape, shown = tuple(images.shape[1:]), (images.shape[2], images.shape[3])
     runs: Counter[str] = Counter()

@@ -52,7 +52,7 @@ def fit_temperature(logits: Logits, labels: Tensor) -> Temperature:
 
     def loss() -> Tensor:
         optimiser.zero_grad()
-        # If every picture is right the likelihood grows without bound as T falls; the clamp ends the slope at the range.
+        # If every picture is right the likelihood grows without bound as T falls; the clamp stops it at the range.
         value = cross_entropy(logits / log_t.clamp(low, high).exp(), labels)
         value.backward()  # type: ignore[no-untyped-call]
         return value

@@ -22,7 +22,7 @@ _PREDICTS: dict[str, Predicts] = {"epsilon": "noise", "v_prediction": "velocity"
 
 
 def find(prior: Any) -> Denoiser:
-    """A denoiser by name: `embedded`, or `diffusers:` and a local folder or hub id. Denoisers are returned unchanged."""
+    """A denoiser by name: `embedded`, or `diffusers:` and a local folder or hub id. A denoiser is returned as it is."""
     if isinstance(prior, str):
         return _named(prior)
     if isinstance(prior, Denoiser):
