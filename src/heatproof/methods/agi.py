@@ -21,7 +21,7 @@ Path = Literal["anchored", "cumulative"]
 @method
 @dataclass(frozen=True)
 class AGI:
-    """The target's loss of answer along walks of the picture towards other classes, drawn for each image.
+    """The drop of the target's answer along walks from the picture towards other classes, drawn for each image.
 
     Paper: Pan et al. 2021, "Explaining Deep Neural Network Models with Adversarial Gradient Integration"
 

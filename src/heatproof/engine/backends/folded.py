@@ -101,8 +101,8 @@ def _call(graph: fx.GraphModule, node: fx.Node) -> Call | None:
     if node.op == "call_module":
         module = graph.get_submodule(str(node.target))
         function = {**CONVOLUTIONS, **NORMS}.get(type(module))  # the exact type: a subclass may transform its weights
-        heard = module._forward_hooks or module._forward_pre_hooks or parametrize.is_parametrized(module)
-        if function is None or heard or node.kwargs or getattr(module, "padding_mode", "zeros") != "zeros":
+        hooked = module._forward_hooks or module._forward_pre_hooks or parametrize.is_parametrized(module)
+        if function is None or hooked or node.kwargs or getattr(module, "padding_mode", "zeros") != "zeros":
             return None
         found = {name: getattr(module, name) for name in list(TAKES[function])[1:]}
         found = {"input": node.args[0], **found}

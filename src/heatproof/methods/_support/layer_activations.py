@@ -29,13 +29,13 @@ class Tap(NamedTuple):
 @contextmanager
 def frozen(network: nn.Module) -> Iterator[None]:
     """A context in which parameters require no gradient: the pass below the layer then records nothing."""
-    asking = [parameter for parameter in network.parameters() if parameter.requires_grad]
+    requiring = [parameter for parameter in network.parameters() if parameter.requires_grad]
     try:
-        for parameter in asking:
+        for parameter in requiring:
             parameter.requires_grad_(False)
         yield
     finally:
-        for parameter in asking:
+        for parameter in requiring:
             parameter.requires_grad_(True)
 
 
