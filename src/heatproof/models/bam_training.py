@@ -157,7 +157,7 @@ class Progress:
             unlike = ", ".join(name for name, value in self.settings.items() if stored["told"].get(name) != value)
             raise BadInput(
                 f"{self.path} must be progress of this training, got one of other settings ({unlike}): "
-                "use the settings of then to resume, or remove the file to start anew"
+                "use the same settings to resume, or remove the file to start anew"
             )
         network.load_state_dict(stored["network"])
         optimiser.load_state_dict(stored["optimiser"])
