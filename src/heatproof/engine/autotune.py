@@ -26,9 +26,7 @@ log = logging.getLogger("heatproof")
 Kind: TypeAlias = Literal["forward", "gradient"]
 
 DEFAULT_SIZE = 8
-TINY = (
-    5e6  # parameters × pixels, an upper bound of multiplications per image: below it measuring costs more than it saves
-)
+TINY = 5e6  # parameters × pixels, a bound on products per image: below it measuring costs more than it saves
 WORTH_EXPORTING = 0.003  # seconds per image: below it a few seconds of exporting are rarely paid back
 EXPORTABLE = 5e7  # parameters: exporting larger networks takes longer than most runs would gain
 GAIN = 0.9  # another back-end must take at most this share of the time to justify other rounding errors

@@ -48,9 +48,7 @@ class Choice:
             raise BadInput(f"{fields!r:.200} is no recorded choice: pass what Engine.record() gave") from error
 
 
-REFERENCE = Choice(
-    "untouched", "contiguous", 8
-)  # the choice of the reference engine: never measured, the same everywhere
+REFERENCE = Choice("untouched", "contiguous", 8)  # of the reference engine: never measured, the same everywhere
 
 
 def read(question: str) -> Choice | None:

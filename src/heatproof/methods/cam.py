@@ -185,10 +185,8 @@ class ScoreCam:
         def paint(stretch: Stretch, room: Images) -> None:
             image, channels, _ = stretch
             veil = upsample(activations[image, channels.start : channels.stop], room)
-            low, high = (
-                veil.amin((1, 2), keepdim=True),
-                veil.amax((1, 2), keepdim=True),
-            )  # `aminmax` takes 5 times as long as both
+            # `aminmax` takes five times as long as both.
+            low, high = veil.amin((1, 2), keepdim=True), veil.amax((1, 2), keepdim=True)
             veil = veil.sub_(low).div_((high - low).clamp_(min=1e-8))
             torch.addcmul(mean, content[image], veil[:, None], out=room)
 

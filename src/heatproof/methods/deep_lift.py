@@ -120,9 +120,7 @@ def covered(
 
     def replaced(way: Spelling) -> Callable[..., Tensor]:
         def activation(inputs: Tensor, *rest: Any, **named: Any) -> Tensor:
-            if any(
-                isinstance(option, Tensor) for option in (*rest, *named.values())
-            ):  # not one function for all inputs
+            if any(isinstance(option, Tensor) for option in (*rest, *named.values())):  # a function of more than inputs
                 return way.spelt(inputs, *rest, **named)  # type: ignore[no-any-return]
             inplace = named.pop("inplace", False) or way.inplace
             if rest and isinstance(rest[-1], bool):  # it comes last everywhere

@@ -96,9 +96,7 @@ class ISA:
             loss_slope = slope.addcmul_(pull, here).mul_(kept).neg_()
             total.add_(loss_slope.abs(), alpha=self.step_size)
             here = torch.addcmul(here, self.step_size * up, loss_slope.sign_())
-        change = (up.flatten() * (last - first)).clamp(
-            min=1e-6
-        )  # avoids dividing by zero after a walk that did not move
+        change = (up.flatten() * (last - first)).clamp(min=1e-6)  # not zero even after a walk that did not move
         climbed, descended = (total / change.view(-1, 1, 1, 1)).flatten(1).chunk(2)
         reaction = climbed + descended
         floor = reaction.amin(1, keepdim=True)

@@ -91,10 +91,7 @@ class RISE:
         passes = engine.settled(model, images, "forward")
         together = min(engine.at_once(images, passes.choice.size), self.masks)
         room = images.new_empty(together, *images.shape[1:])  # the same memory for every block
-        total, times = (
-            torch.zeros_like(images[:, 0]),
-            torch.zeros_like(images[:, 0]),
-        )  # sums of answers and of visibility
+        total, times = torch.zeros_like(images[:, 0]), torch.zeros_like(images[:, 0])  # sums of answers, of visibility
         usual = images.new_zeros(len(batch), 1, 1)
         first = images.new_zeros(())
         for number, generator in enumerate(batch.generators("rise")):
@@ -105,9 +102,7 @@ class RISE:
                 torch.addcmul(background[number], way[number], visible[:, None], out=shown)
                 target = batch.targets[number].expand(len(rows))
                 values = read(engine.forward(model, shown, passes), target, self.readout).to(visible.dtype)
-                first = (
-                    values[0] if rows[0] == 0 else first
-                )  # subtracted, so that the common part adds no rounding error
+                first = values[0] if rows[0] == 0 else first  # subtracted, to avoid rounding of the common part
                 total[number] += torch.tensordot(values - first, visible, 1)
                 times[number] += visible.sum(0)
                 usual[number] += (values - first).sum() / self.masks

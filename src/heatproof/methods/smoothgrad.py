@@ -163,9 +163,7 @@ class Smoothed:
             if self.mode != "variance":
                 total.index_add_(0, torch.tensor(owners, device=answers.device), answers)
                 continue
-            for owner, draw, answer in zip(
-                owners, copies.draws, answers, strict=True
-            ):  # one by one, so that no copy is stored
+            for owner, draw, answer in zip(owners, copies.draws, answers, strict=True):  # no copy is stored
                 spread_so_far(total[owner], spread[owner], answer, draw)
         return (spread if self.mode == "variance" else total) / self.draws
 

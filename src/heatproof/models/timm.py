@@ -53,9 +53,7 @@ def _timm(spec: str) -> Any:
 def _network(timm: Any, name: str, weights: str, spec: str, trust_pickle: bool) -> Any:
     if not weights:
         try:
-            with (
-                weights_only()
-            ):  # the source may be any folder or repository, and older versions of timm read any pickle
+            with weights_only():  # the source may be any repository, and older versions of timm read any pickle
                 return timm.create_model(name, pretrained=True)
         except Exception as error:
             raise BadModel(

@@ -220,9 +220,7 @@ class Game:
         visible = [_unpacked(keys, n) for keys, n in zip(fresh, self.counts, strict=True)]
         owners = np.repeat(np.arange(len(visible)), [len(rows) for rows in visible])
         places = np.concatenate([np.arange(len(rows)) for rows in visible])
-        whole = np.concatenate(
-            [rows.all(1) for rows in visible]
-        )  # where nothing is hidden, nothing need be drawn twice
+        whole = np.concatenate([rows.all(1) for rows in visible])  # nothing is hidden, so one draw is enough
         total = np.zeros((len(owners), len(_COLUMNS)))
         paints = not isinstance(self.occlusion.imputer, Answerer)  # answerers change the network, other imputers do not
         # Padded, so that an answer does not depend on which others were known already: a resumed run has the same bits.

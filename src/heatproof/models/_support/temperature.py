@@ -77,8 +77,8 @@ def _doubt(value: float, right: int, pictures: int, classes: int) -> str:
     reasons = []
     if binom.sf(right - 1, pictures, 1 / classes) > 0.05:  # blind guesses often hit as many
         reasons.append(
-            f"the model is right on {right} of {pictures} held-out pictures, which cannot be distinguished from guessing "
-            f"among {classes} classes: are the labels numbered as the model does, and the pictures enough?"
+            f"the model is right on {right} of {pictures} held-out pictures, which cannot be distinguished from "
+            f"guessing among {classes} classes: are the labels numbered as the model does, and the pictures enough?"
         )
     if not _RANGE[0] * 1.001 < value < _RANGE[1] * 0.999:
         reasons.append(f"T = {value:g} is the end of the range that was searched ({_RANGE[0]:g} to {_RANGE[1]:g})")

@@ -47,7 +47,5 @@ class AntiClass:
         slopes, _ = engine.gradient(
             self.model, ((at + 1) / 2).clamp(0, 1), self.targets[rows], readout="log_probability"
         )
-        through = (
-            0.5 if self.guidance.at == "noisy" else 0.5 / share**0.5
-        )  # d input / dx; the prior itself is not differentiated
+        through = 0.5 if self.guidance.at == "noisy" else 0.5 / share**0.5  # the prior itself is not differentiated
         return self.guidance.scale * through * slopes.to(x)

@@ -30,9 +30,7 @@ def coloured(colour: Sequence[float], images: Images) -> Tensor:
 
 def repainted(images: Images, keep: Keep, filling: Tensor, room: Images | None = None) -> Images:
     """The images where kept, the filling elsewhere, bit for bit: like `where`, in an eighth of its time on a CPU."""
-    share = keep.view(torch.uint8).to(
-        images.dtype
-    )  # a view as uint8, since converting from bool takes seven times as long
+    share = keep.view(torch.uint8).to(images.dtype)  # converting from bool takes seven times as long
     return torch.lerp(filling, images, share[:, None], out=room)
 
 
