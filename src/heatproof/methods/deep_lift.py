@@ -120,7 +120,9 @@ def covered(
 
     def replaced(way: Spelling) -> Callable[..., Tensor]:
         def activation(inputs: Tensor, *rest: Any, **named: Any) -> Tensor:
-            if any(isinstance(option, Tensor) for option in (*rest, *named.values())):  # a function of more than inputs
+            if any(
+                isinstance(option, Tensor) for option in (*rest, *named.values())
+            ):  # not element-wise in its input alone
                 return way.spelt(inputs, *rest, **named)  # type: ignore[no-any-return]
             inplace = named.pop("inplace", False) or way.inplace
             if rest and isinstance(rest[-1], bool):  # it comes last everywhere
