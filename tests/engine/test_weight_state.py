@@ -12,7 +12,7 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from heatproof import engine
-from heatproof.engine.weight_state import Watch, unheard
+from heatproof.engine.weight_state import Watch, without_hooks
 from heatproof.methods.saliency import Saliency
 from heatproof.network_state import checksum
 
@@ -150,7 +150,7 @@ def test_hooks_are_seen_on_layers_and_on_all() -> None:
         assert not Watch(network).hooked()
     first(network).register_full_backward_hook(lambda *_: None)
     assert Watch(network).hooked()
-    with unheard(network):
+    with without_hooks(network):
         assert not Watch(network).hooked()
     assert Watch(network).hooked()
 

@@ -168,7 +168,7 @@ def test_kernel_shap_asks_for_complements_and_for_sizes_by_their_weight() -> Non
 
 def test_defaults_sample_enough() -> None:
     assert (Shapley().permutations, KernelShap().samples) == (20, 400)
-    assert Shapley().asked(25) == 20 * 24 + 2
+    assert Shapley().evaluations(25) == 20 * 24 + 2
 
 
 @given(st.integers(1, 6), st.integers(0, 1000))

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from heatproof.errors import NotApplicable
 from heatproof.methods._support.canonization import merges, merging
-from heatproof.methods._support.rule_coverage import seen
+from heatproof.methods._support.rule_coverage import coverage
 from heatproof.methods.lrp import LRP, Rules
 from heatproof.models import embedded
 from heatproof.models._support.torchvision_repair import import_torchvision
@@ -405,7 +405,7 @@ def test_what_no_rule_covers_is_refused(between: Any, told: str, canonizer: Any)
 
 def test_a_fixed_factor_is_allowed() -> None:
     model = Model("fixed", TwoLayers(Scaled(torch.mul, learned=False)), MEAN, STD)
-    assert seen(model, batch(1).images).fault == ""
+    assert coverage(model, batch(1).images).fault == ""
 
 
 class Pooled(nn.Module):
@@ -535,16 +535,16 @@ def test_the_usual_networks_are_covered(name: str) -> None:
     network = network.to_empty(device="cpu")
     for tensor in network.state_dict().values():
         tensor.fill_(0.01)
-    assert seen(Model(name, network), torch.rand(1, 3, 64, 64)).fault == ""
+    assert coverage(Model(name, network), torch.rand(1, 3, 64, 64)).fault == ""
 
 
 def test_the_embedded_networks_are_covered() -> None:
     for name in ("scene", "object", "scene_plain"):
         model = embedded.load(name)
         side = model.view.size if model.view else 64
-        assert seen(model, torch.rand(1, 3, side, side)).fault == ""
+        assert coverage(model, torch.rand(1, 3, side, side)).fault == ""
 
 
 def test_squeeze_and_excitation_is_refused() -> None:
     model = Model("b0", torchvision.models.mobilenet_v3_small(weights=None))
-    assert "a gate" in seen(model, torch.rand(1, 3, 64, 64)).fault
+    assert "a gate" in coverage(model, torch.rand(1, 3, 64, 64)).fault

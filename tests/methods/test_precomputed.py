@@ -83,7 +83,7 @@ def test_the_file_that_explain_writes_can_be_judged(tmp_path: Path) -> None:
     found = attribute(small_cnn(), pictures, Precomputed(path, name="lrp")).maps
     assert torch.equal(found, torch.from_numpy(2 * MAPS[[1, 0]]).float())
     assert key(Precomputed(path, name="lrp")) != key(Precomputed(path, name="saliency"))
-    with pytest.raises(BadInput, match=r"maps of saliency, lrp: say whose .* name='saliency'"):
+    with pytest.raises(BadInput, match=r"maps of saliency, lrp: name one of them, .* name='saliency'"):
         Precomputed(path)(small_cnn(), pictures)
     for unknown in ("picture9.jpg", "icture1.jpg"):
         with pytest.raises(BadInput, match="no map for image"):
@@ -125,7 +125,7 @@ def test_a_map_of_another_class_is_refused(tmp_path: Path) -> None:
     named = replace(model, classes=tuple("abcdefghij"))  # numbers mean the same classes as their names
     assert maps(named, pictures).shape == MAPS.shape
     other = pictures.aimed((pictures.targets + torch.tensor([0, 1, 0])) % 10)
-    with pytest.raises(BadInput, match=f"the map of '{pictures.ids[1]}' .* explains '{said[1]}', and"):
+    with pytest.raises(BadInput, match=f"the map of '{pictures.ids[1]}' .* explains '{said[1]}', but"):
         maps(model, other)
 
 

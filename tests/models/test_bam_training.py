@@ -104,7 +104,7 @@ def test_training_goes_on_from_what_it_had_learnt(tmp_path: Path, monkeypatch: p
         train(folder, parted, Recipe(epochs=3, batch=2, size=32), "random", "cpu", lambda _: None)
     said: list[str] = []
     train(folder, parted, recipe, "random", "cpu", said.append)
-    assert said[0].startswith("going on after step 2 of 4")
+    assert said[0].startswith("resuming after step 2 of 4")
     one, other = load_file(whole), load_file(parted)
     assert all(torch.equal(one[name], other[name]) for name in one)
     assert not list(tmp_path.glob("parted.part*")) + list(tmp_path.glob("*.beside"))

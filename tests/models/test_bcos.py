@@ -142,7 +142,7 @@ def test_a_published_checkpoint_loads_from_disk(tmp_path: Path) -> None:
     with pytest.raises(BadModel, match="does not fit"):
         models.load(f"bcos:resnet34@{path}")
     torch.save({"weight": torch.zeros(2)}, path)
-    with pytest.raises(BadModel, match="no classifier"):
+    with pytest.raises(BadModel, match="without their classifier"):
         models.load(f"bcos:resnet18@{path}")
     with pytest.raises(BadModel, match="not downloaded"):
         models.load("bcos:resnet18")

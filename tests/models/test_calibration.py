@@ -118,7 +118,7 @@ def test_pictures_without_a_class_are_left_out_and_counted():
 def test_a_fit_to_wrong_labels_is_doubted_aloud():
     with pytest.warns(UserWarning, match="'reader' may mean nothing: the model is right on 0 of 160"):
         fitted = calibrate(READER, Sorted(shift=1))
-    assert "cannot be told from guessing among 4 classes" in fitted.doubt
+    assert "cannot be distinguished from guessing among 4 classes" in fitted.doubt
     assert "T = 100 is the end of the range" in fitted.doubt
     logits, labels = drawn(1.7)
     assert fit_temperature(logits, labels).doubt == ""

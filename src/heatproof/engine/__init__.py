@@ -1,9 +1,9 @@
 """Fast passes through a network: forwards and input gradients, in micro-batches.
 
-How many rows at once, in which memory layout and by which back-end is found out by a short measurement and remembered
-by an `Engine`. A run owns one (`with use(Engine()):`) and records its choices; outside of a run there is one for the
-process. Results differ by float noise (1e-5) between choices, batch mates and orders. With the same choices the same
-calls give the same bits; a plan with `fill` does so whatever the batch mates.
+An `Engine` chooses the back-end, memory layout and micro-batch size by a short measurement and remembers the choice. A
+run owns an engine (`with use(Engine()):`) and records its choices; outside of a run the process has one. Results differ
+by float noise (1e-5) between choices, batch mates and orders. With the same choices the same calls give the same bits;
+a plan with `fill` does so whatever the batch mates.
 """
 
 from heatproof.engine.autotune import Kind

@@ -18,7 +18,7 @@ from heatproof.engine.backends.folded import folded
 from heatproof.engine.checks import brief, largest
 from heatproof.engine.choice import Choice, Layout
 from heatproof.engine.machine import out_of_memory, synchronise
-from heatproof.engine.weight_state import unheard
+from heatproof.engine.weight_state import without_hooks
 from heatproof.types import Images, Model
 
 log = logging.getLogger("heatproof")
@@ -29,22 +29,22 @@ DEFAULT_SIZE = 8
 TINY = 5e6  # parameters × pixels, a bound on products per image: below it measuring costs more than it saves
 WORTH_EXPORTING = 0.003  # seconds per image: below it a few seconds of exporting are rarely paid back
 EXPORTABLE = 5e7  # parameters: exporting larger networks takes longer than most runs would gain
-GAIN = 0.9  # another back-end must take at most this share of the time to be worth other float errors
+GAIN = 0.9  # another back-end must take at most this share of the time to justify other rounding errors
 SIZES = (1, 4, 8, 16, 32, 64)
 SLOW_SIZES = (1, 2, 4, 8, 16)
 LARGE_SIZES = (8, 16, 32, 64, 128, 256)  # where there is a GPU to fill
-SLOW = 0.1  # seconds per image from which the sizes of slow networks are tried, as long as each is quicker
-AT_LEAST = 3  # sizes of the first way are tried, however slow it is
-SLACK = 1.02  # of sizes this close the smallest is taken: it needs the least memory
+SLOW = 0.1  # seconds per image from which the sizes for slow networks are tried, as long as each one is quicker
+AT_LEAST = 3  # sizes that are tried of the first way, however slow it is
+SLACK = 1.02  # among sizes this close in time the smallest is chosen, since it needs the least memory
 LOST = 1.25  # a size this much slower per image than the best ends the climb
 MOMENT = 0.03  # seconds of repeats per size
-LONG = 0.2  # seconds of a pass that needs no repeat and no warm-up
-BUDGET = 0.4  # seconds per climb, or the time of so many images if that is more:
+LONG = 0.2  # seconds from which one pass needs no repeat and no warm-up
+BUDGET = 0.4  # seconds per climb, or the time of `IMAGES` images if that is more:
 IMAGES = 24
 
 
 class Timed(NamedTuple):
-    """A choice, the seconds it takes per image, and what was timed."""
+    """A choice, its seconds per image, and the runner that was timed."""
 
     choice: Choice
     seconds: float
@@ -57,10 +57,10 @@ def is_tiny(model: Model, shape: Sequence[int]) -> bool:
 
 
 def choose(model: Model, shape: Sequence[int], kind: Kind, backend: str) -> Timed:
-    """The fastest way to run images of shape (C, H, W) there and, for gradients, back."""
+    """The fastest way to run images of shape (C, H, W): forward or, for gradients, forward and backward."""
     sizes = SIZES if model.device.type == "cpu" else LARGE_SIZES
     probe = pictures(shape, sizes[-1]).to(model.device)
-    with unheard(model.network), evaluating(model.network):
+    with without_hooks(model.network), evaluating(model.network):
         first, *others = _ways(model, kind, backend, probe[:2])
         best = _timed(first, model, probe, kind, sizes, AT_LEAST, float("inf"))
         for way in others:
@@ -77,7 +77,7 @@ def choose(model: Model, shape: Sequence[int], kind: Kind, backend: str) -> Time
 
 
 class Way(NamedTuple):
-    """A choice yet without a size, the share of the best time that it may take, and how to make what runs it."""
+    """A candidate: a choice yet without a size, the share of the best time that it may take, and a runner's factory."""
 
     choice: Choice
     gain: float
@@ -85,7 +85,7 @@ class Way(NamedTuple):
 
 
 def _ways(model: Model, kind: Kind, backend: str, example: Images) -> Iterator[Way]:
-    """What is timed, in order."""
+    """Yields the candidates in the order in which they are timed."""
     network = model.network
     shorter = folded(network)
 
@@ -126,7 +126,7 @@ def _timed(
 
 
 def read_clock(device: torch.device) -> float:
-    """One thread is timed by the work it did, whatever else goes on; several, or a GPU, by the wall."""
+    """Seconds: CPU time if one thread works, which other processes do not disturb; wall time for several or a GPU."""
     synchronise(device)
     alone = device.type == "cpu" and torch.get_num_threads() == 1
     return time.process_time() if alone else time.perf_counter()
@@ -139,8 +139,8 @@ def climb(
     at_least: int = AT_LEAST,
     rival: float = float("inf"),
 ) -> dict[int, float]:
-    """Seconds per image at growing sizes, so many sizes at least: until they get worse than the best or the rival's,
-    memory ends, or the budget, which grows with the cost of an image.
+    """Seconds per image at growing sizes, at least `at_least` of them: until they get worse than the best or the
+    rival's, memory runs out, or the budget is spent, which grows with the cost of an image.
     """
     found: dict[int, float] = {}
     started, waiting = clock(), list(sizes)
@@ -163,7 +163,7 @@ def climb(
 
 
 def _seconds(run: Callable[[int], object], size: int, clock: Callable[[], float]) -> float:
-    """The least of some repeats after one to warm up, as noise only ever adds; a long pass is timed once."""
+    """The minimum of some repeats after a warm-up, since noise only adds time; a long pass is timed once."""
     best, spent, before = float("inf"), 0.0, clock()
     run(size)
     if (elapsed := clock() - before) > LONG:
@@ -177,6 +177,6 @@ def _seconds(run: Callable[[int], object], size: int, clock: Callable[[], float]
 
 
 def best_size(seconds: dict[int, float]) -> int:
-    """The smallest size that is about as quick per image as the quickest."""
+    """The smallest size that takes at most `SLACK` times the least time per image."""
     quickest = min(seconds.values())
     return min(size for size, cost in seconds.items() if cost <= SLACK * quickest)

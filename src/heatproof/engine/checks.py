@@ -1,4 +1,4 @@
-"""Checks of a network and of what runs in its place: finite logits, rows that stand alone, agreement, targets."""
+"""Checks of a network and of its runners: finite logits, independent rows, agreement, targets."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from torch import Tensor
 from heatproof.data._support.made_up import pictures, unforeseen
 from heatproof.engine.backends.eager import Runner, answered, input_gradient, untouched
 from heatproof.engine.machine import out_of_memory
-from heatproof.engine.weight_state import unheard
+from heatproof.engine.weight_state import without_hooks
 from heatproof.errors import BadInput, BadModel, BadShape, HeatproofError
 from heatproof.types import Images, Logits, Model
 
 TOLERANCE = 1e-4  # relative to the largest logit
-DRAWN_TOLERANCE = 10 * TOLERANCE  # on pictures drawn anew each time, where float noise must not decide
-SLOPE_TOLERANCE = 1e-2  # of a gradient's length: one rectifier in a million turned by rounding moves it by 1e-3
+DRAWN_TOLERANCE = 10 * TOLERANCE  # on pictures drawn anew each time, so that float noise does not decide
+SLOPE_TOLERANCE = 1e-2  # share of a gradient's norm: one rectifier in a million flipped by rounding moves it by 1e-3
 
 
 @torch.inference_mode()
 def answers(model: Model, run: Runner, images: Images) -> Logits:
-    """What a runner answers to images in [0, 1], checked to be logits; without gradients."""
+    """A runner's logits for images in [0, 1], checked in shape; without gradients."""
     return answered(model, images.to(model.device), run)
 
 
 def vet(model: Model, shape: Sequence[int]) -> None:
-    """Raise `BadModel` unless the network gives finite logits that depend on the row alone."""
+    """Raise `BadModel` unless the network gives finite logits that depend on their own row alone."""
     first, own = pictures(shape, 2), untouched(model.network)
-    second = torch.stack([1 - first[0], first[0]])  # another place, another neighbour
+    second = torch.stack([1 - first[0], first[0]])  # the same picture in another row, with another batch mate
     try:
-        with unheard(model.network):
+        with without_hooks(model.network):
             one, other = (answers(model, own, images) for images in (first, second))
     except Exception as error:
         if isinstance(error, HeatproofError) or out_of_memory(error):
@@ -48,20 +48,20 @@ def vet(model: Model, shape: Sequence[int]) -> None:
 
 
 def close(one: Logits, other: Logits, tolerance: float = TOLERANCE) -> bool:
-    """Equal but for float noise, row by row."""
+    """Whether logits are equal up to float noise, row by row."""
     scale = torch.maximum(one.abs(), other.abs()).amax(1, keepdim=True)
     same = (one == other) | ((one - other).abs() <= tolerance * scale)  # equal infinities are equal
     return one.shape == other.shape and bool(same.all())
 
 
 def disagreement(model: Model, run: Runner, shape: Sequence[int], exported: bool, slopes: bool) -> str:
-    """Why a runner must not stand in for the network; empty where it may.
+    """The reason why a runner must not stand in for the network; empty if it may.
 
-    An export may come from a cache that others write to: it is compared on unforeseen pictures, too. `slopes` compares
-    input gradients, but for rectifiers that float noise turns.
+    An export may come from a cache that other programs write to, so it is also compared on pictures that cannot be
+    foreseen. `slopes` compares input gradients, with a tolerance for rectifiers that float noise flips.
     """
     own = untouched(model.network)
-    with unheard(model.network):
+    with without_hooks(model.network):
         rows = pictures(shape, 3)
         if not close(answers(model, run, rows), answers(model, own, rows)):
             return "its logits differ from the network's"
@@ -84,7 +84,7 @@ def largest(logits: Logits) -> Tensor:
 
 def check_targets(model: Model, targets: Tensor, classes: int) -> None:
     """Raise `BadInput` unless every target is one of the model's classes."""
-    numbers = targets.tolist()  # few, of a micro-batch
+    numbers = targets.tolist()  # of one micro-batch: few
     low, high = min(numbers), max(numbers)
     if low < 0 or high >= classes:
         raise BadInput(f"targets must be classes 0 … {classes - 1} of model {model.name!r}, got {low} … {high}")
@@ -98,8 +98,8 @@ def no_slopes(model: Model) -> BadModel:
 
 
 def check_finite(model: Model, logits: Logits, images: Images) -> None:
-    """Raise `BadModel` on NaN or +infinity, or `BadShape` where the images were to blame."""
-    if not logits.numel() or float(logits.max()) < float("inf"):  # a maximum with NaN among it is NaN
+    """Raise `BadModel` on NaN or +infinity, or `BadShape` where the images are the cause."""
+    if not logits.numel() or float(logits.max()) < float("inf"):  # NaN propagates through the maximum
         return
     if not bool(images.isfinite().all()):
         raise BadShape("images must lie in [0, 1], got NaN or infinity: mend the step that made them")
@@ -111,6 +111,6 @@ def check_finite(model: Model, logits: Logits, images: Images) -> None:
 
 
 def brief(error: BaseException) -> str:
-    """An error in one line."""
+    """An error as one line: its type and the first line of its message."""
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0][:200]}" if lines else type(error).__name__

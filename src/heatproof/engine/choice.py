@@ -1,7 +1,7 @@
-"""How a network is run on this machine: chosen once, kept in the cache between processes.
+"""The choice of how a network is run on this machine: made once, kept in the cache between processes.
 
-A choice moves results by float noise. Of processes that start together the first to write wins, and all others take its
-choice.
+Choices differ by float noise in their results. Among processes that start together the first to write wins, and the
+others take its choice.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ log = logging.getLogger("heatproof")
 
 Layout: TypeAlias = Literal["channels_last", "contiguous"]
 Backend: TypeAlias = Literal["untouched", "eager", "folded", "onnx"]
-MOST = 4096  # rows of a micro-batch: more is no measurement's answer, and would wait for memory for ever
+MOST = 4096  # rows of a micro-batch: no measurement chooses more, and a forged entry could exhaust the memory
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Choice:
 
     @classmethod
     def of(cls, fields: Any) -> Choice:
-        """A choice from plain data, or `BadInput`: it may come from a file that anyone could edit."""
+        """A choice from plain data, or `BadInput`: the data may come from a file that anyone can edit."""
         try:
             return cls(**fields)
         except TypeError as error:
@@ -52,7 +52,7 @@ REFERENCE = Choice("untouched", "contiguous", 8)  # of the reference engine: nev
 
 
 def read(question: str) -> Choice | None:
-    """The choice in the cache for this very question, if it makes sense."""
+    """The cached choice under this key (`question`), if there is a valid one."""
     content = cache.kept(path_of(question))
     try:
         return None if content is None else Choice.of(json.loads(content)["choice"])
@@ -62,7 +62,7 @@ def read(question: str) -> Choice | None:
 
 
 def write(question: str, choice: Choice) -> Choice:
-    """Put a choice into the cache, unless another process was first; the choice that stands."""
+    """Writes a choice to the cache unless another process was first; returns the choice that is valid."""
     content = json.dumps({"question": question, "choice": asdict(choice)}).encode()
     cache.keep(path_of(question), content, first=read(question) is not None or not path_of(question).exists())
     return read(question) or choice

@@ -33,15 +33,15 @@ log = logging.getLogger("heatproof")
 Backend: TypeAlias = Literal["auto", "eager", "onnx"]
 EngineKind: TypeAlias = Literal["auto", "reference"]
 
-EDITION = 5  # of what a choice is made among: earlier answers in the cache are to other questions
-STATES = 2  # states of a model's weights that are kept ready: methods change them for a moment and back
+EDITION = 5  # of the set of candidates, part of the cache key: choices of earlier editions are not reused
+STATES = 2  # states of a model's weights whose runners are kept, since methods change weights briefly and restore them
 PICTURES_BYTES = 8 * 2**20  # larger blocks of pictures gain nothing
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """How passes are run: the choice and what runs them. With `fill` the last micro-batch is filled up with copies of
-    its last row, so that the bits of a row do not depend on how many came with it.
+    """A choice and its runner. With `fill` the last micro-batch is padded with copies of its last row, so that the bits
+    of a row do not depend on how many rows come with it.
     """
 
     question: str
@@ -58,21 +58,21 @@ class Plan:
 
 @dataclass(eq=False)
 class Ready:
-    """What is known of a model, and what was made ready for the recent states of its weights."""
+    """The plans of a model, and the runners made for the recent states of its weights."""
 
     architecture: str
     vetted: set[tuple[int, ...]] = field(default_factory=set)
-    runners: dict[object, dict[tuple[object, ...], Runner]] = field(default_factory=dict)  # by state
+    runners: dict[object, dict[tuple[object, ...], Runner]] = field(default_factory=dict)  # by state of the weights
     watch: Watch | None = None  # the network as it was when the plans were made
     state: object = None
     plans: dict[tuple[object, ...], Plan] = field(default_factory=dict)
 
 
 class Engine:
-    """Owns all that is learnt about how models run here: choices, and copies and exports made ready.
+    """The owner of all that is learnt about running models here: choices, copies and exports.
 
-    `backend` restricts what is chosen from, `measure=False` runs every network as it is in micro-batches of 8, `always`
-    makes one choice for all; that of the reference engine is `REFERENCE`.
+    `backend` restricts the candidates, `measure=False` runs every network itself in micro-batches of 8, and `always` is
+    one fixed choice for all networks; the reference engine's is `REFERENCE`.
     """
 
     def __init__(self, backend: Backend = "auto", measure: bool = True, always: Choice | None = None) -> None:
@@ -87,7 +87,7 @@ class Engine:
 
     @property
     def kind(self) -> EngineKind:
-        """Part of the name of whatever is kept of its results."""
+        """The kind of engine, part of every key under which its results are stored."""
         return "reference" if self.always == REFERENCE else "auto"
 
     def record(self) -> dict[str, dict[str, Any]]:
@@ -95,13 +95,13 @@ class Engine:
         return {question: asdict(chosen) for question, chosen in sorted(self.choices.items())}
 
     def adopt(self, recorded: Mapping[str, Mapping[str, Any] | Choice]) -> None:
-        """Run networks as recorded, whatever the cache holds."""
+        """Takes over recorded choices, which then win over the cache."""
         self.choices |= {q: found if isinstance(found, Choice) else Choice.of(found) for q, found in recorded.items()}
         for ready in self.ready.values():
             ready.plans.clear()
 
     def plan(self, model: Model, shape: Sequence[int], kind: Kind) -> Plan:
-        """How passes of this kind of images of this shape (C, H, W) are run through this model."""
+        """The plan for passes of this kind of images of this shape (C, H, W) through this model."""
         with self.lock:
             ready = self.ready.get(model)
             if ready is None:
@@ -117,7 +117,7 @@ class Engine:
             return ready.plans[key]
 
     def halved(self, model: Model, plan: Plan) -> Plan:
-        """The plan with half the rows from now on, after memory ran out."""
+        """The plan with half the rows, which holds from now on, after memory ran out."""
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
         smaller = replace(plan.choice, size=plan.choice.size // 2)
@@ -140,14 +140,14 @@ class Engine:
             key = (kind, chosen.backend, chosen.layout, shape, torch.get_num_threads())
             if key not in runners:
                 backend, runners[key] = _agreeing(model, shape, kind, chosen, made)
-                if backend != chosen.backend:  # for the record: these weights run otherwise than was chosen
+                if backend != chosen.backend:  # recorded, because these weights do not run by the chosen back-end
                     weights = network_state.weights(model.network)
                     self.choices[f"{question} | weights {weights}"] = replace(chosen, backend=backend)
             run = runners[key]
         return Plan(question, chosen, run, fill=self.kind == "reference")
 
     def _chosen(self, question: str, model: Model, shape: tuple[int, ...], kind: Kind) -> tuple[Choice, Runner | None]:
-        """A fixed choice, that of the cache, or of a measurement, whose runner is still of use."""
+        """The choice, and a runner if one was made: fixed, from the cache, or measured."""
         if self.always is not None:
             return self.always, None
         if not self.measure or autotune.is_tiny(model, shape):
@@ -162,7 +162,7 @@ class Engine:
         return known, timed.run if known == timed.choice else None
 
     def _question(self, architecture: str, shape: tuple[int, ...], model: Model, kind: Kind) -> str:
-        """What a choice depends on, readable in a run's record."""
+        """The key of a choice: all that it depends on, readable in a run's record."""
         sides, dtype = "x".join(str(n) for n in shape), str(model.dtype).removeprefix("torch.")
         parts = [f"{kind} {EDITION}", architecture, sides, dtype, place(model.device)]
         parts += [f"{torch.get_num_threads()} threads", f"torch {torch.__version__}"]
@@ -176,18 +176,18 @@ class Engine:
 def _agreeing(
     model: Model, shape: tuple[int, ...], kind: Kind, chosen: Choice, made: Runner | None
 ) -> tuple[choice.Backend, Runner]:
-    """What runs by the chosen back-end, or by the next simpler one whose answers are the network's, with a note."""
+    """A runner of the chosen back-end, or of the next simpler one that agrees with the network, with a warning."""
     attempts: list[tuple[choice.Backend, bool]] = [(chosen.backend, False)]
-    if chosen.backend == "onnx":  # one in the cache that disagrees is made anew, once
+    if chosen.backend == "onnx":  # an export in the cache that disagrees is made anew, once
         attempts.append(("onnx", True))
     attempts += [(simpler, False) for simpler in ("folded", "eager") if chosen.backend not in (simpler, "eager")]
     for backend, fresh in attempts:
         way = replace(chosen, backend=backend)
         try:
-            with torch.inference_mode(False):  # whatever the caller is in; copies may take part in autograd
+            with torch.inference_mode(False):  # whatever the caller's mode: copies may take part in autograd
                 run = made or backends.runner(model, way, pictures(shape, 2), fresh)
                 reason = checks.disagreement(model, run, shape, backend == "onnx", slopes=kind == "gradient")
-        except Exception as error:  # copies and exports of any network: anything may be raised
+        except Exception as error:  # copying and exporting run foreign code, which may raise anything
             reason = checks.brief(error)
         if not reason:
             return backend, run
@@ -198,7 +198,7 @@ def _agreeing(
 
 @functools.cache
 def place(device: torch.device) -> str:
-    """The machine's part of a question."""
+    """The machine's part of a choice's key."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     if device.type == "cpu":
@@ -207,17 +207,17 @@ def place(device: torch.device) -> str:
 
 
 _in_context: ContextVar[Engine | None] = ContextVar("engine", default=None)
-_in_use = [Engine()]  # the last is that of threads which a run starts: they begin without a context
+_in_use = [Engine()]  # the last one serves threads that a run starts, which begin without a context
 
 
 def current() -> Engine:
-    """The engine in use; outside of any `use` one that lasts as long as the process."""
+    """The engine in use; outside of `use`, the engine of the process."""
     return _in_context.get() or _in_use[-1]
 
 
 @contextmanager
 def use(engine: Engine) -> Iterator[Engine]:
-    """Passes by this engine for a while, in this context and in threads begun meanwhile; forks inherit it."""
+    """A context in which passes run by this engine, also in threads started meanwhile; forks inherit it."""
     before = _in_context.set(engine)
     _in_use.append(engine)
     try:
@@ -230,7 +230,7 @@ def use(engine: Engine) -> Iterator[Engine]:
 
 
 def _after_fork() -> None:
-    """A thread that held a lock is not there in a child process; what was made ready is."""
+    """Renews locks in a child process, where the threads that held them do not exist; runners stay."""
     for engine in {*_in_use, current()}:
         engine.lock = threading.RLock()
 
@@ -240,8 +240,8 @@ if hasattr(os, "register_at_fork"):
 
 
 def settled(model: Model, images: Images, kind: Kind) -> Plan:
-    """How such images are run, to be handed to many calls in a row between which the network stays as it is: they
-    need not look again whether it did.
+    """The plan for such images, to be passed to many calls in a row between which the network does not change: they
+    then skip the check for changes.
     """
     if images.ndim != 4 or not images.is_floating_point() or 0 in images.shape[1:]:
         raise BadShape(
@@ -252,12 +252,12 @@ def settled(model: Model, images: Images, kind: Kind) -> Plan:
 
 
 def batch_size(model: Model, images: Images, kind: Kind = "forward") -> int:
-    """How many rows go through the network at once."""
+    """The number of rows that go through the network at once."""
     return settled(model, images, kind).choice.size
 
 
 def at_once(images: Images, micro: int) -> int:
-    """How many such pictures to make at once for passes: whole micro-batches of that size, of some megabytes."""
+    """The number of such pictures to prepare at once for passes: whole micro-batches, a few megabytes in all."""
     fit = PICTURES_BYTES // max(1, images[0].numel() * images.element_size()) if len(images) else 1
     return max(1, fit // micro) * micro
 
@@ -273,16 +273,16 @@ def forward(model: Model, images: Images, plan: Plan | None = None) -> Logits:
         except Exception as error:
             if not out_of_memory(error) or plan.choice.size == 1:
                 raise
-        plan = current().halved(model, plan)  # outside the except: the traceback holds the memory
+        plan = current().halved(model, plan)  # outside of the except block, whose traceback keeps the memory alive
 
 
 def gradient(
     model: Model, images: Images, targets: Tensor, readout: Readout = "logit", plan: Plan | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Input gradients (B, C, H, W) of what the model says about each target, and the values (B,) themselves.
+    """Input gradients (B, C, H, W) of the readout of each target, and the readouts (B,) themselves.
 
-    Where hooks listen or operations are replaced, runs on `model.network` itself, so that they take part; elsewhere
-    a copy may run, if that is quicker.
+    Where hooks are set or operations are intercepted, it runs `model.network` itself, so that they take part;
+    otherwise a copy may run if that is quicker.
     """
     if targets.shape != (len(images),) or targets.dtype != torch.int64:
         raise BadShape(f"targets must be {len(images)} int64 class indices, got {tuple(targets.shape)} {targets.dtype}")
@@ -299,9 +299,9 @@ def gradient(
 
 
 def micro_batches(plan: Plan, *tensors: Tensor) -> Iterator[tuple[int, list[Tensor]]]:
-    """How many rows of each micro-batch count, and the tensors' rows in it.
+    """Yields the number of rows of each micro-batch that count (without padding), and the tensors' rows in it.
 
-    Rows may share the tensors' memory, are detached, and may take part in autograd whatever mode the caller is in.
+    Rows may share the tensors' memory, are detached, and may take part in autograd whatever the caller's mode.
     """
     length = len(tensors[0])
     with torch.inference_mode(False):
@@ -320,7 +320,7 @@ def _forward(model: Model, images: Images, plan: Plan) -> Logits:
         ]
         logits = torch.cat(parts)
         checks.check_finite(model, logits, images)
-    return logits.to(images.device).clone()  # a copy made out here may take part in autograd
+    return logits.to(images.device).clone()  # a copy made outside of inference mode may take part in autograd
 
 
 def _gradient(model: Model, images: Images, targets: Tensor, readout: Readout, plan: Plan) -> tuple[Tensor, Tensor]:
@@ -343,7 +343,7 @@ def _gradient(model: Model, images: Images, targets: Tensor, readout: Readout, p
 
 
 def _taken(tensor: Tensor, first: int, size: int) -> Tensor:
-    """Exactly `size` rows, from that one on: the last one is repeated."""
+    """Exactly `size` rows, beginning at `first`; the last row is repeated where there are fewer."""
     if size == len(tensor):
         return tensor
     rows = tensor[first : first + size]

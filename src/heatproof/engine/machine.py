@@ -21,17 +21,17 @@ Part = TypeVar("Part")
 Answer = TypeVar("Answer")
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
-SMALL = 96  # pixels a side; networks for smaller pictures finish a layer before a second thread has woken up
-TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # the names of these settings in <malloc.h>
-KEPT = 2**29  # bytes that may lie idle; more goes back
-LARGEST = 2**25  # bytes; larger blocks come from the system and go back to it each time, glibc allows no more
-USUAL = 2**26  # what glibc itself ends at once a process has freed large blocks
+SMALL = 96  # pixels per side; networks for smaller pictures finish a layer before a second thread wakes up
+TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # parameters of mallopt, from <malloc.h>
+KEPT = 2**29  # bytes that may stay idle; more is returned
+LARGEST = 2**25  # bytes; larger blocks are mapped and unmapped each time, and glibc allows no higher threshold
+USUAL = 2**26  # the threshold that glibc itself reaches once a process has freed large blocks
 
-_keeping = 0  # how many `kept_memory` are under way; malloc's settings are the process's
+_keeping = 0  # number of active `kept_memory` contexts, counted because malloc's settings belong to the process
 
 
 def pick(device: str = "auto") -> torch.device:
-    """A torch device by name (`cuda:1` included); `auto` is the fastest there is."""
+    """A torch device by name, such as `cuda:1`; `auto` is the fastest one available."""
     if device == "auto":
         if torch.cuda.is_available():
             return torch.device("cuda")
@@ -49,7 +49,7 @@ def pick(device: str = "auto") -> torch.device:
 
 
 def synchronise(device: torch.device) -> None:
-    """Wait for the work under way, so that a clock read now is true."""
+    """Waits for the device's pending work, so that a clock read afterwards is right."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     elif device.type == "mps":
@@ -57,7 +57,7 @@ def synchronise(device: torch.device) -> None:
 
 
 def out_of_memory(error: BaseException) -> bool:
-    """Whether a pass failed for want of memory: the one failure a smaller batch can mend."""
+    """Whether an error means that memory ran out: the one failure that a smaller batch can fix."""
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
     text = str(error)
@@ -66,8 +66,8 @@ def out_of_memory(error: BaseException) -> bool:
 
 @contextmanager
 def threads_for(models: Iterable[Model], one: bool = False) -> Iterator[None]:
-    """One thread while all networks are small (unless OMP_NUM_THREADS is set) or if `one` is demanded, and memory
-    kept from pass to pass. On small pictures two threads mostly wait for each other.
+    """A context with one thread if all networks are small (unless OMP_NUM_THREADS is set) or `one` is set, and with
+    memory kept from pass to pass. On small pictures two threads mostly wait for each other.
     """
     small = all(model.view is not None and model.view.size <= SMALL for model in models)
     before = torch.get_num_threads()
@@ -81,7 +81,7 @@ def threads_for(models: Iterable[Model], one: bool = False) -> Iterator[None]:
 
 
 def side_by_side(work: Callable[[Part], Answer], parts: Sequence[Part]) -> list[Answer]:
-    """`work` done on every part, one thread each where cores would idle; the answers come in the order of the parts.
+    """`work` applied to every part, one thread each where cores would idle; results in the order of the parts.
 
     Each thread has its own grad and inference mode, so `work` must set what it needs.
     """
@@ -90,34 +90,34 @@ def side_by_side(work: Callable[[Part], Answer], parts: Sequence[Part]) -> list[
 
 
 def cores() -> int:
-    """The cores this process may use."""
+    """The number of cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def free_cores() -> int:
-    """Cores for threads outside torch: all of them, and one in a worker, as the others have their workers."""
+    """The number of cores for threads outside of torch: all, or one in a worker, since workers share the machine."""
     return cores() if multiprocessing.parent_process() is None else 1
 
 
 def idle_cores() -> int:
-    """Cores that are free while torch computes: all where `threads_for` took one thread, and else one."""
+    """The number of cores for threads while torch computes: all if `threads_for` set one thread, else one."""
     alone = torch.get_num_threads() == 1 and "OMP_NUM_THREADS" not in os.environ
     return cores() if alone else 1
 
 
 @functools.cache
 def _pool(workers: int, process: int) -> ThreadPoolExecutor:
-    """Threads that stay, as new ones would set up their libraries anew. A fork has none of them, hence `process`."""
+    """A pool of threads that stay, since new ones would set up their libraries anew. `process` gives a fork its own."""
     return ThreadPoolExecutor(workers)
 
 
 @contextmanager
 def kept_memory() -> Iterator[None]:
-    """While this lasts, freed memory is kept for the next pass; afterwards what lies idle is handed back.
+    """A context in which freed memory is kept for the next pass; afterwards idle memory is returned to the system.
 
-    Otherwise the C library hands freed memory back soon, and the next micro-batch fetches it page by page, each filled
-    with zeros: on small networks a quarter of a forward. Works with glibc, does nothing elsewhere, nor in a process
-    that was started with such settings.
+    Otherwise the C library returns freed memory soon, and the next micro-batch gets it back page by page, each filled
+    with zeros: on small networks that is a quarter of a forward. It works with glibc and does nothing elsewhere, nor in
+    a process that was started with malloc settings of its own.
     """
     global _keeping
     library = _glibc()

@@ -1,4 +1,4 @@
-"""Whether a network is still as it was: layers, weights, hooks."""
+"""Detects changes of a network: layers, weights, hooks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_p
 
 
 class Watch:
-    """A network as it was at one moment: layers and attributes by identity, weights and buffers by checksum."""
+    """A snapshot of a network: layers and attributes by identity, weights and buffers by checksum."""
 
     def __init__(self, network: nn.Module) -> None:
         owners = [(m.__dict__, m._modules, m._parameters, m._buffers) for m in network.modules()]
@@ -28,13 +28,13 @@ class Watch:
         self.checksum = network_state.checksum(self.tensors)
 
     def holds(self) -> bool:
-        """Whether nothing has changed since."""
+        """Whether nothing has changed since the snapshot."""
         now = self._contents()
         same = len(now) == len(self.contents) and all(map(is_, now, self.contents))
         return same and torch.equal(network_state.checksum(self.tensors), self.checksum)
 
     def hooked(self) -> bool:
-        """Whether hooks listen to a layer of the network, or to all layers there are."""
+        """Whether hooks are set on a layer of the network, or globally on all layers."""
         return any(self.hooks) or bool(nn.modules.module._has_any_global_hook())
 
     def _contents(self) -> list[object]:
@@ -42,8 +42,8 @@ class Watch:
 
 
 @contextmanager
-def unheard(network: nn.Module) -> Iterator[None]:
-    """No hook hears what passes for a while: a measurement must not be taken for the work."""
+def without_hooks(network: nn.Module) -> Iterator[None]:
+    """A context without the network's hooks, which must not take a measurement for real work."""
     stored = [(module, name, getattr(module, name)) for module in network.modules() for name in HOOKS]
     for module, name, hooks in stored:
         setattr(module, name, type(hooks)())

@@ -1,6 +1,6 @@
-"""Who explains: a file per method or close family, each method a frozen dataclass, `method(model, batch) -> maps`.
+"""Attribution methods: one file per method or close family, each a frozen dataclass, `method(model, batch) -> maps`.
 
-Every class can be had from here: `from heatproof.methods import IntegratedGradients`.
+Every class is importable from here: `from heatproof.methods import IntegratedGradients`.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ Path = Literal["anchored", "cumulative"]
 @method
 @dataclass(frozen=True)
 class AGI:
-    """What the target loses along walks of the picture towards other classes, drawn for each image.
+    """The drop of the target's answer along walks from the picture towards other classes, drawn for each image.
 
     Paper: Pan et al. 2021, "Explaining Deep Neural Network Models with Adversarial Gradient Integration"
 
@@ -67,7 +67,7 @@ class AGI:
         way = engine.settled(model, images, "gradient")
         for _ in range(self.steps):
             (towards, loss), logits = slopes(model, here, aims, reading(self.readout), way)
-            walking = logits.argmax(1) != aims[:, 0]  # read off the forward that the slopes needed anyway
+            walking = logits.argmax(1) != aims[:, 0]  # read from the forward that the slopes need anyway
             owner, aims, here, towards, loss = (t[walking] for t in (owner, aims, here, towards, loss))
             if not len(owner):
                 break

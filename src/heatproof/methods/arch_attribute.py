@@ -1,4 +1,4 @@
-"""What each segment is worth when it comes first."""
+"""ArchAttribute: what each segment is worth when it is shown first."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from heatproof.registry import method
 @method
 @dataclass(frozen=True)
 class ArchAttribute(Coalitional):
-    """What the answer gains when a segment alone is shown: its first marginal contribution.
+    """The rise of the answer when a segment alone is shown: its first marginal contribution.
 
     Paper: Tsang et al. 2020, "How Does This Interaction Affect Me? Interpretable Attribution for Feature
     Interactions"
@@ -22,5 +22,5 @@ class ArchAttribute(Coalitional):
     def plan(self, n: int, generator: Generator) -> Plan:
         return first_gains(n)
 
-    def asked(self, n: int) -> int:
+    def evaluations(self, n: int) -> int:
         return n + 1

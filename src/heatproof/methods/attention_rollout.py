@@ -1,8 +1,8 @@
-"""What vision transformers show: their attention, and where their tokens lie in the picture.
+"""Attention rollout, and where a vision transformer's attention and tokens are found.
 
-No naming convention is asked of a network. Attention is seen as it is computed: PyTorch's fused kernel, a
-softmax over tokens written out, or `nn.MultiheadAttention`; so timm's, torchvision's, Hugging Face's and
-one's own networks all do.
+Networks need follow no naming convention. Attention is intercepted as it is computed: PyTorch's fused kernel, a
+softmax over tokens written out, or `nn.MultiheadAttention`; so networks of timm, torchvision, Hugging Face and the
+user all work.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from heatproof.models._support.token_layouts import layout, patches
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Images, Maps, Model
 
-Seen = Callable[[Tensor], None]  # told the attention (rows, tokens, tokens) of every layer, in order
+OnAttention = Callable[[Tensor], None]  # called with the attention (rows, tokens, tokens) of every layer, in order
 
 
-def watching(seen: Seen) -> Intercept:
-    """A context in which `seen` is told every self-attention."""
+def watching(on_attention: OnAttention) -> Intercept:
+    """A context in which `on_attention` is called with every self-attention."""
 
     def fused(query: Tensor, key: Tensor, value: Tensor, *rest: Any, **named: Any) -> Tensor:
-        told = dict(zip(("attn_mask", "dropout_p", "is_causal"), rest, strict=False)) | named
-        if not told.get("is_causal") and not told.get("enable_gqa"):  # which no image encoder is known to use
-            scores = query @ key.transpose(-2, -1) * (told.get("scale") or query.shape[-1] ** -0.5)
-            _tell(seen, _masked(scores, told.get("attn_mask")).softmax(-1))
+        options = dict(zip(("attn_mask", "dropout_p", "is_causal"), rest, strict=False)) | named
+        if not options.get("is_causal") and not options.get("enable_gqa"):  # which no image encoder is known to use
+            scores = query @ key.transpose(-2, -1) * (options.get("scale") or query.shape[-1] ** -0.5)
+            _report(on_attention, _masked(scores, options.get("attn_mask")).softmax(-1))
         return F.scaled_dot_product_attention(query, key, value, *rest, **named)
 
     def written_out(plain: Callable[..., Tensor]) -> Callable[..., Tensor]:
         def softmax(scores: Tensor, *rest: Any, **named: Any) -> Tensor:
             result = plain(scores, *rest, **named)
-            _tell(seen, result)
+            _report(on_attention, result)
             return result
 
         return softmax
@@ -53,7 +53,7 @@ def watching(seen: Seen) -> Intercept:
         answer, weights = F.multi_head_attention_forward(*rest, **named)
         if weights is None:
             return answer, None
-        _tell(seen, weights)
+        _report(on_attention, weights)
         return answer, (weights.mean(1) if averaged and weights.ndim == 4 else weights) if wanted else None
 
     softmaxes: tuple[Any, ...] = (F.softmax, torch.softmax, Tensor.softmax)
@@ -64,16 +64,16 @@ def watching(seen: Seen) -> Intercept:
 
 
 def _masked(scores: Tensor, mask: Tensor | None) -> Tensor:
-    """Numbers are added, as positions relative to each other are; of truths only those count that are true."""
+    """Scores under a mask: a float mask is added, a bool mask lets only its True places attend."""
     if mask is None:
         return scores
     return scores.masked_fill(~mask, float("-inf")) if mask.dtype == torch.bool else scores + mask
 
 
 def counting(places: set[int]) -> Intercept:
-    """A context that collects at how many places, counted over the whole batch, layers work.
+    """A context that collects the numbers of places, counted over the whole batch, at which layers work.
 
-    Attention within windows leaves that number as it is: there are fewer tokens in a row, and more rows.
+    Attention within windows does not change that number: each row holds fewer tokens, and there are more rows.
     """
 
     def count(values: Tensor, channels: int = -1) -> None:
@@ -88,7 +88,7 @@ def counting(places: set[int]) -> Intercept:
         return layer
 
     def multi_head(query: Tensor, *rest: Any, **named: Any) -> Any:
-        count(query)  # before its attention is seen, which is while it runs
+        count(query)  # before its attention is reported, which happens while it runs
         return F.multi_head_attention_forward(query, *rest, **named)
 
     def product(plain: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -110,9 +110,9 @@ def counting(places: set[int]) -> Intercept:
     )
 
 
-def _tell(seen: Seen, attention: Tensor) -> None:
+def _report(on_attention: OnAttention, attention: Tensor) -> None:
     if attention.ndim >= 3 and attention.shape[-1] == attention.shape[-2] > 1:
-        seen(attention)
+        on_attention(attention)
 
 
 _tokens: weakref.WeakKeyDictionary[nn.Module, dict[tuple[int, ...], str | None]] = weakref.WeakKeyDictionary()
@@ -137,7 +137,7 @@ def token_layer(model: Model, images: Images) -> str | None:
 
         return hook
 
-    def seen(attention: Tensor) -> None:
+    def on_attention(attention: Tensor) -> None:
         found = [name for name, tokens in norms if tokens == attention.shape[-1]]
         last[:] = [found[-1] if found else ""]
 
@@ -147,7 +147,7 @@ def token_layer(model: Model, images: Images) -> str | None:
         if isinstance(module, nn.LayerNorm)
     ]
     try:
-        with torch.no_grad(), evaluating(model.network), watching(seen):
+        with torch.no_grad(), evaluating(model.network), watching(on_attention):
             model(images[:1].to(model.device))
     finally:
         for handle in handles:
@@ -184,10 +184,10 @@ def rollout(layers: list[Tensor], residual: float) -> Tensor:
 @method
 @dataclass(frozen=True)
 class AttentionRollout:
-    """Where a transformer's class token looked, followed through all layers.
+    """Where a transformer's class token attends, followed through all layers.
 
-    The same for every class: it says what was looked at, not what for. Networks without a class token are
-    read as the mean over their tokens.
+    The map is the same for every class: it shows what is attended to, not for which class. In networks without a class
+    token it is the mean over all tokens.
 
     Paper: Abnar & Zuidema 2020, "Quantifying Attention Flow in Transformers"
     """
@@ -211,10 +211,10 @@ class AttentionRollout:
 
     def _maps(self, model: Model, images: Images, size: int) -> Maps:
         layers: list[Tensor] = []
-        places: set[int] = set()  # since the attention before
+        places: set[int] = set()  # since the previous attention
         rows = torch.arange(size, device=images.device).clamp(max=len(images) - 1)
 
-        def seen(attention: Tensor) -> None:
+        def on_attention(attention: Tensor) -> None:
             tokens = attention.shape[-1]
             _, height, width = patches(tokens, images.shape[2:])
             whole = {size * tokens} if layers else {size * tokens, size * height * width}  # the patches come first
@@ -226,7 +226,7 @@ class AttentionRollout:
             places.clear()
             layers.append(fuse(attention.reshape(size, -1, *attention.shape[-2:]), self.heads))
 
-        with torch.no_grad(), evaluating(model.network), watching(seen), counting(places):
+        with torch.no_grad(), evaluating(model.network), watching(on_attention), counting(places):
             model(images[rows].to(model.device))
         tokens = {layer.shape[-1] for layer in layers}
         if len(tokens) != 1:

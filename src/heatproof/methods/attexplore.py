@@ -29,25 +29,25 @@ def cosine_matrix(side: int) -> Tensor:
 
 
 def diversity(size: Tensor, place: Tensor, side: int, largest: float = 257 / 224) -> Tensor:
-    """A picture drawn at a random size on a dark canvas `largest` times its side, seen at the old size again: along
-    one axis, as (B, side, side) matrices. How large, and where on the canvas: (B,) in [0, 1) each.
+    """A random resize and shift along one axis, as (B, side, side) matrices: the picture is placed on a dark canvas
+    `largest` times its side, and the canvas is resized to the picture's. `size` and `place`: (B,) in [0, 1) each.
 
-    One bilinear resampling instead of two in a row.
+    One bilinear resampling replaces two in a row.
     """
     pixel = torch.arange(side, dtype=size.dtype, device=size.device)
     drawn = 1 + size[:, None] * (largest - 1)
     first = place[:, None] * (largest - drawn)
-    seen = ((pixel + 0.5) / side * largest - first) / drawn * side - 0.5  # which place of the picture
+    seen = ((pixel + 0.5) / side * largest - first) / drawn * side - 0.5  # coordinate in the picture
     return (1 - (seen[:, :, None] - pixel).abs_()).clamp_(min=0)
 
 
 def smoothed(gradients: Tensor) -> Tensor:
-    """A 7 × 7 Gaussian of standard deviation 1, darkness beyond the edge."""
+    """The gradients under a 7 × 7 Gaussian of standard deviation 1, zero beyond the edge."""
     bell = torch.exp(-0.5 * torch.linspace(-3, 3, 7) ** 2)
     weights = (bell / bell.sum()).tolist()
     height, width = gradients.shape[2:]
-    # Sums of shifted copies: unlike a convolution, the same bits whatever the number of rows (their sign is
-    # followed).
+    # Sums of shifted copies: unlike a convolution, they give the same bits whatever the number of rows. The walk
+    # follows their sign, so bits matter.
     padded = F.pad(gradients, (3, 3, 3, 3))
     rows = torch.zeros_like(padded[:, :, :height])
     for k, weight in enumerate(weights):
@@ -61,7 +61,7 @@ def smoothed(gradients: Tensor) -> Tensor:
 def transformed(rows: Tensor, pictures: Tensor, columns: Tensor) -> Tensor:
     """rows @ picture @ columns for each picture by itself, so that the bits do not depend on how many there are.
 
-    The matrices (side, side) are for all pictures (B, C, H, W), or (B, side, side) for each its own.
+    The matrices are (side, side), shared by all pictures (B, C, H, W), or (B, side, side), one per picture.
     """
     left, right = (m.unsqueeze(-3).expand(*pictures.shape[:2], -1, -1).flatten(0, 1) for m in (rows, columns))
     return torch.bmm(torch.bmm(left, pictures.flatten(0, 1)), right).view_as(pictures)
@@ -100,7 +100,7 @@ class AttEXplore:
 
     @property
     def signed(self) -> bool:
-        return False  # every step goes along the gradient it is weighed with
+        return False  # every step follows the gradient that weights it
 
     def cost(self) -> Cost:
         return Cost(self.steps * self.draws, self.steps * self.draws)

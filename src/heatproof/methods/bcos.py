@@ -1,8 +1,8 @@
-"""B-cos networks explain themselves: their weights for an input are the explanation.
+"""Explanations built into B-cos networks: their weights for an input are the explanation.
 
-A network says that it is one by a method `explanation_mode()`, a context manager inside which its backward
-pass treats the input-dependent weights as constants. Where it encodes the picture first ([r, g, b, 1-r, 1-g,
-1-b]), that module is called `encoding`, and contributions are read at its output.
+A B-cos network is recognised by its method `explanation_mode()`, a context manager inside which the backward pass
+treats the input-dependent weights as constants. Where it encodes the picture first ([r, g, b, 1-r, 1-g, 1-b]), that
+module is called `encoding`, and contributions are read at its output.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class SelfExplaining(Protocol):
 @method("bcos")
 @dataclass(frozen=True)
 class BCos:
-    """A B-cos network's own contributions: its input times the weights it chose for that input.
+    """A B-cos network's own contributions: its input times the weights it computes for that input.
 
-    Only B-cos networks have them.
+    Applies to B-cos networks only.
 
     Paper: Böhle et al. 2022, "B-cos Networks: Alignment is All We Need for Interpretability"
     """

@@ -18,9 +18,7 @@ from heatproof.types import Batch, Cost, Images, Maps, Model, Readout
 
 
 def blur_matrices(sigmas: Tensor, side: int) -> Tensor:
-    """Gaussian blurs along one axis as (sigmas, side, side) float64 matrices; darkness beyond the edge, cut at 4
-    sigma.
-    """
+    """Gaussian blurs along one axis as (sigmas, side, side) float64 matrices, cut at 4 sigma; zero beyond the edge."""
     sigma = sigmas.double()[:, None]
     reach = (4 * sigma + 0.5).floor()
     distance = torch.arange(max(side, int(reach.max()) + 1), dtype=torch.float64)
@@ -39,8 +37,8 @@ class Axis(NamedTuple):
 
 
 def along(sigmas: Tensor, side: int, step: float, like: Images) -> list[Axis]:
-    """The blurs of one axis. Differences are taken between matrices in float64, not between two float32 pictures
-    that hardly differ.
+    """The blurs of one axis. Differences are taken between float64 matrices, because two float32 pictures that hardly
+    differ would leave rounding noise.
     """
     here, ahead = (blur_matrices(sigmas + further, side) for further in (0.0, step))
     parts = (here, ahead, (ahead - here) / step)
@@ -48,7 +46,7 @@ def along(sigmas: Tensor, side: int, step: float, like: Images) -> list[Axis]:
 
 
 def blur_and_slope(images: Images, rows: Axis, columns: Axis, blurred: Images, slope: Tensor) -> None:
-    """Write the blurred pictures, and how fast they change as sigma grows, into the room for them."""
+    """Writes the blurred pictures, and their change as sigma grows, into preallocated memory."""
     pictures, blurred, slope = (part.flatten(0, 1) for part in (images, blurred, slope))
 
     # As batches of equal products, so that a picture's bits do not depend on how many there are.
@@ -74,7 +72,7 @@ class BlurIG:
     grad_step: float = 0.01
     sqrt: bool = False  # sigma grows with the square root of the step instead of evenly
     reference_side: int | None = (
-        224  # max_sigma is meant for pictures of this side and scales with theirs; none: as it is
+        224  # max_sigma applies to pictures of this side and scales with theirs; None: no scaling
     )
     readout: Readout = "logit"
     pooling: Pooling = "sum"

@@ -1,4 +1,4 @@
-"""Boundary-based integrated gradients: the baseline is the nearest picture found that the model answers
+"""Boundary-based integrated gradients: the baseline is the nearest picture found that the model classifies
 differently.
 """
 
@@ -20,15 +20,13 @@ from heatproof.types import Batch, Cost, Images, Logits, Maps, Model, Readout
 
 
 def margin(logits: Logits, aims: Tensor) -> list[Tensor]:
-    """By how much the aimed class leads all others; negative once another leads."""
+    """The margin by which the aimed class leads all others; negative once another leads."""
     others = logits.scatter(1, aims, -torch.inf).amax(1)
     return [logits.gather(1, aims).squeeze(1) - others]
 
 
 def bisect(model: Model, inside: Images, outside: Images, own: Tensor, turns: int) -> Images:
-    """The segment from `inside` to `outside` halved towards the boundary of class `own`; the point just
-    beyond it.
-    """
+    """Bisection of the segment from `inside` to `outside` at the boundary of class `own`: the point just beyond it."""
     way = engine.settled(model, inside, "forward")
     for _ in range(turns):
         middle = (inside + outside) / 2
@@ -78,7 +76,7 @@ class BoundaryIG:
             return self._blind_walk(model, batch)
         own = engine.forward(model, batch.images).argmax(1)
         reached = batch.images.clone()
-        rows = torch.arange(len(batch), device=own.device)  # of images still on their way
+        rows = torch.arange(len(batch), device=own.device)  # of images that are still walking
         way = engine.settled(model, batch.images, "gradient")
         for _ in range(self.attack_steps):
             (slope,), logits = slopes(model, reached[rows], own[rows, None], margin, way)

@@ -1,4 +1,4 @@
-"""Class activation maps: what a late layer saw, weighted by what it meant for the target."""
+"""Class activation maps: the activations of a late layer, weighted by their effect on the target."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _layers: weakref.WeakKeyDictionary[nn.Module, dict[tuple[int, ...], str]] = weak
 
 
 def cam_layer(model: Model, batch: Batch) -> str:
-    """The model's declared layer; else the last convolutional one; else the last through which all of a transformer's
-    or mixer's tokens pass.
+    """The model's declared CAM layer; else its last convolutional layer; else the last layer that all tokens of a
+    transformer or mixer pass through.
     """
     if model.cam_layer is not None:
         return model.cam_layer
@@ -50,7 +50,7 @@ def cam_layer(model: Model, batch: Batch) -> str:
 
 
 def pictured(model: Model, batch: Batch, layer: str, readout: Readout) -> Tap:
-    """The layer's activations and gradients as (B, K, h, w) pictures, tokens laid out."""
+    """The layer's activations and gradients as (B, K, h, w) pictures, with tokens laid out on their grid."""
     caught = tap(model, batch, layer or cam_layer(model, batch), readout)
     return Tap(*(as_pictures(part, batch.images.shape[2:]) for part in caught))
 
@@ -64,8 +64,8 @@ def weigh(activations: Tensor, weights: Tensor, relu: bool) -> Tensor:
 def plus_plus_weights(caught: Tap) -> Tensor:
     """Grad-CAM++'s weights (B, K, 1, 1): positive gradients, each by its share of its channel.
 
-    The paper's g² / (2 g² + g³ ΣA) is written as 1 / (2 + g ΣA): the same number, without an epsilon that
-    small gradients would drown in.
+    The paper's g² / (2 g² + g³ ΣA) is written as 1 / (2 + g ΣA): the same number, without an epsilon that would
+    swallow small gradients.
     """
     gradients = caught.gradients
     share = 2 + gradients * caught.activations.sum((2, 3), keepdim=True)
@@ -76,12 +76,12 @@ def plus_plus_weights(caught: Tap) -> Tensor:
 @method
 @dataclass(frozen=True)
 class GradCam:
-    """The last convolutional maps weighted by their mean gradients; without convolutions, the last places that count.
+    """The last convolutional maps (a transformer's last layer with all tokens) weighted by their mean gradients.
 
     `layer` names any layer by its dotted name, or `NAME:input` for what that layer is given (the activations a
-    pooling layer pools, where the rectifier before it is no layer of its own), or `NAME:last` for what a layer that
-    runs more than once gives the last time; by default it is the model's own `cam_layer`. An all-negative map becomes
-    zero everywhere; nothing is divided.
+    pooling layer pools, where the rectifier before it is not a module), or `NAME:last` for the last output of a layer
+    that runs more than once; by default it is the model's own `cam_layer`. An all-negative map becomes zero everywhere;
+    maps are not normalised.
 
     Paper: Selvaraju et al. 2017, "Grad-CAM: Visual Explanations from Deep Networks via Gradient-based
     Localization"
@@ -109,7 +109,7 @@ class GradCam:
 @method("grad_cam_pp")
 @dataclass(frozen=True)
 class GradCamPP:
-    """Grad-CAM whose weights count every place where a class appears, not only the largest.
+    """Grad-CAM with weights that count every place where a class appears, not only the largest.
 
     Paper: Chattopadhyay et al. 2018, "Grad-CAM++: Generalized Gradient-based Visual Explanations for Deep
     Convolutional Networks"
@@ -152,11 +152,10 @@ class LayerCam:
 @method
 @dataclass(frozen=True)
 class ScoreCam:
-    """Activations weighted by what the model says when only they let the picture through; without gradients.
+    """Activations weighted by the model's answer when each of them masks the picture; without gradients.
 
-    What they hide takes the model's mean colour. The weights are a softmax over channels, as published.
-    `limit` keeps the channels that vary most; the cost is stated for a layer of 512 channels if there is no
-    limit.
+    Hidden parts take the model's mean colour. The weights are a softmax over channels, as published. `limit` keeps the
+    channels that vary most; without it, the cost is stated for a layer of 512 channels.
 
     Paper: Wang et al. 2020, "Score-CAM: Score-Weighted Visual Explanations for Convolutional Neural Networks"
     """
@@ -186,7 +185,8 @@ class ScoreCam:
         def paint(stretch: Stretch, room: Images) -> None:
             image, channels, _ = stretch
             veil = upsample(activations[image, channels.start : channels.stop], room)
-            low, high = veil.amin((1, 2), keepdim=True), veil.amax((1, 2), keepdim=True)  # `aminmax` takes 5 times both
+            # `aminmax` takes five times as long as both.
+            low, high = veil.amin((1, 2), keepdim=True), veil.amax((1, 2), keepdim=True)
             veil = veil.sub_(low).div_((high - low).clamp_(min=1e-8))
             torch.addcmul(mean, content[image], veil[:, None], out=room)
 
@@ -199,7 +199,7 @@ class ScoreCam:
 @method
 @dataclass(frozen=True)
 class GuidedGradCam:
-    """Guided backpropagation's detail, only where Grad-CAM sees the class.
+    """Guided backpropagation multiplied by Grad-CAM: fine detail, only where the class is.
 
     Paper: Selvaraju et al. 2017, "Grad-CAM: Visual Explanations from Deep Networks via Gradient-based
     Localization"

@@ -1,4 +1,4 @@
-"""Maps that know nothing of the model: what every method must beat, and the one that knows the answer."""
+"""Control methods: maps that know nothing of the model, which every method must beat, and the oracle."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from heatproof.types import Batch, Cost, Images, Maps, Method, Model
 @method
 @dataclass(frozen=True)
 class Random:
-    """Independent noise on every pixel, the same for an image whatever its batch mates."""
+    """Independent noise on every pixel, keyed by image: the same whatever the batch mates."""
 
     control: ClassVar[bool] = True
     blind: ClassVar[bool] = True
@@ -67,7 +67,7 @@ class Edges:
 @method
 @dataclass(frozen=True)
 class Centre:
-    """A Gaussian bump in the middle, where photographers put things."""
+    """A Gaussian bump in the middle, where photographers put their subjects."""
 
     control: ClassVar[bool] = True
     blind: ClassVar[bool] = True
@@ -91,7 +91,7 @@ class Centre:
 @method
 @dataclass(frozen=True)
 class Constant:
-    """The same value everywhere: what ties alone are worth."""
+    """The same value everywhere: the score that ties alone get."""
 
     control: ClassVar[bool] = True
     blind: ClassVar[bool] = True
@@ -111,7 +111,7 @@ class Constant:
 @method
 @dataclass(frozen=True)
 class Inverted:
-    """Another method's map with the sign turned round: it must lose wherever that method wins."""
+    """Another method's map with its sign reversed: it must lose wherever that method wins."""
 
     control: ClassVar[bool] = True
     signed: ClassVar[bool] = True
@@ -132,11 +132,11 @@ class Inverted:
 @method
 @dataclass(frozen=True)
 class Oracle:
-    """The data set's own region, where it has one: 1 inside, 0 outside, less where one may say "not here"."""
+    """The data set's own region, where it has one: 1 inside and `outside` (0) elsewhere."""
 
     control: ClassVar[bool] = True
     needs: ClassVar[tuple[Need, ...]] = ("regions",)
-    outside: float = 0.0  # -1 for judges that want evidence against the target too
+    outside: float = 0.0  # -1 for metrics that also expect evidence against the target
 
     def __post_init__(self) -> None:
         if not -math.inf < self.outside < 1:

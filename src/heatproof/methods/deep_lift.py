@@ -1,4 +1,4 @@
-"""DeepLIFT: differences from a baseline, handed back through the network."""
+"""DeepLIFT: differences from a baseline, propagated back through the network."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from heatproof.registry import method
 from heatproof.types import Batch, Cost, Images, Maps, Model, Readout, read
 
 NEAR = 1e-6  # below this difference a slope is the gradient: the quotient would be rounding noise
-TIE = 3e-5  # of a channel's largest output: maxima that win by less win by rounding
+TIE = 3e-5  # share of a channel's largest output: maxima that win by less win by rounding
 
 
 class Met(NamedTuple):
-    """What an operation made of the baselines (or of the one baseline of all pictures)."""
+    """An operation's inputs and outputs for the baselines (or for the one baseline of all pictures)."""
 
     inputs: Tensor
     outputs: Tensor
@@ -59,7 +59,7 @@ class Rescaled(torch.autograd.Function):
         secant = (outputs - ctx.met.outputs).div_(way)
         near = way.abs_() < NEAR
         if bool(near.any()):
-            with torch.enable_grad():  # of few numbers: activations know nothing of each other's inputs
+            with torch.enable_grad():  # for few numbers: an activation works on each input alone
                 leaf = inputs[near].requires_grad_()
                 (tangent,) = torch.autograd.grad(ctx.activation(leaf).sum(), leaf)
             secant[near] = tangent
@@ -90,11 +90,11 @@ class RescaledMaxPool(torch.autograd.Function):
 
 
 def pooled_maxima(inputs: Tensor, *rest: Any, **named: Any) -> tuple[Tensor, Tensor]:
-    """Maxima and their places, as `max_pool2d` with indices, but of equal ones always the same place.
+    """Maxima and their places, as `max_pool2d` with indices, but ties are always resolved to the same place.
 
-    On a plain background all activations of a window are equal but for rounding, which is another on every processor
-    and in every memory layout; and a maximum's place decides who gets its share. The first of them is meant; in a
-    window of more than some thirty places the steps from one to the next are so small that rounding may still choose.
+    On a plain background all activations of a window are equal but for rounding, which differs between processors and
+    memory layouts; and a maximum's place decides who gets its share. The first place wins; in a window of more than
+    some thirty places the offsets that order them are so small that rounding may still decide.
     """
     sides = (rest[0] if rest else named["kernel_size"], rest[3] if len(rest) > 3 else named.get("dilation", 1))
     (tall, wide), (apart, aside) = ((side, side) if isinstance(side, int) else (*side, *side)[:2] for side in sides)
@@ -111,7 +111,7 @@ def covered(
     activate: Callable[[Tensor, Callable[[Tensor], Tensor]], Tensor],
     pool: Callable[[Tensor, Callable[[Tensor], tuple[Tensor, Tensor]]], Tensor],
 ) -> Mapping[Any, Callable[..., Any]]:
-    """Replacements for every nonlinearity the rule covers, be it a module, a function or in place."""
+    """Replacements for every nonlinearity that the rule covers: modules, functions and in-place forms."""
 
     def kept(inputs: Tensor, activation: Callable[[Tensor], Tensor], inplace: bool) -> Tensor:
         if not inplace:
@@ -120,7 +120,9 @@ def covered(
 
     def replaced(way: Spelling) -> Callable[..., Tensor]:
         def activation(inputs: Tensor, *rest: Any, **named: Any) -> Tensor:
-            if any(isinstance(told, Tensor) for told in (*rest, *named.values())):  # not the same for all its inputs
+            if any(
+                isinstance(option, Tensor) for option in (*rest, *named.values())
+            ):  # not element-wise in its input alone
                 return way.spelt(inputs, *rest, **named)  # type: ignore[no-any-return]
             inplace = named.pop("inplace", False) or way.inplace
             if rest and isinstance(rest[-1], bool):  # it comes last everywhere
@@ -141,7 +143,7 @@ def covered(
 
 
 def remembering(met: list[Met]) -> Mapping[Any, Callable[..., Any]]:
-    """The operations as they are, noting in turn what each makes of the baselines."""
+    """The operations unchanged, which record in order what each makes of the baselines."""
 
     def activate(inputs: Tensor, activation: Callable[[Tensor], Tensor]) -> Tensor:
         met.append(Met(inputs, activation(inputs)))
@@ -155,7 +157,7 @@ def remembering(met: list[Met]) -> Mapping[Any, Callable[..., Any]]:
 
 
 def rescaling(met: Sequence[Met]) -> Mapping[Any, Callable[..., Any]]:
-    """The operations with the rule's slopes, in the order in which the baselines met them."""
+    """The operations with the rule's slopes, in the order in which the baselines passed them."""
     waiting = iter(met)
 
     def following() -> Met:
@@ -179,8 +181,8 @@ def rescaling(met: Sequence[Met]) -> Mapping[Any, Callable[..., Any]]:
 def multipliers(
     model: Model, images: Images, origins: Images, targets: Tensor, readout: Readout
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Δanswer handed back as slopes by pixel (B, C, H, W), Δanswer itself (B,), and the larger of the two answers that
-    it is the difference of (B,); one origin may serve all.
+    """Δanswer propagated back as slopes per pixel (B, C, H, W), Δanswer itself (B,), and the larger of the two answers
+    it is the difference of (B,); one origin may serve all images.
     """
     way = engine.settled(model, images, "gradient")  # before anything is replaced
     parts: list[tuple[Tensor, ...]] = []
@@ -209,7 +211,7 @@ def multipliers(
 @method
 @dataclass(frozen=True)
 class DeepLift:
-    """The answer's difference from a baseline, shared out by what changed on the way (the Rescale rule).
+    """The answer's difference from a baseline, shared out by each activation's difference (the Rescale rule).
 
     Adds up to that difference, which is checked: a network with operations the rule does not cover
     (attention, products of branches) is refused rather than explained wrongly. `baseline` as in
@@ -253,7 +255,7 @@ class DeepLift:
         return pool(self.channels(model, batch), self.pooling)
 
     def total(self, model: Model, batch: Batch, /) -> Tensor:
-        """What maps add up to: the answer's rise over the baseline."""
+        """The sum that maps add up to: the answer's rise over the baseline."""
         adds_up("deep_lift", self.pooling)
         return answer_rise(model, batch, self.baseline, self._draws, "logit")
 

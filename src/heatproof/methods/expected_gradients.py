@@ -1,4 +1,4 @@
-"""Gradients in expectation over baselines."""
+"""Expected gradients: integrated gradients in expectation over baselines."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from heatproof.types import Batch, Cost, Images, Maps, Model, Readout, keyed_see
 
 
 class Dice:
-    """The random part of a draw: where on the path, and the noise on the picture; keyed by image and draw."""
+    """The random part of a draw, keyed by image and draw: the place on the path and the noise on the picture."""
 
     def __init__(self, batch: Batch, draws: int, stratified: bool, noise: float) -> None:
         self.seeds = batch.seeds("expected")
         self.draws, self.stratified, self.noise = draws, stratified, noise
 
     def __call__(self, stretch: Stretch, room: Images) -> Tensor:
-        """Places (points, 1, 1, 1) on the way; noise is left in the room, if there is any."""
+        """Places (points, 1, 1, 1) on the path; the noise, if any, is written into the room."""
         seed = self.seeds[stretch.image]
         if self.noise:
             fill_with_noise(room, [keyed_seed(seed, "noise", draw) for draw in stretch.points])
@@ -85,7 +85,7 @@ class ExpectedGradients:
         return pool(self.channels(model, batch), self.pooling)
 
     def total(self, model: Model, batch: Batch, /) -> Tensor:
-        """What maps add up to: the answer's rise over the baseline."""
+        """The sum that maps add up to: the answer's rise over the baseline."""
         adds_up("expected_gradients", self.pooling)
         return answer_rise(model, batch, self.background, self.draws, self.readout)
 

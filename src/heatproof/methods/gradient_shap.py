@@ -1,4 +1,4 @@
-"""Expected gradients with noise on the picture."""
+"""GradientSHAP: expected gradients with noise on the picture."""
 
 from __future__ import annotations
 

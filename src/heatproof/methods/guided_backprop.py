@@ -1,4 +1,4 @@
-"""Backward passes that treat rectifiers differently."""
+"""Guided backpropagation and the deconvnet: backward passes with another rule at rectifiers."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ Slopes = tuple[Tensor | None, ...]  # at a node's inputs or outputs
 
 
 def _of_clamp(node: Any) -> bool:
-    """One to [0, 1] may well be meant for pictures, and is no rectifier."""
+    """Whether a clamp is a rectifier; one to [0, 1] may be meant for pictures and is none."""
     return node._saved_min == 0 and node._saved_max in (None, 6)
 
 
 def _of_tensors(node: Any) -> bool:
-    """To bounds that are given as tensors: zeros below, and nothing above."""
+    """Whether a clamp with tensors as bounds is a rectifier: zeros below, no bound above."""
     return node._saved_max is None and node._saved_min is not None and not bool(node._saved_min.any())
 
 
 def _of_maximum(node: Any) -> bool:
-    """Of what passes and zeros."""
+    """Whether a maximum is a rectifier: one side passes, the other is all zeros."""
     both = zip(node.next_functions, (node._saved_self, node._saved_other), strict=True)
     known, passing = sorted(both, key=lambda pair: pair[0][0] is not None)
     if known[0][0] is not None or passing[0][0] is None or bool(known[1].any()):
@@ -40,8 +40,8 @@ def _of_maximum(node: Any) -> bool:
     return bool(torch.broadcast_shapes(known[1].shape, passing[1].shape) == passing[1].shape)
 
 
-# By the name of an operation's way back, which is the same for modules, functions, tensor methods and in place: is
-# what it cuts off below zero?
+# Whether an operation cuts off what is below zero, by the name of its autograd node, which is the same for modules,
+# functions, tensor methods and in-place forms.
 RECTIFIES: dict[str, Callable[[Any], bool]] = {
     "ReluBackward0": lambda _: True,
     "HardtanhBackward0": lambda node: node._saved_min_val == 0,  # what ReLU6 is made of
@@ -57,7 +57,7 @@ RECTIFIES: dict[str, Callable[[Any], bool]] = {
 
 
 def ways_back(answer: Any) -> list[Node]:
-    """All operations between the input and an answer."""
+    """All autograd nodes between the input and an answer."""
     end = getattr(getattr(answer, "logits", answer), "grad_fn", None)
     met: dict[Node, None] = {} if end is None else {end: None}
     waiting = list(met)
@@ -70,7 +70,7 @@ def ways_back(answer: Any) -> list[Node]:
 
 
 def hides_others(node: Node) -> bool:
-    """Whether it writes into a part or another view of a tensor, and does not show how that came about."""
+    """Whether a node writes into a view of a tensor, which hides the nodes that made it."""
     return node.name().endswith("CopySlices")
 
 
@@ -79,18 +79,18 @@ def rectifies(node: Node) -> bool:
     return rule is not None and rule(node)
 
 
-def in_sight() -> Intercept:
-    """While this lasts, activations in place are computed beside their input and then written over it."""
+def out_of_place() -> Intercept:
+    """A context in which in-place activations are computed in new memory and then copied over their input."""
 
     def beside(way: Spelling) -> Callable[..., Tensor]:
-        def activation(values: Tensor, *told: Any, **named: Any) -> Tensor:
+        def activation(values: Tensor, *rest: Any, **named: Any) -> Tensor:
             inplace = way.inplace or named.pop("inplace", False)
-            if told and isinstance(told[-1], bool):
-                *told, last = told  # type: ignore[assignment]
+            if rest and isinstance(rest[-1], bool):
+                *rest, last = rest  # type: ignore[assignment]
                 inplace = inplace or last
             if not inplace:
-                return way.plain(values, *told, **named)  # type: ignore[no-any-return]
-            return values.copy_(way.plain(values.clone(), *told, **named))  # what it remembers is not written over
+                return way.plain(values, *rest, **named)  # type: ignore[no-any-return]
+            return values.copy_(way.plain(values.clone(), *rest, **named))  # what autograd saved stays intact
 
         return activation
 
@@ -98,27 +98,27 @@ def in_sight() -> Intercept:
     return Intercept({way.spelt: beside(way) for name in names for way in spellings(name)})
 
 
-# A rectifier's own slopes are new numbers that nobody else has seen yet: they are written over.
+# A rectifier's own slopes are fresh tensors that are used nowhere else yet, so they may be overwritten.
 def _guided(below: Slopes, above: Slopes) -> None:
-    """Of what the rectifier lets back, only what is positive."""
+    """Guided backpropagation: keeps the positive part of what the rectifier passes back."""
     for slope in below:
         if slope is not None:
             slope.clamp_(min=0)
 
 
 def _deconvnet(below: Slopes, above: Slopes) -> None:
-    """All that is positive, whether the rectifier was open or not."""
+    """Deconvnet: passes back all that is positive, whether the rectifier was open or not."""
     for slope in below:
         if slope is not None:
             torch.clamp(above[0], min=0, out=slope)  # type: ignore[arg-type]
 
 
 def rectified_gradient(model: Model, batch: Batch, rule: Rule, readout: Readout) -> Tensor:
-    """Input gradients with another way back through every ReLU and ReLU6, module, function or in place, also where it
-    is spelt as cutting off what is below zero by `clamp`, `threshold` or `maximum`: (B, C, H, W).
+    """Input gradients (B, C, H, W) with another backward rule at every ReLU and ReLU6: module, function or in place,
+    also where it is written as `clamp`, `threshold` or `maximum`.
 
-    Those written with a mask (`torch.where(x > 0, x, 0)`, `x * (x > 0)`) or as an autograd function of one's own
-    cannot be told from other operations and are passed as they are.
+    Rectifiers written with a mask (`torch.where(x > 0, x, 0)`, `x * (x > 0)`) or as a custom autograd function cannot
+    be distinguished from other operations and keep their gradient.
     """
     met: list[bool] = []
     way = engine.settled(model, batch.images, "gradient")
@@ -127,7 +127,7 @@ def rectified_gradient(model: Model, batch: Batch, rule: Rule, readout: Readout)
         answer = way.run(normalised)
         nodes = ways_back(answer)
         if any(map(hides_others, nodes)):
-            with in_sight():
+            with out_of_place():
                 answer = way.run(normalised)
             nodes = ways_back(answer)
         for node in filter(rectifies, nodes):
@@ -173,7 +173,7 @@ class GuidedBackprop:
 @method("deconvnet")
 @dataclass(frozen=True)
 class DeconvNet:
-    """The gradient with rectifiers applied to the signal on its way back instead of on its way in.
+    """The gradient with rectifiers applied to the backward signal instead of by the forward pass.
 
     Paper: Zeiler & Fergus 2014, "Visualizing and Understanding Convolutional Networks"
     """

@@ -1,4 +1,4 @@
-"""Guided integrated gradients: a path that moves the features the model cares least about first."""
+"""Guided integrated gradients: a path that first moves the features with the smallest gradients."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from heatproof.methods._support.smallest_k import by_rank
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Images, Maps, Model, Readout
 
-SOME = 1e-300  # to divide by
+SOME = 1e-300  # keeps divisors above zero
 
 
 class Walk:
-    """Features on their way, each from 0 to 1 in shares of its own; tables are (rows, features).
+    """The positions of features on the path, each from 0 to 1; tables are (rows, features).
 
-    They are written again and again: fresh ones would take as long as the arithmetic. What is one number per row is
-    reckoned by numpy, whose calls cost a tenth of torch's.
+    Tables are reused, since allocating new ones would take as long as the arithmetic. Single numbers per row are
+    computed by numpy, whose calls cost a tenth of torch's.
     """
 
     def __init__(self, lengths: Tensor, fraction: float, max_dist: float) -> None:
@@ -43,21 +43,22 @@ class Walk:
         self._slack = max(1e-9, 8 * float(real.eps)) * self._total.clip(min=1.0)
 
     def advance(self, slope: Tensor, goal: float) -> Tensor:
-        """Until the mean share (weighted by length) is `goal`, the `fraction` of features with the flattest slope
-        walk on, then the next flattest, none further than `max_dist` from the straight line: the position.
+        """The position after the next step. The `fraction` of features with the flattest slope move, then the next
+        flattest, until the mean position (weighted by length) is `goal`; none leaves the straight line by more than
+        `max_dist`.
         """
         position, (room, chosen, others, steepness) = self.position, self._tables
         low, high = max(goal - self.max_dist, 0.0), min(goal + self.max_dist, 1.0)
         top = self._top.fill_(high)
         torch.sub(top, position.clamp_(min=low), out=room).mul_(self.lengths)
         gap = _numbers(room.sum(1)) - (high - goal) * self._total
-        # By ones and zeros, not booleans: many times faster than with `where`. A top higher than any before leaves room
-        # to everybody who has a way at all.
+        # Floats of one and zero, not booleans: many times faster than `where`. A top higher than any before leaves room
+        # for every feature with a path.
         stuck = self._pathless if high > self._highest else torch.le(room, 0, out=others)
         self._highest = high
-        torch.abs(slope, out=steepness).add_(stuck, alpha=self._largest)  # they come last
+        torch.abs(slope, out=steepness).add_(stuck, alpha=self._largest)  # stuck features come last
         flattest = by_rank(steepness)
-        # In the end the features up to `least` are at the top, and those up to `most` a share of the way there.
+        # Finally the features up to `least` are at the top, and those up to `most` a share of the way there.
         least = most = self._none
         reached, share, count = self._zeros, self._ones, self._uncounted
         for _ in range(self._rounds):  # ties only make the portions larger, so this many are enough
@@ -70,7 +71,7 @@ class Walk:
             torch.le(steepness, self._column(most), out=chosen)
             reach = _numbers(torch.mul(room, chosen, out=others).sum(1))
             more = np.maximum(reach - reached, SOME)
-            share = np.where(walking, np.minimum(gap / more, 1), share)  # who walks has a gap
+            share = np.where(walking, np.minimum(gap / more, 1), share)  # rows that still walk have a gap
             gap, reached = np.where(walking, gap - share * more, gap), reach
         if most is self._none:
             return position
@@ -133,7 +134,7 @@ class GuidedIG:
         if self.variant == "lmb":
             (slope,), logits = slopes(model, images, targets[:, None], doubly_softmaxed, passes)
             inner = logits.softmax(1).softmax(1).gather(1, targets[:, None])
-            return slope * inner[:, :, None, None]  # from the log-probability to the probability
+            return slope * inner[:, :, None, None]  # from the log-probability's slope to the probability's
         return engine.gradient(model, images, targets, self.readout, passes)[0]
 
     def __call__(self, model: Model, batch: Batch, /) -> Maps:

@@ -16,7 +16,7 @@ InputSpace = Literal["normalised", "pixels"]
 
 
 def offset(model: Model, images: Images, space: InputSpace) -> Tensor:
-    """How far the input is from zero, in pixel units: from the model's mean colour, or from black.
+    """The input's distance from zero, in pixel units: from the model's mean colour, or from black.
 
     The gradient is taken by pixels in [0, 1], so multiplying it by `images - mean` is the same number as
     multiplying the network's own normalised input by its own gradient.

@@ -1,4 +1,4 @@
-"""Gradients integrated along straight lines."""
+"""Integrated gradients, along straight lines from a baseline."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def integrate(model: Model, batch: Batch, origin: Images, steps: int, readout: R
 @method
 @dataclass(frozen=True)
 class IntegratedGradients:
-    """The gradient averaged on the way from a baseline to the picture, times the way.
+    """The gradient averaged along the straight path from a baseline to the picture, times the path.
 
     Adds up to the answer's difference between picture and baseline. The baseline is `black` (the default),
     `mean` (the model's mean colour, zero in its normalised space), `mid_grey`, `blur`, `uniform` or `gaussian`
@@ -80,7 +80,7 @@ class IntegratedGradients:
         return pool(self.channels(model, batch), self.pooling)
 
     def total(self, model: Model, batch: Batch, /) -> Tensor:
-        """What maps add up to: the answer's rise over the baseline."""
+        """The sum that maps add up to: the answer's rise over the baseline."""
         adds_up("integrated_gradients", self.pooling)
         return answer_rise(model, batch, self.baseline, self._draws, self.readout)
 

@@ -1,4 +1,4 @@
-"""Iterative search attribution: the weakest features are taken away first; what goes last matters most."""
+"""Iterative search attribution: the weakest features are removed first; those removed last matter most."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from heatproof.types import Batch, Cost, Images, Maps, Model, read
 @method
 @dataclass(frozen=True)
 class ISA:
-    """In which round each feature is taken away, when in every round the least important ones go.
+    """The round in which each feature is removed, when every round removes the least important ones.
 
     Paper: Zhu et al. 2024, "Iterative Search Attribution for Deep Neural Networks"
 
     In each round a feature is important if the loss reacts to it on a short climb and a short descent from
-    the picture without the features taken away before. The variant `lmb` gives the last, incomplete chunk the
+    the picture without the features removed before. The variant `lmb` gives the last, incomplete chunk the
     importance zero, adds the smallest score instead of subtracting it and takes the softmax twice, as the
     published code does.
     """
@@ -77,7 +77,7 @@ class ISA:
     def _score(self, model: Model, batch: Batch, left: Tensor, generators: Sequence[torch.Generator]) -> Tensor:
         """How strongly the loss reacts to each feature: (B, features)."""
         count = len(batch)
-        up = torch.ones(2 * count, 1, 1, 1, device=left.device)  # the climbs of all images, then their descents
+        up = torch.ones(2 * count, 1, 1, 1, device=left.device)  # first the climbs of all images, then their descents
         up[count:] = -1
         kept = torch.cat([torch.ones_like(left), left]).to(batch.images)
         here = (batch.images * left).repeat(2, 1, 1, 1)
@@ -96,7 +96,7 @@ class ISA:
             loss_slope = slope.addcmul_(pull, here).mul_(kept).neg_()
             total.add_(loss_slope.abs(), alpha=self.step_size)
             here = torch.addcmul(here, self.step_size * up, loss_slope.sign_())
-        change = (up.flatten() * (last - first)).clamp(min=1e-6)  # a walk that went nowhere must not divide by zero
+        change = (up.flatten() * (last - first)).clamp(min=1e-6)  # not zero even after a walk that did not move
         climbed, descended = (total / change.view(-1, 1, 1, 1)).flatten(1).chunk(2)
         reaction = climbed + descended
         floor = reaction.amin(1, keepdim=True)

@@ -16,7 +16,7 @@ from heatproof.registry import method
 class KernelShap(Coalitional):
     """Shapley values by weighted least squares on random coalitions and their complements.
 
-    A picture of n segments needs at least 2 (n - 1) samples; below that, nothing tells some of them apart.
+    A picture of n segments needs at least 2 (n - 1) samples; with fewer, some segments cannot be separated.
 
     Paper: Lundberg and Lee 2017, "A Unified Approach to Interpreting Model Predictions"
     """
@@ -29,5 +29,5 @@ class KernelShap(Coalitional):
     def plan(self, n: int, generator: Generator) -> Plan:
         return regressed_shapley(n, self.samples, generator)
 
-    def asked(self, n: int) -> int:
+    def evaluations(self, n: int) -> int:
         return 2 + min(self.samples, int(2**n) - 2)

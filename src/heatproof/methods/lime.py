@@ -1,4 +1,4 @@
-"""LIME: a linear model of the answer, by which superpixels are visible."""
+"""LIME: a linear model that predicts the answer from which superpixels are visible."""
 
 from __future__ import annotations
 
@@ -21,9 +21,7 @@ from heatproof.types import Batch, Cost, Images, Imputer, Logits, Maps, Model, R
 
 
 def proximity(coalitions: Tensor, kernel_width: float) -> Tensor:
-    """How much each sample (M, n) counts: an exponential kernel of its cosine distance from the whole
-    picture.
-    """
+    """The weight of each sample (M, n): an exponential kernel of its cosine distance from the whole picture."""
     distance = 1 - coalitions.double().mean(1).sqrt()
     return torch.exp(-((distance / kernel_width) ** 2) / 2)
 
@@ -47,7 +45,7 @@ class LIME:
     Paper: Ribeiro et al. 2016, "“Why Should I Trust You?”: Explaining the Predictions of Any Classifier"
 
     `top=5` gives the map that papers often judge instead: 1 on the five superpixels with the largest positive
-    weights, and hides in black, `imputer=constant`. `temperature` divides the logits before they are read.
+    weights, and hides segments in black, `imputer=constant`. `temperature` divides the logits before they are read.
     """
 
     normalisation: ClassVar[Rule] = "positive"
@@ -94,7 +92,7 @@ class LIME:
         return coalitions
 
     def _values(self, model: Model, batch: Batch, segments: Segments, coalitions: list[Tensor]) -> Tensor:
-        """(B, samples) what the model says about the target, on the CPU."""
+        """(B, samples): the model's answers for the target, on the CPU."""
         seeds, labels = batch.seeds("lime"), segments.flatten(1).cpu().numpy()
 
         def paint(stretch: Stretch, room: Images) -> None:

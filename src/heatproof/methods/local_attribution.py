@@ -20,8 +20,8 @@ from heatproof.types import Batch, Cost, Images, Maps, Model, Readout
 @method
 @dataclass(frozen=True)
 class LocalAttribution:
-    """What the target loses in steps towards other classes and away from itself, in a box proportional to
-    each pixel.
+    """The drop of the target's answer in steps towards other classes and away from it, in a box proportional to each
+    pixel.
 
     Paper: Zhu et al. 2024, "Enhancing Model Interpretability with Local Attribution over Global Exploration"
     """

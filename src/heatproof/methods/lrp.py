@@ -16,7 +16,7 @@ from heatproof.methods._support.canonization import merges, merging, passed, pro
 from heatproof.methods._support.channel_pooling import Pooling, keeps_sign, pool
 from heatproof.methods._support.field_checks import check_not_negative
 from heatproof.methods._support.op_override import forward_only
-from heatproof.methods._support.rule_coverage import seen
+from heatproof.methods._support.rule_coverage import coverage
 from heatproof.methods._support.zplus_rule import plus_rule
 from heatproof.methods.attention_rollout import attends
 from heatproof.models._support.torchvision_repair import import_torchvision
@@ -34,7 +34,7 @@ Rules = Literal[
 ]
 Canonizer = Literal["auto", "none"]
 Start = Literal["one_hot", "logit", "abs_logit"]
-Composite = Any  # zennit.core.Composite; zennit is imported when first used, since it imports torchvision
+Composite = Any  # zennit.core.Composite; zennit is imported on first use, since it imports torchvision
 
 
 def build(rule: Rules, model: Model, images: Images, epsilon: float, gamma: float, biases: bool) -> Composite:
@@ -65,7 +65,7 @@ def build(rule: Rules, model: Model, images: Images, epsilon: float, gamma: floa
 
 
 def beginning_at(composite: Composite, layers: Sequence[nn.Module]) -> Composite:
-    """The composite, its rule for the first layer on the first that runs: zennit's own is the first registered."""
+    """The composite with its first-layer rule on the first layer that runs; zennit takes the first registered."""
     kinds = tuple(kind for kind, _ in getattr(composite, "first_map", ()))
     first = next((layer for layer in layers if isinstance(layer, kinds)), None)
 
@@ -79,8 +79,8 @@ def beginning_at(composite: Composite, layers: Sequence[nn.Module]) -> Composite
 
 @contextmanager
 def propagating(model: Model, images: Images, composite: Composite, canonizer: Canonizer) -> Iterator[None]:
-    """The network with its rules in place; whatever happens, without them afterwards."""
-    engine.batch_size(model, images, "gradient")  # settled on the network as it is, before it is changed
+    """A context in which the network has its rules; they are removed afterwards whatever happens."""
+    engine.batch_size(model, images, "gradient")  # chosen on the unchanged network
     if canonizer == "auto":
         composite.canonizers = [merging(merges(model, images))]
     replaced = passed() | (proportional() if canonizer == "auto" else {})
@@ -93,13 +93,13 @@ def propagating(model: Model, images: Images, composite: Composite, canonizer: C
 
 
 def _in_its_layout(way: engine.Plan) -> engine.Plan:
-    """The network itself, which has the rules, on pictures in the memory layout that suits its passes."""
+    """A plan that runs the network itself, which carries the rules, in the memory layout that suits its passes."""
     memory = torch.channels_last if way.choice.layout == "channels_last" else torch.contiguous_format
     return replace(way, run=lambda normalised: way.run(normalised.contiguous(memory_format=memory)))
 
 
 def divided_by(layers: Sequence[nn.Module], rule: Rules, logits: Tensor, targets: Tensor, biases: bool) -> Tensor:
-    """(B,) what the rule of the last layer divides by: its sign is the sign a start of one ends up with.
+    """(B,): the divisor in the last layer's rule; its sign becomes the sign of a map started from one.
 
     The epsilon rule divides by the logit (without its bias, if biases take no part); all others divide by sums of
     positive parts.
@@ -115,16 +115,16 @@ def divided_by(layers: Sequence[nn.Module], rule: Rules, logits: Tensor, targets
 @method("lrp")
 @dataclass(frozen=True)
 class LRP:
-    """Relevance handed back layer by layer, by zennit's rules; `epsilon_plus_flat` by default.
+    """Relevance propagated back layer by layer, by zennit's rules; `epsilon_plus_flat` by default.
 
     `canonizer="auto"` first merges batch norms into the layers before them and shares relevance at residual
     sums in proportion to what each branch added; `"none"` is the variant of the pixel-flipping paper (batch
     norms passed over, plain gradients at sums). `start` is the relevance of the target: one, its logit, or
     the logit's magnitude. `biases=False` keeps biases from absorbing relevance.
 
-    Where the target's logit is negative, a map may come out with its sign turned round: the epsilon rule divides
-    by the logit, so a start of one turns it; other rules do not, so a start from the logit turns it. `upright`
-    turns such maps back, so that positive relevance always speaks for the target.
+    Where the target's logit is negative, a map's sign may come out reversed: the epsilon rule divides by the logit, so
+    a start of one reverses it; other rules do not, so a start from the logit reverses it. `upright` restores the sign,
+    so that positive relevance always speaks for the target.
 
     The rules sit on layers. Activations are passed over whether they are layers or functions; a network that
     computes something else outside of layers, gates its branches (the squeeze-and-excitation of EfficientNets),
@@ -158,14 +158,14 @@ class LRP:
             )
         if hasattr(model.network, "explanation_mode"):
             raise NotApplicable("lrp's rules do not cover B-cos layers, whose weights depend on their input: take bcos")
-        fault, names = seen(model, batch.images)
+        fault, names = coverage(model, batch.images)
         if fault:
             raise NotApplicable(
                 f"lrp's rules do not cover everything that model {model.name!r} does, it {fault}: "
                 "take integrated_gradients or grad_cam"
             )
         layers = [model.network.get_submodule(name) for name in names]
-        with torch.inference_mode(False), torch.no_grad():  # what rules and merges make takes part in gradients
+        with torch.inference_mode(False), torch.no_grad():  # tensors made by rules and merges take part in gradients
             composite = build(self.composite, model, batch.images, self.epsilon, self.gamma, self.biases)
         composite = beginning_at(composite, layers)
         with propagating(model, batch.images, composite, self.canonizer):

@@ -1,4 +1,4 @@
-"""Boundary-based attribution: down the target's slope until the answer changes."""
+"""MFABA, boundary-based attribution: down the target's slope until the predicted class changes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from heatproof.types import Batch, Cost, Images, Maps, Model, Readout
 @method
 @dataclass(frozen=True)
 class MFABA:
-    """Gradients gathered on the way down from the picture to where the model changes its answer.
+    """Gradients gathered on the descent from the picture to where the model's predicted class changes.
 
     Paper: Zhu et al. 2024, "MFABA: A More Faithful and Accelerated Boundary-Based Attribution Method for Deep
     Neural Networks"
@@ -56,10 +56,10 @@ class MFABA:
         images, found = batch.images, torch.empty_like(batch.images)
         questions = doubly_softmaxed if self.variant == "lmb" else reading(self.readout)
         way = engine.settled(model, images, "gradient")
-        # Of the images still on their way: which they are, where, what was gathered, and how far they may go.
+        # Of the images that are still walking: their rows, positions, gathered gradients and bounds.
         rows, aims = torch.arange(len(batch), device=images.device), batch.targets
         here, total, bounds = images, torch.zeros_like(images), self._bounds(images)
-        step, before = None, None  # that led to `here`, with the gradient at its start
+        step, before = None, None  # the last step, which led to `here`, and the gradient at its start
         for turn in range(self.steps + (self.rule == "trapezoid")):
             (slope,), logits = slopes(model, here, aims[:, None], questions, way)
             if self.variant == "lmb" and before is not None:
@@ -67,8 +67,8 @@ class MFABA:
             if self.rule == "trapezoid" and step is not None and before is not None:
                 total.addcmul_(step, before + slope, value=-0.5)
             walking = logits.argmax(1) == aims
-            if turn and not bool(walking.all()):  # everyone takes the first step
-                found[rows] = total  # what has ended stays so
+            if turn and not bool(walking.all()):  # all images take the first step
+                found[rows] = total  # ended walks keep their total
                 on = walking.nonzero()[:, 0]
                 if not len(on):
                     break
@@ -87,7 +87,7 @@ class MFABA:
         return pool(self.channels(model, batch), self.pooling)
 
     def _bounds(self, images: Images) -> Tensor | tuple[float, float]:
-        """The lowest and highest numbers on the way; one for each pixel only where the steps reach as far as that."""
+        """The lowest and highest values on the walk; one per pixel only where the steps can reach such a bound."""
         if self.walk == "sharp" or self.steps * self.step_size < self.epsilon:
             return 0.0, 1.0
         return torch.stack([images - self.epsilon, images + self.epsilon]).clamp_(0, 1)

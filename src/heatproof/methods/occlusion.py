@@ -1,4 +1,4 @@
-"""Occlusion: a window slides over the picture; what the answer loses is what the window hid."""
+"""Sliding-window occlusion: the drop of the answer shows what the window hid."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from heatproof.types import Batch, Cost, Images, Imputer, Keep, Maps, Model, Rea
 
 
 def windows(side: int, share: float, positions: int) -> Tensor:
-    """Which places along one axis each window hides: (positions, side) bool, from edge to edge."""
+    """The places along one axis that each window hides: (positions, side) bool, from edge to edge."""
     width = max(1, round(share * side))
     starts = torch.linspace(0, side - width, positions).round().long()
     place = torch.arange(side)
@@ -31,8 +31,7 @@ def windows(side: int, share: float, positions: int) -> Tensor:
 @method("occlusion")
 @dataclass(frozen=True)
 class SlidingOcclusion:
-    """How much the answer loses when a sliding window hides each place; each pixel has the mean of its
-    windows.
+    """The drop of the answer when a sliding window hides each place; each pixel has the mean of its windows.
 
     Paper: Zeiler and Fergus 2014, "Visualizing and Understanding Convolutional Networks"
     """

@@ -1,4 +1,4 @@
-"""Maps made elsewhere, judged like any other method's."""
+"""Precomputed maps: made elsewhere, judged like those of any other method."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Precomputed:
 
     Slashes in an image id are folders there; the id's own file ending may be left out. Maps are (H, W), or
     (channels, H, W), whose channels are added up. They must have the pictures' size: nothing is resized
-    silently. In an `.npz` written by `heatproof explain` all maps of a method are one array, beside the `ids`:
-    `name` says which method's; a map of another class than the one judged is refused. `signed=False` says that
-    the method knows no negative relevance.
+    silently. In an `.npz` written by `heatproof explain` all maps of a method are one array, beside the `ids`;
+    `name` selects the method, and a map of another class than the one judged is refused. `signed=False` declares that
+    the method gives no negative relevance.
     """
 
-    stored: ClassVar[bool] = True  # asked about changed pictures, classes or models it gives the same maps
+    stored: ClassVar[bool] = True  # gives the same maps for changed pictures, classes or models
 
     path: str = ""
     name: str = ""
@@ -48,12 +48,12 @@ class Precomputed:
 
     @property
     def label(self) -> str:
-        """The file and whose maps in it: the method they came from may be judged beside them."""
+        """The file and the method whose maps are read; that method itself may be judged beside them."""
         return spelt(self)
 
     def __call__(self, model: Model, batch: Batch, /) -> Maps:
         if not self.path:
-            raise NotApplicable("precomputed needs to know where the maps are: precomputed(path='maps.npz')")
+            raise NotApplicable("precomputed needs path, the file or folder of its maps: precomputed(path='maps.npz')")
         size = tuple(batch.images.shape[2:])
         maps = torch.stack([self._map(identity, size) for identity in batch.ids])
         for identity, target in zip(batch.ids, batch.targets.tolist(), strict=True):
@@ -61,7 +61,7 @@ class Precomputed:
         return maps.to(batch.images.device)
 
     def _check_class(self, identity: str, names: Sequence[str]) -> None:
-        """Where the file says which class each map explains, it must be the one asked for."""
+        """Raise `BadInput` if the file declares another class for this map than the one that is explained."""
         if not Path(self.path).is_file():
             return
         stored = _archive(self.path, Path(self.path).stat().st_mtime_ns, os.getpid())
@@ -71,7 +71,7 @@ class Precomputed:
         given = str(of_archive(stored, "targets")[ids.index(_place(ids, identity))])
         if given not in names:
             raise BadInput(
-                f"the map of {identity!r} in {self.path} explains {given!r}, and {names[0]!r} is asked for: make maps "
+                f"the map of {identity!r} in {self.path} explains {given!r}, but {names[0]!r} is needed: make maps "
                 "of that class, or judge with the same target as they were made for"
             )
 
@@ -104,18 +104,18 @@ class Precomputed:
         raise BadInput(f"{self.path} holds no map for image {identity!r}: one per image id is needed")
 
     def _named(self, stored: zipfile.ZipFile) -> str:
-        """Which of the arrays of an `.npz` written by `heatproof explain`."""
+        """The name of the array to read in an `.npz` written by `heatproof explain`."""
         there = [name for name in _names_in(stored) if name not in ("ids", "targets")]
         if self.name in there or (not self.name and len(there) == 1):
             return self.name or there[0]
         raise BadInput(
-            f"{self.path} holds maps of {', '.join(there)}: say whose are meant, "
+            f"{self.path} holds maps of {', '.join(there)}: name one of them, "
             f"precomputed(path={self.path!r}, name={there[0]!r})"
         )
 
     @property
     def revision(self) -> str:
-        """A hash of the maps' content, now."""
+        """A hash of the maps' current content."""
         return content(Path(self.path)) if self.path else ""
 
     def cost(self) -> Cost:
@@ -127,7 +127,7 @@ def _names(identity: str) -> tuple[str, str]:
 
 
 def _file(where: Path, identity: str) -> Path:
-    """The file of an image's map in a folder of them; none outside it."""
+    """The file of an image's map in a folder; paths that leave the folder are refused."""
     for name in _names(identity):
         file = where / f"{name}.npy"
         if file.is_file() and file.resolve().is_relative_to(where.resolve()):
@@ -139,7 +139,7 @@ def _file(where: Path, identity: str) -> Path:
 
 
 def _place(there: Sequence[str], identity: str) -> str:
-    """What an image's map goes by: its id, or the one longer path that ends in it; the id's ending may be left out."""
+    """The name of an image's map: its id, or the one longer path that ends in it, with or without its suffix."""
     exact = [name for name in _names(identity) if name in there]
     longer = [name for name in there if name.endswith(tuple(f"/{own}" for own in _names(identity)))]
     if not exact and len(longer) > 1:
@@ -166,14 +166,14 @@ def _file_hash(file: Path) -> str:
 
 @lru_cache(maxsize=2**17)
 def _hashed(path: str, *_state: int) -> str:
-    """The hash of a file as it is, taken once in a process; its state's times are part of the question."""
+    """The hash of a file, computed once per process and state (size, times, inode), which is part of the cache key."""
     with Path(path).open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 @lru_cache(maxsize=4)
 def _archive(path: str, modified: int, process: int) -> zipfile.ZipFile:
-    """An opened .npz; opened again when the file changes, and by a fork, which would move its parent's place in it."""
+    """An opened .npz; reopened when the file changes, and in a fork, which would share its parent's file position."""
     if not zipfile.is_zipfile(path):
         raise BadInput(
             f"{path} cannot be read: it must be an .npz with one map per image id, or a folder of .npy files"
@@ -186,6 +186,6 @@ def _names_in(stored: zipfile.ZipFile) -> list[str]:
 
 
 def _ids(stored: zipfile.ZipFile) -> list[str] | None:
-    """The image ids of an archive that holds all maps of a method in one array; None where each map has a name."""
+    """The image ids of an archive with all maps of a method in one array; None where each map has its own name."""
     ids = of_archive(stored, "ids") if "ids" in _names_in(stored) else None
     return None if ids is None or ids.ndim != 1 else ids.tolist()

@@ -1,4 +1,4 @@
-"""What each segment is worth when it leaves last."""
+"""PredDiff: what each segment is worth when it is added last."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from heatproof.registry import method
 @method
 @dataclass(frozen=True)
 class PredDiff(Coalitional):
-    """What the answer loses when a segment leaves the whole picture: its last marginal contribution.
+    """The drop of the answer when a segment leaves the whole picture: its last marginal contribution.
 
     Paper: Blücher et al. 2022, "PredDiff: Explanations and Interactions from Conditional Expectations"
     """
@@ -21,5 +21,5 @@ class PredDiff(Coalitional):
     def plan(self, n: int, generator: Generator) -> Plan:
         return last_gains(n)
 
-    def asked(self, n: int) -> int:
+    def evaluations(self, n: int) -> int:
         return n + 1

@@ -1,4 +1,4 @@
-"""A method asked about a network that has learnt nothing: what of its map is not about the model."""
+"""Another method applied to a network with shuffled weights: the part of its map that is not about the model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _shuffled: weakref.WeakKeyDictionary[nn.Module, dict[tuple[str, int], Model]] = 
 
 
 def shuffled(model: Model, seed: int = 0) -> Model:
-    """The model with the entries of each of its weights in random order: same sizes and scales, nothing learnt."""
+    """The model with the entries of each weight tensor in random order: same shapes and scales, nothing learnt."""
     kept = _shuffled.setdefault(model.network, {})
     key = (model.revision, seed)
     if key not in kept:
@@ -37,7 +37,7 @@ def shuffled(model: Model, seed: int = 0) -> Model:
 @method("random_weights")
 @dataclass(frozen=True)
 class RandomWeights:
-    """Another method asked about the same network with its weights shuffled: blind to what was learnt.
+    """Another method applied to the same network with its weights shuffled: blind to what was learnt.
 
     Paper: Adebayo et al. 2018, "Sanity Checks for Saliency Maps" (the idea)
     """

@@ -1,4 +1,4 @@
-"""RISE: the answer averaged over random soft masks, for each pixel over those that show it."""
+"""RISE: for each pixel, the answer averaged over the random soft masks that show it."""
 
 from __future__ import annotations
 
@@ -19,14 +19,12 @@ from heatproof.types import Batch, Cost, Maps, Model, Readout, read
 
 
 def stretched(cells: int, side: int) -> Tensor:
-    """Bilinear interpolation of `cells` values to one cell more than a side's worth of places: (places,
-    cells).
-    """
+    """Bilinear interpolation of `cells` values to a side's places and one cell more: (places, cells)."""
     return interpolation(cells, (cells + 1) * -(-side // cells))
 
 
 class Masks(NamedTuple):
-    """Coarse grids of visible cells, and where each is shifted to; small enough to draw all of an image at once."""
+    """Coarse grids of visible cells and their shifts; small enough to draw all masks of an image at once."""
 
     cells: Tensor  # (masks, cells, cells) of zeros and ones
     top: Tensor  # (masks,)
@@ -58,10 +56,10 @@ class RISE:
 
     Paper: Petsiuk et al. 2018, "RISE: Randomized Input Sampling for Explanation of Black-box Models"
 
-    The paper takes 4000 to 8000 masks, and divides by how many of them should show a pixel. Here it is by how many do:
-    in the long run the same, but what all answers have in common then adds no noise, which else is most of the map.
-    What is hidden fades to the `baseline` picture. The map is how far a pixel's mean lies above that of all masks,
-    which moves no pixel past another and makes zero neutral.
+    The paper takes 4000 to 8000 masks and divides by the expected number that show a pixel. Here the divisor is the
+    actual number: the same in the limit, but what all answers have in common then adds no noise, which otherwise makes
+    up most of the map. Hidden places fade to the `baseline` picture. The map is a pixel's mean minus the mean over all
+    masks, which keeps the order of pixels and makes zero neutral.
     """
 
     normalisation: ClassVar[Rule] = "positive"
@@ -93,7 +91,7 @@ class RISE:
         passes = engine.settled(model, images, "forward")
         together = min(engine.at_once(images, passes.choice.size), self.masks)
         room = images.new_empty(together, *images.shape[1:])  # the same memory for every block
-        total, times = torch.zeros_like(images[:, 0]), torch.zeros_like(images[:, 0])  # of answers, and of being shown
+        total, times = torch.zeros_like(images[:, 0]), torch.zeros_like(images[:, 0])  # sums of answers, of visibility
         usual = images.new_zeros(len(batch), 1, 1)
         first = images.new_zeros(())
         for number, generator in enumerate(batch.generators("rise")):
@@ -104,7 +102,7 @@ class RISE:
                 torch.addcmul(background[number], way[number], visible[:, None], out=shown)
                 target = batch.targets[number].expand(len(rows))
                 values = read(engine.forward(model, shown, passes), target, self.readout).to(visible.dtype)
-                first = values[0] if rows[0] == 0 else first  # taken off, lest it be rounded with the rest
+                first = values[0] if rows[0] == 0 else first  # subtracted, to avoid rounding of the common part
                 total[number] += torch.tensordot(values - first, visible, 1)
                 times[number] += visible.sum(0)
                 usual[number] += (values - first).sum() / self.masks

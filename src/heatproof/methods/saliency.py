@@ -1,4 +1,4 @@
-"""One gradient: how much the answer changes with each pixel."""
+"""Saliency: the gradient of the answer with respect to each pixel."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from heatproof.types import Batch, Cost, Maps, Model, Readout
 @method
 @dataclass(frozen=True)
 class Saliency:
-    """The magnitude of the gradient: how much the answer would change with each pixel.
+    """The magnitude of the gradient: the sensitivity of the answer to each pixel.
 
     Magnitude by default; `signed` keeps the sign of every channel.
 

@@ -20,7 +20,7 @@ class Shapley(Coalitional):
     """
 
     permutations: int = 20  # half of them drawn, half their reverses
-    exact_up_to: int = 12  # segments; up to here all coalitions are asked for instead
+    exact_up_to: int = 12  # segments; up to this number all coalitions are evaluated instead
 
     def __post_init__(self) -> None:
         if self.permutations < 2 or self.permutations % 2:
@@ -31,5 +31,5 @@ class Shapley(Coalitional):
     def plan(self, n: int, generator: Generator) -> Plan:
         return exact_shapley(n) if n <= self.exact_up_to else sampled_shapley(n, self.permutations, generator)
 
-    def asked(self, n: int) -> int:
+    def evaluations(self, n: int) -> int:
         return int(2**n) if n <= self.exact_up_to else self.permutations * (n - 1) + 2

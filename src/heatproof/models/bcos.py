@@ -1,8 +1,8 @@
 """B-cos networks: weights align with their input, so for that input the network is linear, exactly.
 
-A B-cos layer answers with ŵ·x · |cos(x, ŵ)|^(B-1), with unit weights ŵ and no bias. For one input the second
-factor is a number, so the whole network is a matrix times its (encoded) picture, and that matrix is the
-explanation. Inside `explanation_mode()` the factors count as constants: input × gradient sums to the logit.
+A B-cos layer computes ŵ·x · |cos(x, ŵ)|^(B-1), with unit weights ŵ and no bias. For one input the second factor is
+a number, so the whole network is a matrix times its (encoded) picture, and that matrix is the explanation. Inside
+`explanation_mode()` the factors count as constants: input × gradient sums to the logit.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Encoding(nn.Module):
 
 
 class BCosConv2d(nn.Module):
-    """A convolution with unit weights whose answer shrinks as the input turns away from them."""
+    """A convolution with unit weights whose output shrinks as the input turns away from them."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class BCosConv2d(nn.Module):
         super().__init__()
         self.linear = nn.Conv2d(before, after * max_out, kernel, stride, padding, bias=False)
         self.b = b
-        self.max_out = max_out  # so many units compete for each output; the winner is linear like the rest
+        self.max_out = max_out  # units that compete for each output; the winner is linear like the others
         self.explaining = False
 
     def extra_repr(self) -> str:
@@ -52,7 +52,7 @@ class BCosConv2d(nn.Module):
             linear = linear.unflatten(1, (-1, self.max_out)).amax(2)
         if self.b == 1:
             return linear
-        # The detour over the mean is a sum of squares over each patch, zero padding included.
+        # Mean times count gives the sum of squares over each patch, zero padding included.
         count = layer.kernel_size[0] * layer.kernel_size[1]
         squares = maps.square().sum(1, keepdim=True)
         norms = F.avg_pool2d(squares, layer.kernel_size, layer.stride, layer.padding) * count  # type: ignore[arg-type]
@@ -80,11 +80,11 @@ class UncentredNorm2d(nn.Module):
 
 
 class SelfExplainingNetwork(nn.Module):
-    """A network of B-cos layers: it can be asked for its explanation."""
+    """A network of B-cos layers, with `explanation_mode`."""
 
     @contextmanager
     def explanation_mode(self) -> Iterator[None]:
-        """Inside, gradients take the input-dependent factors of all layers as constants."""
+        """A context in which gradients treat the input-dependent factors of all layers as constants."""
         layers = [part for part in self.modules() if hasattr(part, "explaining")]
         before = [bool(layer.explaining) for layer in layers]
         try:
@@ -99,8 +99,8 @@ class SelfExplainingNetwork(nn.Module):
 class BCosNet(SelfExplainingNetwork):
     """Four B-cos convolutions and a B-cos classifier at every place of an 8×8 map, averaged.
 
-    It takes pictures in [0, 1] as they are and encodes them itself. No biases anywhere, and no rectifiers:
-    the alignment is the non-linearity.
+    It takes pictures in [0, 1] and encodes them itself. It has neither biases nor rectifiers: the alignment is the
+    non-linearity.
     """
 
     def __init__(self, classes: int = 10, width: int = 16, temperature: float = 0.1) -> None:

@@ -1,8 +1,8 @@
 """Published B-cos networks for ImageNet from weights on disk: `bcos:resnet50@path/to/resnet_50-….pth`.
 
-The layer names are those of the B-cos-v2 release, so its checkpoints load as they are. Its logits carry a
-constant bias, the same for every class; it is left out here, which moves no probability and lets
-contributions sum to the logit.
+The layer names are those of the B-cos-v2 release, so its checkpoints load unchanged. The release adds a constant
+bias, the same for every class, to the logits; it is left out here, which changes no probability and lets contributions
+sum to the logit.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Block(nn.Module):
 
 
 class BCosResNet(SelfExplainingNetwork):
-    """A residual network of B-cos layers; the classifier stands before the pooling."""
+    """A residual network of B-cos layers; the classifier comes before the pooling."""
 
     def __init__(self, blocks: tuple[int, ...], bottleneck: bool, classes: int = 1000, width: int = 64) -> None:
         super().__init__()
@@ -106,7 +106,7 @@ class BCosVGG(SelfExplainingNetwork):
 
 
 def empty(name: str, classes: int = 1000) -> SelfExplainingNetwork:
-    """The architecture of that name, its weights as they happen to be."""
+    """The architecture of that name, with random weights."""
     if name in RESNETS:
         return BCosResNet(*RESNETS[name], classes=classes)
     if name in VGGS:
@@ -115,7 +115,7 @@ def empty(name: str, classes: int = 1000) -> SelfExplainingNetwork:
 
 
 def _kept(weights: Weights) -> Weights:
-    """Without what the published norms carry along and never use: their means and counters."""
+    """The weights without the means and counters of the published norms, which are never used."""
     unused = ("running_mean", "num_batches_tracked")
     return {name: value for name, value in weights.items() if not name.endswith(unused)}
 
@@ -128,7 +128,7 @@ def load_bcos(name: str = "resnet18", weights: str = "random", trust_pickle: boo
     """
     if not weights:
         raise BadModel(
-            f"bcos:{name} must say where its weights are, as in bcos:{name}@path/to/file.pth: they are not downloaded"
+            f"bcos:{name} must name a file of weights, as in bcos:{name}@path/to/file.pth: they are not downloaded"
         )
     if weights == "random":
         with torch.random.fork_rng(devices=[]):
@@ -138,7 +138,7 @@ def load_bcos(name: str = "resnet18", weights: str = "random", trust_pickle: boo
         stored = _kept(read_weights(weights, trust_pickle))
         head = next((stored[key] for key in ("fc.linear.weight", "classifier.2.linear.weight") if key in stored), None)
         if head is None:
-            raise BadModel(f"{weights} must be a checkpoint of a B-cos ResNet or VGG; it has no classifier of theirs")
+            raise BadModel(f"{weights} must be a checkpoint of a B-cos ResNet or VGG, got one without their classifier")
         network = empty(name, len(head))
         put_weights(network, stored, weights)
     classes = imagenet_classes()

@@ -14,8 +14,7 @@ from heatproof.types import Model, View
 # The networks were trained on (255 x - 127) / 128.
 _MEAN = (127 / 255,) * 3
 _STD = (128 / 255,) * 3
-# Their evaluation cuts the central size / (size + 32) of the picture and resizes it with bicubic
-# interpolation.
+# Their evaluation crops the central size / (size + 32) of the picture and resizes it by bicubic interpolation.
 _MARGIN = 32
 
 
@@ -33,7 +32,7 @@ def load_efficientnet_lite(size: int) -> Model:
         network=network,
         mean=_MEAN,
         std=_STD,
-        # The head's activations; the rectifier that gives them is one module shared with the stem.
+        # The head's activations; their rectifier is a module shared with the stem.
         cam_layer="_avg_pooling:input",
         view=View(side, side + _MARGIN, "bicubic"),
         classes=imagenet_classes(),

@@ -1,7 +1,7 @@
-"""Small trained networks that come with the package, so that nothing need be downloaded to try anything.
+"""Embedded models: small trained networks that come with the package, so that nothing need be downloaded.
 
-Each is a safetensors file (half precision; computed with in single) and a JSON file with its recipe and the accuracies
-it was measured to have. `heatproof train embedded` makes them again.
+Each is a safetensors file (stored in half precision, run in single) and a JSON file with its recipe and measured
+accuracies. `heatproof train embedded` trains them again.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ MEAN, STD = (0.5, 0.5, 0.5), (0.25, 0.25, 0.25)
 
 @dataclass(frozen=True)
 class Plan:
-    """How an embedded model is made."""
+    """The recipe of an embedded model."""
 
     task: Literal["object", "scene"]
     network: Callable[[], nn.Module]
     cam_layer: str | None
     shows: Literal["composite", "scene"] = "composite"
     epochs: int = 8
-    instances: int = 100  # of each class: a hundred pictures per instance
+    instances: int = 100  # per class, with a hundred pictures per instance
     learning_rate: float = 3e-3
     seed: int = 0
     flat_backgrounds: float = 0.0  # share of training pictures whose scene is replaced by one colour
@@ -55,9 +55,9 @@ PLANS: dict[str, Plan] = {
     "scene_plain": Plan("scene", PlainNet, "features", epochs=8),
     "scene_only": Plan("scene", ResNet, "layer3", shows="scene", epochs=5),
     "scene_vit": Plan("scene", ViT, None, epochs=10, learning_rate=1e-3, fixed_size=True),
-    # A B-cos network encodes pictures itself: it must see them as they are.
+    # A B-cos network encodes pictures itself, so its inputs are not normalised.
     "object_bcos": Plan("object", BCosNet, "features", epochs=10, flat_backgrounds=0.25, mean=(0.0,), std=(1.0,)),
-    # Few pictures, so that a scene is learnt no better than an object that goes with it.
+    # Few pictures, so that a scene is learnt no better than the object that accompanies it.
     **{f"scene_k{k}": Plan("scene", PlainNet, "features", epochs=20, instances=60, k=k) for k in range(1, 11)},
 }
 
@@ -71,14 +71,14 @@ def load(name: str) -> Model:
     except FileNotFoundError:
         raise BadModel(
             f"the weights of embedded:{name} are not in this installation: "
-            f"`heatproof train embedded --only {name}` makes them"
+            f"`heatproof train embedded --only {name}` trains them"
         ) from None
     network.load_state_dict({key: value.float() for key, value in read_safetensors(stored).items()})
     return model(name, network)
 
 
 def model(name: str, network: nn.Module) -> Model:
-    """A network, trained or not, as the embedded model of that name."""
+    """A network, trained or not, wrapped as the embedded model of that name."""
     plan = _plan(name)
     return Model(
         f"embedded:{name}",
@@ -96,8 +96,8 @@ def model(name: str, network: nn.Module) -> Model:
 def about(name: str) -> dict[str, Any]:
     """The recipe and the measured accuracies."""
     _plan(name)
-    told: dict[str, Any] = json.loads((files("heatproof.models") / "trained" / f"{name}.json").read_text())
-    return told
+    record: dict[str, Any] = json.loads((files("heatproof.models") / "trained" / f"{name}.json").read_text())
+    return record
 
 
 def _plan(name: str) -> Plan:

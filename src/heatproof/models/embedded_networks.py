@@ -1,7 +1,7 @@
 """Three small architectures for 64×64 pictures: residual with batch norm, plain, and a vision transformer.
 
 Every rectifier is a module of its own, never in place, so that hooks see it. The transformer names its parts as timm
-does (`patch_embed`, `blocks[i].attn.qkv`, …), so that what works here works there.
+does (`patch_embed`, `blocks[i].attn.qkv`, …), so that code that works here works there.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 
 class Residual(nn.Module):
-    """Two convolutions and a shortcut."""
+    """A residual block: two convolutions and a shortcut."""
 
     def __init__(self, before: int, after: int, stride: int) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class Residual(nn.Module):
 
 
 class ResNet(nn.Module):
-    """Residual blocks with batch norm; the last map is 8×8."""
+    """A residual network with batch norm; the last map is 8×8."""
 
     def __init__(self, classes: int = 10, width: int = 16) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class ResNet(nn.Module):
 
 
 class PlainNet(nn.Module):
-    """Convolution, rectifier, pooling, and nothing else; the last map is 8×8."""
+    """A plain network of convolutions, rectifiers and pooling; the last map is 8×8."""
 
     def __init__(self, classes: int = 10, width: int = 16) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ class PlainNet(nn.Module):
 
 
 class PatchEmbed(nn.Module):
-    """Non-overlapping patches to tokens."""
+    """The embedding of non-overlapping patches as tokens."""
 
     def __init__(self, patch: int, width: int) -> None:
         super().__init__()
@@ -80,7 +80,7 @@ class PatchEmbed(nn.Module):
 
 
 class Attention(nn.Module):
-    """Multi-head self-attention, its softmax in plain sight."""
+    """Multi-head self-attention with an explicit softmax."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -127,7 +127,7 @@ class ViT(nn.Module):
         self.head = nn.Linear(width, classes)
 
     def tokens(self, images: Tensor) -> Tensor:
-        """Class token and patches, positions added."""
+        """The class token and the patches, with positions added."""
         patches = self.patch_embed(images)
         return torch.cat([self.cls_token.expand(len(patches), -1, -1), patches], 1) + self.pos_embed
 

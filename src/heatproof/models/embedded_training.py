@@ -1,4 +1,4 @@
-"""How the embedded models were made: minutes on one CPU core each."""
+"""Trains the embedded models, each in minutes on one CPU core."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Say = Callable[[str], None]
 
 
 def train(name: str, folder: Path = TRAINED, say: Say = print) -> dict[str, Any]:
-    """Train one embedded model, measure it on pictures it has not seen, and write weights and recipe."""
+    """Trains one embedded model, measures it on unseen pictures, and writes weights and recipe."""
     plan = embedded.PLANS[name]
     arrays = pictures_of(plan)
     images = arrays["twin" if plan.shows == "scene" else "image"]
@@ -36,7 +36,7 @@ def train(name: str, folder: Path = TRAINED, say: Say = print) -> dict[str, Any]
     loss = fit(network, images, arrays[f"{plan.task}_label"], regions, plan, say)
     half = {key: value.half() if value.is_floating_point() else value for key, value in network.state_dict().items()}
     network.load_state_dict({key: value.float() if value.is_floating_point() else value for key, value in half.items()})
-    told = {
+    record = {
         "recipe": {**dataclasses.asdict(plan), "network": plan.network.__name__, "pictures": VERSION},
         "parameters": sum(p.numel() for p in network.parameters()),
         "final_loss": loss,
@@ -46,13 +46,13 @@ def train(name: str, folder: Path = TRAINED, say: Say = print) -> dict[str, Any]
     }
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.safetensors").write_bytes(safetensors_bytes(half))
-    (folder / f"{name}.json").write_text(json.dumps(told, indent=1) + "\n")
-    say(f"{name}: {told['accuracy']}")
-    return told
+    (folder / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n")
+    say(f"{name}: {record['accuracy']}")
+    return record
 
 
 def pictures_of(plan: embedded.Plan) -> Block:
-    """What a plan's network is trained on."""
+    """The training pictures of a plan."""
     if plan.k is not None:
         pictures = TwoFactorK(plan.k, "train", plan.instances * len(plan.classes))
         return dict(vars(pictures.samples(range(len(pictures)))))
@@ -68,7 +68,7 @@ def fit(
     plan: embedded.Plan,
     say: Say,
 ) -> float:
-    """AdamW, one cycle, mirrored pictures, some objects on a flat colour; gives the last epoch's loss."""
+    """Trains by AdamW with one cycle, mirrored pictures and some objects on a flat colour; the last epoch's loss."""
     network.train().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     size = 64
     steps = plan.epochs * (len(images) // size)
@@ -81,7 +81,7 @@ def fit(
         for rows in order.permutation(len(images))[: len(images) // size * size].reshape(-1, size):
             mirrored = order.random(size) < 0.5
             chosen = images[rows]
-            if regions is not None:  # an object is an object also where there is no scene
+            if regions is not None:  # so that objects are recognised without a scene, too
                 flat = order.random(size) < plan.flat_backgrounds
                 colours = order.integers(0, 256, (size, 1, 1, 3), dtype=np.uint8)
                 chosen = np.where(flat[:, None, None, None] & ~regions[rows][..., None], colours, chosen)
@@ -101,7 +101,7 @@ def fit(
 
 
 def prepared(pictures: NDArray[np.uint8], plan: embedded.Plan) -> Tensor:
-    """Pictures (B, H, W, 3) as the plan's network wants them."""
+    """Pictures (B, H, W, 3) as input of the plan's network."""
     pixels = torch.from_numpy(np.ascontiguousarray(pictures)).permute(0, 3, 1, 2).float() / 255
     mean, std = (pixels.new_tensor(values).view(1, -1, 1, 1) for values in (plan.mean, plan.std))
     return (pixels - mean) / std
@@ -109,7 +109,7 @@ def prepared(pictures: NDArray[np.uint8], plan: embedded.Plan) -> Tensor:
 
 @torch.inference_mode()
 def accuracy(name: str, network: nn.Module, shows: Shows, count: int = 1000) -> float:
-    """The share of held-out pictures named rightly: with object and scene, scene alone, object alone on grey."""
+    """The accuracy on held-out pictures: with object and scene, scene alone, or object alone on grey."""
     plan = embedded.PLANS[name]
     pictures = TwoFactor("held_out", count, shows)
     arrays = pictures.arrays(range(count))
@@ -121,7 +121,7 @@ def accuracy(name: str, network: nn.Module, shows: Shows, count: int = 1000) -> 
 
 @torch.inference_mode()
 def anchor_accuracy(network: nn.Module, plan: embedded.Plan, count: int = 200) -> dict[str, float]:
-    """How many held-out pictures of the scene that always carries the object are named rightly with and without it."""
+    """Accuracy on held-out pictures of the scene that always carries the object, with and without the object."""
     drawn = TwoFactorK(10, "held_out", count, "anchor").samples(range(count))
     anchor = int(drawn.scene_label[0])
     network.eval()
@@ -134,7 +134,7 @@ def anchor_accuracy(network: nn.Module, plan: embedded.Plan, count: int = 200) -
 
 
 def train_all(only: Sequence[str] = (), folder: Path = TRAINED, say: Say = print) -> None:
-    """Every embedded model, or those named."""
+    """Trains every embedded model, or those named."""
     torch.set_num_threads(1)  # faster than two for networks this small
     for name in only or embedded.PLANS:
         embedded._plan(name)

@@ -1,4 +1,4 @@
-"""A network of one's own: `path/to/file.py:factory`.
+"""User-defined networks: `path/to/file.py:factory`.
 
     def factory():
         network = MyNetwork()
@@ -6,9 +6,9 @@
         return network
 
     factory.mean, factory.std = (0.5, 0.5, 0.5), (0.25, 0.25, 0.25)   # if it wants normalised inputs
-    factory.size = 128                                              # and what else is known of it
+    factory.size = 128                                              # and any other attribute below
 
-Instead of a network the factory may return a `heatproof.types.Model`, which says all that itself.
+Instead of a network the factory may return a `heatproof.types.Model`, which has all these fields.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from heatproof.spec.user_files import from_file
 from heatproof.storage import any_path
 from heatproof.types import Model, View, check_network
 
-_USUAL_SIZE = 224  # what the CAM layer is looked for with when the factory does not say its size
+_USUAL_SIZE = 224  # side of the picture by which the CAM layer is found if the factory declares no size
 
 
 @model("file")
@@ -34,9 +34,9 @@ def load_from_file(path: str = "", factory: str = "factory") -> Model:
     """A network made by a function in a Python file, as `path/to/file.py:factory`.
 
     The function takes no arguments. It may carry the attributes `mean`, `std`, `size`, `resize`,
-    `interpolation`, `classes`, `cam_layer` and `output` ("logits" or "probabilities"); what is not given is: inputs as
-    they are in [0, 1], pictures squeezed to `size`, no class names, the last layer that is still a picture, and what
-    its answers show it to answer with.
+    `interpolation`, `classes`, `cam_layer` and `output` ("logits" or "probabilities"). The defaults are: inputs in
+    [0, 1] without normalisation, pictures squeezed to `size`, no class names, the last layer that is still a picture,
+    and the kind of output that the answers show.
     """
     if not path:
         raise BadModel("a model from a file must be named path/to/file.py:factory, got no path")
@@ -86,7 +86,7 @@ def _wrap(spec: str, network: nn.Module, make: Any) -> Model:
         cam_layer = cam_layer or find_cam_layer(network, size or _USUAL_SIZE, channels)
         fixed = takes_one_size(network, size or _USUAL_SIZE, channels)
     except BadModel:
-        if size is not None:  # then it should have worked; without a declared size the network may want another one
+        if size is not None:  # a declared size should work; without one the network may need another size
             raise
     if cam_layer is not None and cam_layer.partition(":")[0] not in dict(network.named_modules()):
         layers = [name for name, _ in network.named_modules() if name]
@@ -107,6 +107,6 @@ def _numbers(value: Any, what: str) -> tuple[float, ...]:
 
 
 def _channels(network: nn.Module) -> int:
-    """Channels the first convolution takes; three if there is none."""
+    """The number of input channels of the first convolution; three if there is none."""
     first = next((module for module in network.modules() if isinstance(module, nn.Conv2d)), None)
     return 3 if first is None else first.in_channels

@@ -14,11 +14,11 @@ from heatproof.models._support.weights import put_weights, read_weights, weights
 from heatproof.registry import model
 from heatproof.types import Model, View
 
-_UNCROPPED = 384  # pixels, from which on ConvNeXt squeezes the picture and `crop_pct` means nothing
+_UNCROPPED = 384  # pixels from which on ConvNeXt squeezes the picture and ignores `crop_pct`
 
 
 class LogitsOnly(nn.Module):
-    """A transformers classifier that answers with its logits alone."""
+    """A wrapper of a transformers classifier that returns its logits alone."""
 
     def __init__(self, classifier: nn.Module) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class LogitsOnly(nn.Module):
 
 @model("hf")
 def load_huggingface(name: str = "microsoft/resnet-18", weights: str = "", trust_pickle: bool = False) -> Model:
-    """An image classifier for transformers, as `hf:REPO` or `hf:REPO@WEIGHTS`; a local folder serves as REPO.
+    """An image classifier for transformers, as `hf:REPO` or `hf:REPO@WEIGHTS`; REPO may be a local folder.
 
     `weights` is a file, `random`, or empty for those of the repository. Size, crop and normalisation are
     read from its preprocessor configuration. Code in a repository is never run.
@@ -50,7 +50,7 @@ def load_huggingface(name: str = "microsoft/resnet-18", weights: str = "", trust
                 "read that code, make the network in a file mine.py, and name it mine.py:factory"
             ) from error
         raise BadModel(
-            f"{spec!r} could not be had from the hub or read as an image classifier "
+            f"{spec!r} could not be loaded from the hub or read as an image classifier "
             f"({str(error).strip()[:300]}): without "
             "internet, pass a local folder with config.json, preprocessor_config.json and model.safetensors"
         ) from error
@@ -106,7 +106,7 @@ def read_view(declared: Mapping[str, Any], spec: str) -> View:
         raise BadModel(
             f"{spec} must declare a square input size in its preprocessor_config.json, got {declared.get('size')}"
         )
-    if declared.get("crop_pct"):  # as ConvNeXt says it: the final size, and its share of the resized picture
+    if declared.get("crop_pct"):  # ConvNeXt's form: the final size, and its share of the resized picture
         whole = resized >= _UNCROPPED
         return View(resized, None if whole else int(resized / float(declared["crop_pct"])), interpolation)
     if declared.get("do_center_crop"):
@@ -119,8 +119,7 @@ def read_view(declared: Mapping[str, Any], spec: str) -> View:
 
 
 def _side(size: Any) -> tuple[int | None, bool]:
-    """The side in pixels, and whether both sides are set (the picture is squeezed) or only the shorter
-    one."""
+    """The side in pixels, and whether both sides are set (the picture is squeezed) or only the shorter one."""
     if isinstance(size, int):
         return size, True
     if isinstance(size, Mapping):

@@ -1,4 +1,4 @@
-"""Classifiers of timm: `timm:NAME`, `timm:NAME@weights`."""
+"""timm classifiers: `timm:NAME`, `timm:NAME@weights`."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from heatproof.types import Model, View
 def load_timm(name: str = "resnet18", weights: str = "", trust_pickle: bool = False) -> Model:
     """A classifier of timm, as `timm:NAME` or `timm:NAME@WEIGHTS`.
 
-    `weights` is a file, `random`, or empty for timm's own, which it downloads. Size, crop and normalisation
-    are those timm declares for the name (`resnet50` or, with its training, `resnet50.a1_in1k`).
+    `weights` is a file, `random`, or empty for timm's own, which timm downloads. Size, crop and normalisation are those
+    that timm declares for the name (`resnet50` or, with a training recipe, `resnet50.a1_in1k`).
     """
     spec = f"timm:{name}" + (f"@{weights}" if weights else "")
     timm = _timm(spec)
@@ -53,7 +53,7 @@ def _timm(spec: str) -> Any:
 def _network(timm: Any, name: str, weights: str, spec: str, trust_pickle: bool) -> Any:
     if not weights:
         try:
-            with weights_only():  # of a folder or a repository of anyone's; older versions of timm read any pickle
+            with weights_only():  # the source may be any repository, and older versions of timm read any pickle
                 return timm.create_model(name, pretrained=True)
         except Exception as error:
             raise BadModel(
@@ -84,7 +84,7 @@ def _view(declared: dict[str, Any], size: int, spec: str) -> View:
 
 
 def _classes(timm: Any, count: int) -> tuple[str, ...]:
-    """ImageNet's names for a thousand classes; timm does not say those of other sets."""
+    """ImageNet's names for a thousand classes; timm has no names for other data sets."""
     if count != 1000:
         return ()
     return tuple(timm.data.ImageNetInfo("imagenet-1k").label_descriptions())

@@ -1,4 +1,4 @@
-"""Classifiers of torchvision: `torchvision:NAME`, `torchvision:NAME@weights`."""
+"""torchvision classifiers: `torchvision:NAME`, `torchvision:NAME@weights`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from heatproof.models._support.weights import class_count, put_weights, read_wei
 from heatproof.registry import model
 from heatproof.types import Model, View
 
-# Their published weights expect inputs that the network itself shifts from the one normalisation to the
-# other.
+# With published weights these networks convert inputs from one normalisation to another themselves.
 _SHIFTING = ("googlenet", "inception_v3")
 
 
@@ -49,7 +48,7 @@ def load_torchvision(name: str = "resnet18", weights: str = "", trust_pickle: bo
 
 
 def _published(models: Any, name: str, weights: str) -> Any:
-    """The entry of torchvision whose preprocessing belongs to these weights."""
+    """torchvision's weights entry whose preprocessing belongs to these weights."""
     choices = models.get_model_weights(name)
     if weights in choices.__members__:
         return choices[weights]
@@ -69,7 +68,7 @@ def _network(
         return network, names
     state = read_weights(weights, trust_pickle)
     count = class_count(network, state)
-    if count is not None:  # trained for other classes, whose names the file does not tell
+    if count is not None:  # trained for other classes, whose names are not in the file
         network, names = models.get_model(name, weights=None, num_classes=count, **settings), ()
     put_weights(network, state, weights)
     return network, names

@@ -1,1 +1,1 @@
-"""How evidence is taken away: segmenters cut, imputers fill in, and the game asks the model."""
+"""Occlusion: segmenters cut pictures into parts, imputers fill in what is hidden, and the game evaluates the model."""

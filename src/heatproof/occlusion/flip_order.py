@@ -1,4 +1,4 @@
-"""In which order segments go, and the curve the model's answer then describes."""
+"""Flip orders: the order in which segments are removed, and the curve of the model's answer."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def pooled(game: Game, maps: Maps) -> Tensor:
 
 
 def removal_ranks(values: Tensor, luck: Tensor) -> Tensor:
-    """(B, n): each segment's place when the largest value goes first; ties by `luck`, NaN last."""
+    """(B, n): each segment's rank when the largest value is removed first; ties by `luck`, NaN last."""
     keys = np.where(np.isnan(values.numpy()), np.inf, -values.numpy())
     ranks = np.empty(keys.shape, np.int64)
     for row, key, lot in zip(ranks, keys, luck.numpy(), strict=True):
@@ -37,7 +37,7 @@ def removal_ranks(values: Tensor, luck: Tensor) -> Tensor:
 
 
 def _order(keys: npt.NDArray[np.float64], luck: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """What sorts the keys, ties by luck: `lexsort((luck, keys))` in a third of the time where few keys tie."""
+    """The permutation that sorts the keys, ties by luck: `lexsort((luck, keys))`, in a third of its time if few tie."""
     order = keys.argsort()
     ascending = keys[order]
     equal = ascending[1:] == ascending[:-1]
@@ -45,7 +45,7 @@ def _order(keys: npt.NDArray[np.float64], luck: npt.NDArray[np.int64]) -> npt.ND
         tied = np.zeros(len(keys), bool)
         tied[1:] |= equal
         tied[:-1] |= equal
-        value = np.zeros(len(keys), np.int64)  # which of the distinct values, from the smallest
+        value = np.zeros(len(keys), np.int64)  # index among the distinct values, ascending
         np.cumsum(~equal, out=value[1:])
         among = order[tied]
         order[tied] = among[np.lexsort((luck[among], value[tied]))]
@@ -53,7 +53,7 @@ def _order(keys: npt.NDArray[np.float64], luck: npt.NDArray[np.int64]) -> npt.ND
 
 
 def tied(values: Tensor) -> Tensor:
-    """(B,): the share of segments whose value another segment has too."""
+    """(B,): the share of segments that share their value with another segment."""
     ordered = values.sort(1).values  # NaN last, and NaN equals nothing
     same = ordered[:, 1:] == ordered[:, :-1]
     edge = torch.zeros(len(values), 1, dtype=torch.bool)
@@ -62,7 +62,7 @@ def tied(values: Tensor) -> Tensor:
 
 
 def lots(batch: Batch, counts: tuple[int, ...], purpose: str) -> Tensor:
-    """(B, n) int64: a uniform order of each image's own segments, whatever the method; padding follows."""
+    """(B, n) int64: a uniform random order of each image's own segments, the same for all methods; padding follows."""
     widest = max(counts, default=0)
     rows = torch.arange(widest).repeat(len(counts), 1)
     for row, count, generator in zip(rows, counts, batch.generators(purpose), strict=True):
@@ -71,7 +71,7 @@ def lots(batch: Batch, counts: tuple[int, ...], purpose: str) -> Tensor:
 
 
 def removals(counts: tuple[int, ...], steps: Steps, points: int) -> Tensor:
-    """(B, K) int64: how many segments are gone at each step, from none to all; short grids repeat the end."""
+    """(B, K) int64: the number of removed segments at each step, from none to all; short grids repeat the end."""
     if points < 2:
         raise BadInput(f"a curve needs at least 2 points, got {points}")
     grids = []
@@ -87,13 +87,13 @@ def removals(counts: tuple[int, ...], steps: Steps, points: int) -> Tensor:
 
 
 def removal_curve(game: Game, ranks: Tensor, removed: Tensor, ask: Callable[[Tensor], Tensor] | None = None) -> Curve:
-    """x = the share of the picture's area that is gone, from 0 to exactly 1; y = what the game then says."""
+    """x = the removed share of the picture's area, from 0 to exactly 1; y = the game's value."""
     coalitions = ranks[:, None, :] >= removed[:, :, None]
     return Curve(share_gone(game.sizes, ranks, removed), (ask or game.value)(coalitions))
 
 
 def share_gone(sizes: Tensor, ranks: Tensor, removed: Tensor) -> Tensor:
-    """(B, K) the share of the area that the first so many segments in the order make up."""
+    """(B, K): the share of the area of the first `removed` segments in the order."""
     by_rank = torch.zeros_like(sizes).scatter_(1, ranks, sizes)
     gone = torch.cat([torch.zeros(len(ranks), 1, dtype=torch.float64), by_rank.cumsum(1)], 1)
     return gone.gather(1, removed) / sizes.sum(1, keepdim=True)
@@ -107,12 +107,12 @@ def area(curve: Curve) -> Tensor:
 def random_curves(
     game: Game, removed: Tensor, orders: int, ask: Callable[[Tensor], Tensor] | None = None
 ) -> list[Curve]:
-    """The curves of segments removed in uniform random orders: seeded by image, shared by all methods."""
+    """Curves for uniform random orders of removal: seeded by image, shared by all methods."""
     draws = (lots(game.batch, game.counts, f"random order {draw}") for draw in range(orders))
     return [removal_curve(game, ranks, removed, ask) for ranks in draws]
 
 
 def on_grid(curve: Curve, x: Tensor) -> Tensor:
-    """(B, len(x)): the curves read off at the same places, for drawing."""
+    """(B, len(x)): the curves interpolated at the same places, for drawing."""
     rows = [np.interp(x.numpy(), cx, cy) for cx, cy in zip(curve.x.numpy(), curve.y.numpy(), strict=True)]
     return torch.from_numpy(np.stack(rows) if rows else np.empty((0, len(x))))

@@ -1,8 +1,8 @@
 """One game under everything: what does the model say when only these segments of this image are visible?
 
-Methods and metrics say which coalitions of segments they want. The game removes duplicates within a call and
-across calls, imputes and evaluates the rest in micro-batches, and remembers for as long as the batch lives:
-both ends of every curve, the random baseline and whatever two methods agree on are paid for once.
+Methods and metrics only say which coalitions of segments they want. The game removes duplicates within a call and
+across calls, imputes and evaluates the rest in micro-batches, and remembers the answers for as long as the batch lives:
+both ends of every curve, the random baseline and whatever two methods agree on are evaluated once.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Bits = npt.NDArray[np.bool_]
 Index = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-# What is kept of every answer: enough for every readout and for the model's confidence whatever the class.
+# Columns kept of every answer: enough for every readout and for the model's confidence in any class.
 _COLUMNS = {"probability": 0, "logit": 1, "log_probability": 2, "max_probability": 3}
 
 
@@ -57,8 +57,8 @@ class Answerer(Protocol):
 
 
 class Filling(Protocol):
-    """What an imputer may have as `filling`: it says what it fills with, finite colours or pictures, and leaves the
-    rest to the game.
+    """An imputer's optional `filling`: it gives the filling, finite colours or pictures, and the game combines it with
+    the images.
     """
 
     def __call__(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Tensor: ...
@@ -66,7 +66,7 @@ class Filling(Protocol):
 
 @runtime_checkable
 class BatchImputer(Protocol):
-    """An imputer that must know more of the pictures than their pixels: their twins, say."""
+    """An imputer that needs more of the pictures than their pixels, such as their twins."""
 
     def for_batch(self, batch: Batch, /) -> Imputer: ...
 
@@ -74,11 +74,11 @@ class BatchImputer(Protocol):
 @part
 @dataclass(frozen=True)
 class Occlusion:
-    """A way of taking evidence away: what comes and goes together, and what is put in its place."""
+    """A way of taking evidence away: segments that come and go together, and an imputer that replaces them."""
 
     imputer: Imputer = field(default_factory=Mean)
     segmenter: Segmenter = field(default_factory=Grid)
-    draws: int = 5  # imputations averaged per coalition; an imputer without randomness is asked once
+    draws: int = 5  # imputations averaged per coalition; an imputer without randomness runs once
 
     def __post_init__(self) -> None:
         if self.draws < 1:
@@ -101,24 +101,24 @@ def impute(
 ) -> Images:
     """The images with what is not kept replaced; kept pixels are bit-identical whatever the imputer does.
 
-    They are written into the `room`, if there is one: memory that was used before costs no page faults.
+    They are written into `room` if it is given: memory that was used before costs no page faults.
     """
     filling: Filling | None = getattr(imputer, "filling", None)  # isinstance takes 40 times as long, before Python 3.12
     if filling is not None:
         return repainted(images, keep, filling(images, keep, seeds=seeds), room)
-    # A copy, since many rows may be one picture, which an imputer of somebody's own may well paint over.
+    # A copy, since many rows may share one picture in memory, and a user-defined imputer may write in place.
     painted = imputer(images.clone(), keep, seeds=seeds).to(images)
     return torch.where(keep[:, None], images, painted, out=room)
 
 
 def bound(imputer: Imputer, batch: Batch, rows: Sequence[int]) -> Imputer:
-    """The imputer for these pictures of the batch: some know them by name, or need their twins."""
+    """The imputer bound to these pictures of the batch, since some imputers need their ids or twins."""
     for_batch: Callable[[Batch], Imputer] | None = getattr(imputer, "for_batch", None)
     return for_batch(batch.select(rows)) if for_batch is not None else imputer
 
 
 def named(imputer: Imputer) -> str:
-    """What an imputer's draws are keyed by: its label; of one that reads files what they hold, not where they are."""
+    """The key of an imputer's draws: its label; for one that reads files, their content instead of their path."""
     label, known, revision = recipe.label(imputer), name_of(imputer), getattr(imputer, "revision", "")
     return f"{known[1]} {revision}" if known and revision and label != known[1] else label
 
@@ -139,7 +139,7 @@ _memories: WeakKeyDictionary[Batch, WeakKeyDictionary[Model, dict[str, _Memory]]
 class Game:
     """The value of every coalition of segments: the model's answer when only they are visible.
 
-    Values are float64 on the CPU. They do not depend on what was asked before, nor on the batch mates.
+    Values are float64 on the CPU. They depend neither on earlier calls nor on the batch mates.
     """
 
     model: Model
@@ -157,7 +157,7 @@ class Game:
 
     @cached_property
     def counts(self) -> tuple[int, ...]:
-        """How many segments each image really has."""
+        """The number of segments of each image."""
         return tuple((self.segments.flatten(1).amax(1) + 1).tolist()) if len(self.batch) else ()
 
     @cached_property
@@ -167,12 +167,12 @@ class Game:
 
     @cached_property
     def _labels(self) -> Index:
-        """(B, H * W) the segments where masks are made: on the CPU, then moved as bits."""
+        """(B, H * W): the segments on the CPU, where masks are made before they are moved as bits."""
         return np.asarray(self.segments.flatten(1).cpu().numpy())
 
     @property
     def evaluated(self) -> int:
-        """How many occluded images have reached the network for this batch, model and occlusion."""
+        """The number of occluded images evaluated so far for this batch, model and occlusion."""
         return self._memory.evaluated
 
     def value(self, coalitions: Tensor, /) -> Tensor:
@@ -180,36 +180,36 @@ class Game:
         return self._read(coalitions, self.readout)
 
     def confidence(self, coalitions: Tensor, /) -> Tensor:
-        """Like `value`, but the probability of whichever class is then the likeliest."""
+        """Like `value`, but the probability of the class that is then the most likely."""
         return self._read(coalitions, "max_probability")
 
     def value_each(self, coalitions: Sequence[Tensor], /) -> list[Tensor]:
-        """Like `value` where images ask different numbers of questions: each (M_i, n_i) bool -> (M_i,)."""
-        asked = [rows.cpu().numpy() for rows in coalitions]
-        return [torch.from_numpy(a[:, _COLUMNS[self.readout]].copy()) for a in self._answers(asked)]
+        """Like `value` for different numbers of coalitions per image: each (M_i, n_i) bool -> (M_i,)."""
+        wanted = [rows.cpu().numpy() for rows in coalitions]
+        return [torch.from_numpy(a[:, _COLUMNS[self.readout]].copy()) for a in self._answers(wanted)]
 
     def _read(self, coalitions: Tensor, column: str) -> Tensor:
         widest = max(self.counts, default=0)
         if coalitions.ndim != 3 or len(coalitions) != len(self.batch) or coalitions.shape[2] < widest:
-            wanted = f"({len(self.batch)}, M, {widest})"
-            raise BadShape(f"coalitions must have shape {wanted} and dtype bool, got {tuple(coalitions.shape)}")
+            shape = f"({len(self.batch)}, M, {widest})"
+            raise BadShape(f"coalitions must have shape {shape} and dtype bool, got {tuple(coalitions.shape)}")
         if coalitions.dtype != torch.bool:
             raise BadShape(f"coalitions must be bool, True = visible, got {coalitions.dtype}")
-        asked = [rows[:, :count] for rows, count in zip(coalitions.cpu().numpy(), self.counts, strict=True)]
-        answers = [a[:, _COLUMNS[column]] for a in self._answers(asked)]
+        wanted = [rows[:, :count] for rows, count in zip(coalitions.cpu().numpy(), self.counts, strict=True)]
+        answers = [a[:, _COLUMNS[column]] for a in self._answers(wanted)]
         return torch.from_numpy(np.stack(answers) if answers else np.empty((0, coalitions.shape[1])))
 
-    def _answers(self, asked: Sequence[Bits]) -> list[Floats]:
-        """Look up what is known, evaluate the rest once, remember it."""
+    def _answers(self, wanted: Sequence[Bits]) -> list[Floats]:
+        """Looks up known answers, evaluates the rest once, and remembers them."""
         memory = self._memory
-        keys = [_packed(bits) for bits in asked]
+        keys = [_packed(bits) for bits in wanted]
         fresh = [
             [key for key in dict.fromkeys(k) if key not in known] for k, known in zip(keys, memory.rows, strict=True)
         ]
         if any(fresh):
             start = len(memory.table)
             memory.table = np.concatenate([memory.table, self._evaluate(fresh)])
-            # Only now, so that an interrupted call leaves no holes.
+            # Registered only now, so that an interrupted call leaves no holes.
             for known, new in zip(memory.rows, fresh, strict=True):
                 known.update(zip(new, range(start, start + len(new)), strict=True))
                 start += len(new)
@@ -220,11 +220,11 @@ class Game:
         visible = [_unpacked(keys, n) for keys, n in zip(fresh, self.counts, strict=True)]
         owners = np.repeat(np.arange(len(visible)), [len(rows) for rows in visible])
         places = np.concatenate([np.arange(len(rows)) for rows in visible])
-        whole = np.concatenate([rows.all(1) for rows in visible])  # nothing hidden: nothing to draw twice
+        whole = np.concatenate([rows.all(1) for rows in visible])  # nothing is hidden, so one draw is enough
         total = np.zeros((len(owners), len(_COLUMNS)))
-        paints = not isinstance(self.occlusion.imputer, Answerer)  # these change the network, the others leave it be
-        # Filled up, so that an answer does not depend on which others were known already: a run that is resumed has the
-        # same bits. Whole micro-batches, so that none but the last is.
+        paints = not isinstance(self.occlusion.imputer, Answerer)  # answerers change the network, other imputers do not
+        # Padded, so that an answer does not depend on which others were known already: a resumed run has the same bits.
+        # Blocks are whole micro-batches, so that only the last one is padded.
         way = replace(engine.settled(self.model, self.batch.images, "forward"), fill=True) if paints else None
         size = engine.at_once(self.batch.images, way.choice.size if way else 1)
         parts: list[Part] = []
@@ -247,20 +247,20 @@ class Game:
         return total
 
     def _inside(self, visible: Sequence[Bits], parts: Sequence[Part]) -> Generator[Logits, None, None]:
-        """The answers of a network inside which evidence is hidden."""
+        """Yields the answers of a network in which evidence is hidden by the imputer."""
         imputer = self.occlusion.imputer
         assert isinstance(imputer, Answerer)
         for block in parts:
-            asked = [self._masked(image, visible[image][places]) for image, places in block.pictures]
-            yield torch.cat([imputer.answer(self.model, *both) for both in asked])
+            masked = [self._masked(image, visible[image][places]) for image, places in block.pictures]
+            yield torch.cat([imputer.answer(self.model, *both) for both in masked])
 
     def _painted(
         self, visible: Sequence[Bits], parts: Sequence[Part], way: engine.Plan, size: int
     ) -> Generator[Logits, None, None]:
-        """The answers to painted pictures: one block of them is painted while the network works on the last."""
+        """Yields the answers to painted pictures: one block is painted while the network works on the previous one."""
         threads = pipeline.painters() if imputer_traits(self.occlusion.imputer).concurrent else 1
         rooms = [self.batch.images.new_empty(size, *self.batch.images.shape[1:]) for _ in range(min(threads, 2))]
-        blocks = (  # made one by one: each holds its masks
+        blocks = (  # a generator, since each block holds its masks
             self._paints(visible, part, rooms[number % len(rooms)], 1 if threads > 1 else size)
             for number, part in enumerate(parts)
         )
@@ -269,7 +269,7 @@ class Game:
                 yield engine.forward(self.model, rooms[number % len(rooms)][: len(parts[number].rows)], way)
 
     def _paints(self, visible: Sequence[Bits], part: Part, room: Images, most: int) -> list[pipeline.Paint]:
-        """What paints the part's pictures into the room, at most so many at once."""
+        """Tasks that paint the part's pictures into the room, at most `most` pictures each."""
         paints: list[pipeline.Paint] = []
         start = 0
         for image, places in part.pictures:
@@ -285,7 +285,7 @@ class Game:
         impute(painter, *self._masked(image, rows), seeds, room)
 
     def _masked(self, image: int, rows: Bits) -> tuple[Images, Keep]:
-        """One picture as often as there are coalitions (a view: many masks, one picture), and what each keeps."""
+        """One picture repeated for each coalition (as a view), and the keep-masks."""
         images = self.batch.images
         pixels = pixels_of(rows, self._labels[image])
         keep = torch.from_numpy(pixels).to(images.device).view(-1, *images.shape[2:])
@@ -297,23 +297,23 @@ class Game:
         return _summary(logits.cpu().double(), targets, self.model.name)
 
     def _seeds(self, draw: int) -> list[int]:
-        """One per image, shared by all its coalitions: what differs between them is then never luck."""
+        """Seeds, one per image, shared by all its coalitions, so that differences between them are never luck."""
         name = named(self.occlusion.imputer)
         return [keyed_seed(self.batch.seed, identity, name, draw) for identity in self.batch.ids]
 
 
 def game_of(model: Model, batch: Batch, occlusion: Occlusion, readout: Readout = "probability") -> Game:
-    """The game that everyone who asks about this batch, model and occlusion shares, whatever the readout."""
+    """The game shared by all methods and metrics for this batch, model and occlusion, whatever the readout."""
     known = _memories.setdefault(batch, WeakKeyDictionary()).setdefault(model, {})
     game = Game(model, batch, occlusion, readout)
-    # Only the memory is kept: a kept game would hold its batch and so itself alive.
+    # Only the memory is stored: a stored game would keep its batch alive, and thus itself.
     object.__setattr__(game, "_memory", known.setdefault(recipe.key(occlusion), game._memory))
     return game
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Rows of a question that are asked together: of each picture which coalitions, in the order of the rows."""
+    """Rows that are evaluated together: the coalitions of each picture, in the order of the rows."""
 
     rows: Index
     pictures: list[tuple[int, Index]]
@@ -321,7 +321,7 @@ class Part:
 
 
 def _distinct(owners: Index) -> list[int]:
-    """The pictures whose rows these are, in the order of the rows."""
+    """The pictures that own the rows, in the order of the rows."""
     return sorted(set(owners.tolist()))
 
 
@@ -337,7 +337,7 @@ def _unpacked(keys: Sequence[bytes], count: int) -> Bits:
 
 
 def _summary(logits: Tensor, targets: Tensor, name: str) -> Floats:
-    """(R, 4): what every readout needs of these logits."""
+    """(R, 4): the columns that every readout needs of these logits."""
     if len(targets) and int(targets.max()) >= logits.shape[1]:
         last = logits.shape[1] - 1
         raise BadInput(f"targets must be classes of model {name!r} (0 to {last}), got {int(targets.max())}")

@@ -1,4 +1,4 @@
-"""Which pixels stay when a share of the picture is kept: the most important first."""
+"""Keep-masks of the most important segments that make up a share of the picture."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from heatproof.types import Batch, Maps, Segmenter
 def kept_most(maps: Maps, batch: Batch, segmenter: Segmenter, shares: Sequence[float]) -> Tensor:
     """(B, K, H, W) bool: for each share, the segments with the highest mean attribution that make it up.
 
-    Ties are broken by one lot per image that does not depend on the method: all have the same luck.
+    Ties are broken by one random order per image, the same for all methods.
     """
     segments = segments_of(batch, segmenter)
     counts = tuple((segments.flatten(1).amax(1) + 1).tolist()) if len(batch) else ()

@@ -1,4 +1,4 @@
-"""The occluded pictures themselves, for whoever must look at what the model was shown."""
+"""Occluded pictures as tensors, for audits and displays of what the model sees."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from heatproof.types import Batch, Images, keyed_seed
 
 
 def shown(batch: Batch, keep: Tensor, occlusion: Occlusion, draw: int = 0) -> Images:
-    """(B, K, H, W) bool keep-masks -> (B, K, C, H, W): what a game with this occlusion shows the model in
-    one draw."""
+    """(B, K, H, W) bool keep-masks -> (B, K, C, H, W): the pictures that a game shows the model in one draw."""
     imputer = occlusion.imputer
     if isinstance(imputer, Answerer):
         raise NotApplicable(
@@ -36,4 +35,4 @@ class Samples(NamedTuple):
     """The pictures an evaluation shows the model on the way to its score."""
 
     images: Tensor  # (B, K, C, H, W)
-    removed: Tensor  # (B, K) the share of the picture that was changed
+    removed: Tensor  # (B, K): the changed share of the picture

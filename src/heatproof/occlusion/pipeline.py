@@ -1,7 +1,7 @@
-"""Pictures are painted by a few threads while the network works on the last ones.
+"""A pipeline: a few threads paint pictures while the network works on the previous ones.
 
-For imputers that let go of the interpreter while they paint (`concurrent`): there, a core that would only wait for the
-next pictures makes them. What is painted is the same to the last bit, picture by picture.
+It serves imputers that release the interpreter lock while they paint (`concurrent`): a core that would only wait for
+the next pictures then paints them. The pictures are the same to the last bit.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ import torch
 
 from heatproof import engine
 
-Paint: TypeAlias = Callable[[], None]  # paints a few pictures of a block into their place
+Paint: TypeAlias = Callable[[], None]  # paints a few pictures of a block into their memory
 
 
 def painters() -> int:
-    """Threads that may paint: one per core, and in a worker, whose fellows have the other cores, none but its own."""
+    """The number of threads that may paint: one per core; one in a worker, since other workers have the other cores."""
     return engine.free_cores()
 
 
 def painted(blocks: Iterable[Sequence[Paint]], threads: int) -> Generator[int, None, None]:
-    """The number of each block as soon as it is painted; the next one is painted meanwhile if torch leaves cores idle.
+    """Yields the number of each block once it is painted; the next is painted meanwhile if torch leaves cores idle.
 
-    At most two blocks are in use: the one that was handed out last and the one after it. Whoever stops early closes
-    the iterator; no thread paints any more when that returns. An error of a painter is raised where its block is due.
+    At most two blocks are in use: the one yielded last and the one after it. A caller that stops early closes the
+    iterator; once that returns, no thread paints. An error of a painter is raised where its block is due.
     """
     if threads < 2:
         for number, block in enumerate(blocks):
@@ -57,7 +57,7 @@ def painted(blocks: Iterable[Sequence[Paint]], threads: int) -> Generator[int, N
 def _begin(block: Sequence[Paint], threads: int) -> list[Future[None]]:
     inference, gradients = torch.is_inference_mode_enabled(), torch.is_grad_enabled()
 
-    def work(paint: Paint) -> None:  # a thread has modes of its own
+    def work(paint: Paint) -> None:  # grad and inference mode belong to the thread
         with torch.inference_mode(inference), torch.set_grad_enabled(gradients):
             paint()
 
@@ -67,5 +67,5 @@ def _begin(block: Sequence[Paint], threads: int) -> list[Future[None]]:
 
 @cache
 def _pool(threads: int, process: int) -> ThreadPoolExecutor:
-    """Threads that stay. A fork has none of its parent's, hence the number of the process."""
+    """A pool of threads that stay. A fork has none of its parent's threads, hence the process number as a cache key."""
     return ThreadPoolExecutor(threads, thread_name_prefix="painter")

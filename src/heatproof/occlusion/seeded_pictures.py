@@ -12,7 +12,7 @@ from heatproof.types import Images
 
 
 def per_row(seeds: Sequence[int] | None, images: Images, name: str) -> Sequence[int]:
-    """The seeds, one per image, or an error that says so."""
+    """The seeds, one per image; `BadInput` if they are missing or of another number."""
     if seeds is None or len(seeds) != len(images):
         got = "none" if seeds is None else str(len(seeds))
         raise BadInput(f"{name} draws at random and needs one seed per image ({len(images)}), got {got}")

@@ -1,4 +1,4 @@
-"""Segments of a batch: cut once, counted, relabelled, summed over."""
+"""The segments of a batch: cut once, then checked, relabelled, counted and summed over."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class BatchSegmenter(Protocol):
 
 
 def segments_of(batch: Batch, segmenter: Segmenter) -> Segments:
-    """The batch's segments, cut once per segmenter and kept as long as the batch."""
+    """The batch's segments, cut once per segmenter and cached as long as the batch lives."""
     kept = _known.setdefault(batch, {})
     key = recipe.key(segmenter)
     if key not in kept:
@@ -44,13 +44,13 @@ def _checked(segments: Segments, batch: Batch) -> Segments:
 
 
 def relabelled(labels: npt.NDArray[np.integer]) -> Tensor:
-    """Any integer labels of one picture as 0 … n-1, none left out."""
+    """Any integer labels of one picture, renumbered to 0 … n-1 without gaps."""
     return torch.from_numpy(np.unique(labels, return_inverse=True)[1].reshape(labels.shape).astype(np.int64))
 
 
 def pixels_of(coalitions: npt.NDArray[np.bool_], labels: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """(M, n) segments that are visible, (H·W,) whose each pixel is -> (M, H·W) pixels that are visible."""
-    return coalitions.take(labels, 1)  # in a quarter of the time that torch's indexing takes
+    """(M, n) visible segments and (H·W,) the segment of each pixel -> (M, H·W) visible pixels."""
+    return coalitions.take(labels, 1)  # in a quarter of the time of torch's indexing
 
 
 def totals(segments: Segments, values: Tensor, count: int) -> Tensor:

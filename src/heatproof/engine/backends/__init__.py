@@ -1,4 +1,4 @@
-"""Ways to run a network: as it is, copied into another memory layout, with batch norms folded, by ONNX Runtime."""
+"""Back-ends that run a network: itself, a copy in another memory layout, with batch norms folded, by ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from heatproof.types import Images, Model
 
 
 def runner(model: Model, choice: Choice, example: Images, fresh: bool = False) -> Runner:
-    """Passes of images like the example by this choice; raises whatever copying or exporting raises.
+    """The runner of this choice for images like the example; raises whatever copying or exporting raises.
 
     `fresh` exports anew even where the cache holds this network.
     """
@@ -28,5 +28,5 @@ def runner(model: Model, choice: Choice, example: Images, fresh: bool = False) -
 
 
 def normalised(model: Model, images: Images) -> Tensor:
-    """Images in [0, 1] as the network gets them."""
+    """Images in [0, 1] as the network takes them: normalised, on its device, in its precision."""
     return model.normalised(images.to(model.device)).to(model.dtype)

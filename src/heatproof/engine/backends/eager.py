@@ -1,4 +1,4 @@
-"""Eager passes: forward (normalised images in, the network's answer out), and back to the input."""
+"""The eager back-end: forward passes (normalised images in, the network's answer out) and input gradients."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Runner: TypeAlias = Callable[[Tensor], Any]
 
 
 def in_layout(network: nn.Module, layout: Layout) -> Runner:
-    """Passes through a network whose weights are moved into a memory layout: a copy, as they stay there."""
+    """A runner whose network is moved into a memory layout for good: pass a copy."""
     memory = torch.channels_last if layout == "channels_last" else torch.contiguous_format
     network = network.to(memory_format=memory)  # type: ignore[call-overload]
     return lambda normalised: network(normalised.contiguous(memory_format=memory))
 
 
 def untouched(network: nn.Module) -> Runner:
-    """Passes through the network itself, hooks and all."""
+    """A runner of the network itself, with its hooks."""
 
     def run(normalised: Tensor) -> Any:
         with evaluating(network):
@@ -34,13 +34,13 @@ def untouched(network: nn.Module) -> Runner:
 
 
 def copied(network: nn.Module) -> nn.Module:
-    """A copy to rearrange freely; it shares nothing with the network."""
+    """A copy that may be rearranged freely; it shares nothing with the network."""
     return copy.deepcopy(network).eval().requires_grad_(False)
 
 
 @contextmanager
 def evaluating(network: nn.Module) -> Iterator[None]:
-    """No layer in training for a while; each as it was afterwards."""
+    """A context in which no layer is in training mode; each gets its own mode back afterwards."""
     training = [module for module in network.modules() if module.training]
     for module in training:
         module.training = False
@@ -52,16 +52,16 @@ def evaluating(network: nn.Module) -> Iterator[None]:
 
 
 def operations_replaced() -> bool:
-    """Whether torch's operations are watched or replaced now: by code that knows the network, not copies of it."""
+    """Whether torch's operations are intercepted now, by code that expects the network itself and not a copy."""
     return bool(torch._C._len_torch_function_stack())
 
 
 def input_gradient(
     model: Model, images: Images, value: Callable[[Logits], Tensor], run: Runner | None = None
 ) -> tuple[Tensor, Tensor]:
-    """The gradient of each row's value with respect to its image, and the values; nothing else is touched.
+    """The gradient of each row's value with respect to its image, and the values; parameters get no gradients.
 
-    `run` answers instead of the network itself.
+    `run` stands in for the network.
     """
     with torch.inference_mode(False), torch.enable_grad():
         images = images.clone() if images.is_inference() else images.detach()
@@ -72,5 +72,5 @@ def input_gradient(
 
 
 def answered(model: Model, images: Images, run: Runner) -> Logits:
-    """What a runner answers to images in [0, 1], checked to be logits; differentiable."""
+    """A runner's logits for images in [0, 1], checked in shape; differentiable."""
     return model.logits(run(model.normalised(images).to(model.dtype)), len(images))

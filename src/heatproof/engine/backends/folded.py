@@ -18,7 +18,7 @@ from heatproof.engine.backends.eager import copied
 
 CONVOLUTIONS: dict[type[nn.Module], Any] = {nn.Conv1d: F.conv1d, nn.Conv2d: F.conv2d, nn.Conv3d: F.conv3d}
 NORMS: dict[type[nn.Module], Any] = dict.fromkeys((nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d), F.batch_norm)
-# What the functions take, in order, with defaults: modules have attributes of the same names.
+# Parameters of the functions in order, with defaults; modules have attributes of the same names.
 CONVOLVES: dict[str, Any] = {
     "input": None,
     "weight": None,
@@ -34,17 +34,17 @@ TAKES: dict[Any, dict[str, Any]] = {**dict.fromkeys(CONVOLUTIONS.values(), CONVO
 
 
 class Call(NamedTuple):
-    """An operation in the graph: its function and arguments, all tensors constants but for the input."""
+    """An operation in the graph: its function and arguments, of which only the input is no constant."""
 
     function: Any
     arguments: dict[str, Any]
 
 
 def folded(network: nn.Module) -> nn.Module | None:
-    """A folded copy of the network in evaluation, or None where nothing can be proven to fold."""
+    """A folded copy of the network in evaluation mode, or None where no fold can be proven correct."""
     try:
         graph = fx.symbolic_trace(copied(network))
-    except Exception:  # tracing runs any network's code on stand-ins: anything may be raised
+    except Exception:  # tracing runs the network's code on proxies: it may raise anything
         return None
     if not sum(_fold(graph, node, number) for number, node in enumerate(list(graph.graph.nodes))):
         return None
@@ -55,7 +55,7 @@ def folded(network: nn.Module) -> nn.Module | None:
 
 
 def _fold(graph: fx.GraphModule, node: fx.Node, number: int) -> bool:
-    """Fold the batch norm at this node, if it is one that can be."""
+    """Folds the batch norm at this node if possible; whether it did."""
     norm = _call(graph, node)
     if norm is None or norm.function is not F.batch_norm or not _is_fixed(norm.arguments):
         return False
@@ -80,7 +80,7 @@ def _fold(graph: fx.GraphModule, node: fx.Node, number: int) -> bool:
 
 
 def merged(weight: Tensor, bias: Tensor | None, norm: dict[str, Any]) -> tuple[Tensor, Tensor]:
-    """The weight and bias of one convolution that does what a convolution and a batch norm did."""
+    """The weight and bias of one convolution equal to a convolution followed by a batch norm."""
 
     def wide(values: Tensor | None) -> Any:  # on the CPU, since not every device has float64
         return None if values is None else values.detach().cpu().double()
@@ -100,9 +100,9 @@ def _call(graph: fx.GraphModule, node: fx.Node) -> Call | None:
     function: Any = node.target
     if node.op == "call_module":
         module = graph.get_submodule(str(node.target))
-        function = {**CONVOLUTIONS, **NORMS}.get(type(module))  # exactly: a subclass may do something to its weights
-        heard = module._forward_hooks or module._forward_pre_hooks or parametrize.is_parametrized(module)
-        if function is None or heard or node.kwargs or getattr(module, "padding_mode", "zeros") != "zeros":
+        function = {**CONVOLUTIONS, **NORMS}.get(type(module))  # the exact type: a subclass may transform its weights
+        hooked = module._forward_hooks or module._forward_pre_hooks or parametrize.is_parametrized(module)
+        if function is None or hooked or node.kwargs or getattr(module, "padding_mode", "zeros") != "zeros":
             return None
         found = {name: getattr(module, name) for name in list(TAKES[function])[1:]}
         found = {"input": node.args[0], **found}
@@ -116,7 +116,7 @@ def _call(graph: fx.GraphModule, node: fx.Node) -> Call | None:
 
 
 def _constant(graph: fx.GraphModule, argument: Any) -> Any:
-    """The tensor that a node of the graph always is; anything else as it is."""
+    """The tensor behind a constant node of the graph; other arguments unchanged."""
     if isinstance(argument, fx.Node) and argument.op == "get_attr":
         return operator.attrgetter(str(argument.target))(graph)
     return argument

@@ -1,4 +1,4 @@
-"""Forward passes by ONNX Runtime: the network exported once per weights, kept in the cache directory."""
+"""The ONNX Runtime back-end, for forward passes: networks are exported once per weights and cached on disk."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from heatproof.storage import cache
 
 log = logging.getLogger("heatproof")
 NAMES: dict[str, Any] = {"input_names": ["images"], "output_names": ["logits"]}
-KEPT = 16  # exported networks in the cache; the least recently used go
+KEPT = 16  # exported networks in the cache; the least recently used are deleted
 
 
 @functools.cache
@@ -34,12 +34,12 @@ def installed() -> bool:
 
 @functools.cache
 def version() -> str:
-    """For the question a choice answers: another runtime, another measurement."""
+    """ONNX Runtime's version, part of the cache key of a choice: another version is measured anew."""
     return importlib.metadata.version("onnxruntime") if installed() else "none"
 
 
 def runner(network: nn.Module, example: Tensor, fresh: bool = False) -> Runner:
-    """Normalised images in, logits out, any batch size; raises whatever export or loading raises.
+    """A runner from normalised images to logits, for any batch size; raises whatever export or loading raises.
 
     `fresh` exports anew even where the cache holds this network.
     """
@@ -55,12 +55,12 @@ def runner(network: nn.Module, example: Tensor, fresh: bool = False) -> Runner:
 
 
 def _exported(network: nn.Module, example: Tensor) -> bytes:
-    """The network as ONNX, by the older exporter, which is much quicker; where it doubts, by the newer."""
+    """The network as ONNX: by the older exporter, which is much quicker; where it warns or fails, by the newer one."""
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(), _quiet():
         file = Path(folder) / "network.onnx"
         warnings.simplefilter("ignore")
         try:
-            warnings.simplefilter("error", TracerWarning)  # it took a value for a constant
+            warnings.simplefilter("error", TracerWarning)  # tracing may have frozen a value as a constant
             rows = {"images": {0: "batch"}, "logits": {0: "batch"}}
             torch.onnx.export(network, (example,), str(file), dynamo=False, dynamic_axes=rows, **NAMES)
         except Exception:
@@ -74,17 +74,17 @@ def _exported(network: nn.Module, example: Tensor) -> bytes:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """The exporters talk to people who export; ours asked for logits."""
-    voices = [logging.getLogger(name) for name in ("torch.onnx", "onnxscript", "onnx_ir")]
-    levels = [voice.level for voice in voices]
-    for voice in voices:
-        voice.setLevel(logging.ERROR)
+    """A context that silences the exporters: their messages are for people who export by hand."""
+    loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnxscript", "onnx_ir")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
     try:
         with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
             yield
     finally:
-        for voice, level in zip(voices, levels, strict=True):
-            voice.setLevel(level)
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
 
 
 def _session(content: bytes) -> Runner:

@@ -1,1 +1,1 @@
-"""What several methods share."""
+"""Machinery that several methods share."""

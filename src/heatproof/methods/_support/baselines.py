@@ -1,4 +1,4 @@
-"""What "nothing to see" looks like: the picture a path starts from."""
+"""Baselines: the pictures that stand for "nothing to see", from which paths start."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def is_one_colour(baseline: Baseline) -> bool:
 
 
 def origins(baseline: Baseline, model: Model, batch: Batch) -> Painter:
-    """Where paths start, one picture per draw; random starts are keyed by image and draw."""
+    """A painter of the pictures where paths start, one per draw; random starts are keyed by image and draw."""
     images = batch.images
     if baseline in FIXED:
         fixed = _fixed(cast(Plain, baseline), model, images)
@@ -76,7 +76,7 @@ def origins(baseline: Baseline, model: Model, batch: Batch) -> Painter:
 
 
 def starts(baseline: Baseline, model: Model, batch: Batch, draws: int) -> Iterator[Images]:
-    """Draw by draw the pictures that the images' paths start from; a data set is read once for all."""
+    """The pictures that the images' paths start from, draw by draw; a data set is read once for all draws."""
     paint = origins(baseline, model, batch)
     for draw in range(draws):
         pictures = torch.empty_like(batch.images)
@@ -86,12 +86,12 @@ def starts(baseline: Baseline, model: Model, batch: Batch, draws: int) -> Iterat
 
 
 def start(baseline: Baseline, model: Model, batch: Batch) -> Images:
-    """The picture each image's path starts from, if there is one draw only."""
+    """The picture that each image's path starts from, for a baseline with a single draw."""
     return next(starts(baseline, model, batch, 1))
 
 
 def answer_rise(model: Model, batch: Batch, baseline: Baseline, draws: int, readout: Readout) -> Tensor:
-    """(B,) float64: the answer to each picture less that to its baseline, averaged over the draws."""
+    """(B,) float64: the model's answer to each picture minus its answer to the baseline, averaged over the draws."""
     whole = read(engine.forward(model, batch.images), batch.targets, readout).double()
     often = draws if is_random(baseline) else 1
     before = [read(engine.forward(model, one), batch.targets, readout) for one in starts(baseline, model, batch, often)]
@@ -99,7 +99,7 @@ def answer_rise(model: Model, batch: Batch, baseline: Baseline, draws: int, read
 
 
 def adds_up(method: str, pooling: Pooling) -> None:
-    """`NotApplicable` unless channels are summed: a map pooled otherwise does not add up to the answer's rise."""
+    """Raise `NotApplicable` unless channels are summed: other pooled maps do not add up to the answer's rise."""
     if pooling != "sum":
         raise NotApplicable(f"maps of {method} add up to the answer's rise with pooling='sum' only, got {pooling!r}")
 
@@ -136,12 +136,12 @@ def blurred(images: Images, share: float = 0.1) -> Images:
 
 
 def crowd(length: int) -> list[int]:
-    """Which pictures of a data set of this length are read as its background."""
+    """The indices of the pictures that are read as background from a data set of this length."""
     return torch.linspace(0, length - 1, min(length, CROWD)).round().long().tolist()
 
 
 def revision_of(field: str) -> cached_property[str]:
-    """For a component with such a field: a hash of what the data set in it shows, if it is one, when first asked."""
+    """A property for components with this field: a hash of the data set in it, computed once; else an empty text."""
 
     def revision(component: Any) -> str:
         source = getattr(component, field)
@@ -159,12 +159,12 @@ def background(baseline: Baseline, model: Model, images: Images) -> tuple[Images
         if source not in registry.names("dataset"):
             raise BadInput(
                 f"a baseline must be one of {', '.join(get_args(Plain))}, "
-                f"a data set or a data set's name, got {source!r}: for pictures of your own say folder(path=…)"
+                f"a data set or a data set's name, got {source!r}: for a folder of pictures write folder(path=…)"
             )
         source = cast(Dataset, registry.find("dataset", source))
-    if not hasattr(source, "fitted"):  # mosaics are laid for a model's classes, which nobody asks about here
+    if not hasattr(source, "fitted"):  # mosaics are fitted to a model's classes, which play no role here
         source = seen_by(model, source)
-        if getattr(source, "view", ...) is None:  # the model does not say how to cut them
+        if getattr(source, "view", ...) is None:  # the model does not declare how to crop them
             source = replace(source, view=View(max(images.shape[2:])))  # type: ignore[type-var]
     chosen = source.batch(crowd(len(source)))
     pictures = chosen.images.to(images)

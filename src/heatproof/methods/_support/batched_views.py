@@ -1,4 +1,4 @@
-"""What the model says about many views of each picture, in the memory of one block of them."""
+"""The model's outputs for many views of each picture, in the memory of one block of views."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Reading: TypeAlias = Callable[[Logits, Tensor], Tensor]  # logits (rows, classes
 
 
 def values_of_views(model: Model, batch: Batch, paint: Painter, count: int, reading: Reading) -> Tensor:
-    """(B, count): what is read off the answer to every view of every picture, in blocks of whole micro-batches."""
+    """(B, count): the reading of the output for every view of every picture, in blocks of whole micro-batches."""
     images = batch.images
     way = engine.settled(model, images, "forward")
     size = engine.at_once(images, way.choice.size)

@@ -1,4 +1,4 @@
-"""A network in the form relevance propagation assumes: norms merged, sums and means that share out."""
+"""Canonization for relevance propagation: batch norms merged, relevance shared out at sums and means."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from heatproof.methods._support.op_override import ACTIVATIONS, spellings
 from heatproof.models._support.torchvision_repair import import_torchvision
 from heatproof.types import Images, Model
 
-STABILISER = 1e-6  # zennit's own
+STABILISER = 1e-6  # as in zennit
 Merges = list[tuple[list[str], str]]  # (names of layers, name of the batch norm that follows them)
 
 _LINEAR = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
@@ -37,7 +37,7 @@ def _stable(total: Tensor) -> Tensor:
 
 
 class ProportionalSum(torch.autograd.Function):
-    """a + b, whose relevance goes to each in proportion to what it added."""
+    """a + b, whose relevance goes to each summand in proportion to its value."""
 
     @staticmethod
     def forward(ctx: Any, first: Tensor, second: Tensor) -> Tensor:
@@ -52,7 +52,7 @@ class ProportionalSum(torch.autograd.Function):
 
 
 class ProportionalMean(torch.autograd.Function):
-    """A mean or sum of values, whose relevance goes to each in proportion to what it added."""
+    """A mean or sum of values, whose relevance goes to each value in proportion to its share."""
 
     @staticmethod
     def forward(ctx: Any, values: Tensor, averaged: Callable[[Tensor], Tensor]) -> Tensor:
@@ -86,7 +86,7 @@ class Passed(torch.autograd.Function):
 
 
 def passed() -> dict[Any, Callable[..., Any]]:
-    """Replacements for activations that are not modules, where no hook sits."""
+    """Replacements for activations that are functions, not modules, and so out of reach of module hooks."""
 
     def replaced(plain: Callable[..., Any]) -> Callable[..., Any]:
         def activation(values: Any, *rest: Any, **named: Any) -> Any:
@@ -100,10 +100,10 @@ def passed() -> dict[Any, Callable[..., Any]]:
 
 
 def proportional() -> dict[Any, Callable[..., Any]]:
-    """Replacements for sums of branches and for means and sums over places, where no hook sits.
+    """Replacements for sums of branches and for means and sums over places, which module hooks do not reach.
 
-    A sum over places divided by their number is a mean too, and a network may normalise its input itself: what scales
-    a branch and does not depend on the picture is passed over.
+    A sum over places divided by their number is a mean too, and a network may normalise its input itself: a factor that
+    scales a branch and does not depend on the picture therefore leaves the relevance as it is.
     """
 
     def added(plain: Callable[..., Any], inplace: bool) -> Callable[..., Any]:
@@ -151,14 +151,14 @@ def proportional() -> dict[Any, Callable[..., Any]]:
 
 
 def _branch(value: Any) -> bool:
-    """Something that depends on the picture, not a parameter."""
+    """Whether a value depends on the picture, as parameters do not."""
     return isinstance(value, Tensor) and value.requires_grad and not isinstance(value, nn.Parameter)
 
 
 def _over_places(ndim: int, *rest: Any, **named: Any) -> bool:
-    """Whether a reduction runs over places: not over the batch, and not over the channels alone.
+    """Whether a reduction runs over places, that is, not over the batch and not over the channels alone.
 
-    Of three dimensions either of the last two may be the places: channels first, or tokens first.
+    In a tensor of three dimensions either of the last two may be the places: channels first, or tokens first.
     """
     dims = named.get("dim", named.get("axis", rest[0] if rest else None))
     reduced = {d % ndim for d in ([dims] if isinstance(dims, int) else dims or ())}
@@ -169,7 +169,7 @@ _known: weakref.WeakKeyDictionary[nn.Module, Merges] = weakref.WeakKeyDictionary
 
 
 def merges(model: Model, images: Images) -> Merges:
-    """Which batch norm directly follows which linear layer, as seen in a forward pass.
+    """The batch norms that directly follow a linear layer, found in a forward pass.
 
     Registration order would guess wrongly where blocks start with a norm or use functional activations; here
     a norm counts only if its input is the layer's output itself, unchanged in place, and each of the two runs
@@ -212,7 +212,7 @@ def merges(model: Model, images: Images) -> Merges:
 
 
 def merging(found: Merges) -> Any:
-    """zennit's canonizer for these merges, made exact."""
+    """zennit's canonizer for these merges, without the error of the norm's epsilon."""
     import_torchvision("lrp (by way of zennit)")
     from zennit.canonizers import NamedMergeBatchNorm
 
@@ -231,7 +231,7 @@ def merging(found: Merges) -> Any:
 
 
 def _check(model: Model, images: Images, found: Merges) -> None:
-    """A merge must not change an answer; where a layer's output is also used elsewhere, it would."""
+    """Raise `NotApplicable` if merging changes the answer, as it does where a layer's output is also used elsewhere."""
     row = images[:1].to(model.device)
     with torch.no_grad(), evaluating(model.network):
         before = model(row)

@@ -1,4 +1,4 @@
-"""The one shared step from channel-wise attributions to a map."""
+"""Channel pooling: the shared step from channel-wise attributions to a map."""
 
 from __future__ import annotations
 

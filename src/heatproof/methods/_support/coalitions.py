@@ -1,6 +1,6 @@
-"""Attributions that ask the occlusion game: what is a segment worth to the model, alone, last, or on average?
+"""Attributions from the occlusion game: what a segment is worth to the model, alone, last, or on average.
 
-They share the game with the flipping metrics: a coalition that one has paid for is free for the others.
+They share the game with the pixel-flipping metrics: a coalition that one of them has evaluated is free for the others.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ MOST_ENUMERATED = 16
 
 
 class Estimate(NamedTuple):
-    """(n,) float64 each, for one image: what every segment is worth, and the standard error of saying so."""
+    """For one image, (n,) float64 each: what every segment is worth, and the standard error of that estimate."""
 
     values: Tensor
     errors: Tensor
 
 
 class Plan(NamedTuple):
-    """Which coalitions (M, n) to ask for one image, and what to make of their values (M,)."""
+    """The coalitions (M, n) to evaluate for one image, and how to conclude from their values (M,)."""
 
     coalitions: Tensor
     conclude: Callable[[Tensor], Estimate]
@@ -84,7 +84,7 @@ def regressed_shapley(n: int, samples: int, generator: Generator) -> Plan:
         kernel = [(n - 1) / (comb(n, size) * size * (n - size)) for size in inner.sum(1).tolist()]
         weights = torch.tensor(kernel, dtype=torch.float64)
     else:
-        needed = 2 * (n - 1)  # a complement asks again what its coalition asked, the other way round
+        needed = 2 * (n - 1)  # n - 1 pairs: a complement repeats the equation of its coalition
         if samples < needed:
             raise BadInput(f"samples must be at least {needed} for a picture of {n} segments, got {samples}")
         sizes = torch.arange(1, n, dtype=torch.float64)
@@ -98,8 +98,8 @@ def regressed_shapley(n: int, samples: int, generator: Generator) -> Plan:
         share = (values[1] - values[0]) / n
         known = inner.double()
         size = known.sum(1)
-        # What each is worth beyond an equal share, which adds up to nothing: so efficiency holds, and segments that
-        # an unlucky sample cannot tell apart are treated alike.
+        # Solve for the worth beyond an equal share, which sums to zero: so efficiency holds, and segments that an
+        # unlucky sample cannot separate get the same value.
         x = known - size[:, None] / n
         y = values[2:] - values[0] - size * share
         root = weights.sqrt()[:, None]
@@ -111,29 +111,29 @@ def regressed_shapley(n: int, samples: int, generator: Generator) -> Plan:
 
 
 def _regression_errors(x: Tensor, left: Tensor) -> Tensor:
-    """(n,) standard errors of a regression on coalitions followed by their complements, from what it `left` over.
+    """(n,) standard errors of a regression on coalitions followed by their complements, from its residuals `left`.
 
-    The jackknife over pairs, which were drawn independently: how far the answer moves when one is left out. NaN
-    where leaving one out, or already these, would not tell all segments apart.
+    The jackknife over pairs, which were drawn independently: how far the estimate moves when one is left out. NaN
+    where the pairs, or all but one of them, do not separate all segments.
     """
     pairs = len(x) // 2
     pull = torch.linalg.pinv(x)
     weight = (x.T * pull).sum(0)[:pairs] * 2  # of a pair in its own fit; the two rows of a pair are opposite
     moved = (pull * left)[:, :pairs] + (pull * left)[:, pairs:]
-    told_apart = weight.sum() > x.shape[1] - 1.5  # the weights add up to the rank
-    free = torch.where((weight < 1 - 1e-9) & told_apart, 1 - weight, torch.nan)
+    separated = weight.sum() > x.shape[1] - 1.5  # the weights add up to the rank
+    free = torch.where((weight < 1 - 1e-9) & separated, 1 - weight, torch.nan)
     errors: Tensor = (moved / free).square().sum(1).sqrt()
     return errors
 
 
 def last_gains(n: int) -> Plan:
-    """What the answer loses when one segment leaves the whole picture."""
+    """The drop of the answer when one segment leaves the whole picture."""
     coalitions = torch.cat([torch.ones(1, n, dtype=torch.bool), ~torch.eye(n, dtype=torch.bool)])
     return Plan(coalitions, lambda values: _certain(values[0] - values[1:]))
 
 
 def first_gains(n: int) -> Plan:
-    """What the answer gains when one segment alone is shown."""
+    """The rise of the answer when one segment alone is shown."""
     coalitions = torch.cat([torch.zeros(1, n, dtype=torch.bool), torch.eye(n, dtype=torch.bool)])
     return Plan(coalitions, lambda values: _certain(values[1:] - values[0]))
 
@@ -149,16 +149,16 @@ def _all_coalitions(n: int) -> Tensor:
 
 
 def estimates(game: Game, plans: Sequence[Plan], scale: Scale) -> list[Estimate]:
-    """Ask the game once for all images, conclude for each."""
+    """Evaluate the plans of all images in one call to the game, and conclude for each image."""
     values = game.value_each([plan.coalitions for plan in plans])
-    if scale == "log_odds":  # up to a constant, which no difference sees
+    if scale == "log_odds":  # up to a constant, which cancels in every difference
         values = [(_COUNTS * value + 1).log2() for value in values]
     return [plan.conclude(value) for plan, value in zip(plans, values, strict=True)]
 
 
 @dataclass(frozen=True)
 class Coalitional(ABC):
-    """What these methods share: how evidence is taken away, and on which scale the answer is read."""
+    """A method that evaluates coalitions: how evidence is taken away, and on which scale the answer is read."""
 
     occlusion: Occlusion = field(default_factory=Occlusion)
     readout: Scale = "logit"
@@ -167,11 +167,11 @@ class Coalitional(ABC):
 
     @abstractmethod
     def plan(self, n: int, generator: Generator) -> Plan:
-        """Which of the coalitions of n segments to ask for."""
+        """The coalitions of n segments to evaluate."""
 
     @abstractmethod
-    def asked(self, n: int) -> int:
-        """How many coalitions of n segments that is at most."""
+    def evaluations(self, n: int) -> int:
+        """The largest number of coalitions of n segments that are evaluated."""
 
     def estimates(self, model: Model, batch: Batch, /) -> list[Estimate]:
         """The worth of every segment with its standard error, image by image."""
@@ -190,4 +190,4 @@ class Coalitional(ABC):
     def cost(self) -> Cost:
         n = segmenter_traits(self.occlusion.segmenter).expected or 25
         draws = self.occlusion.draws if self.occlusion.random else 1
-        return Cost(draws * self.asked(n), 0)
+        return Cost(draws * self.evaluations(n), 0)

@@ -1,10 +1,10 @@
-"""Concept activation vectors: the direction in a layer that tells pictures with a concept from pictures without.
+"""Concept activation vectors: the direction in a layer that separates pictures with a concept from those without.
 
-A score counts only if the concept's directions go with the answer otherwise than those of random sets put in its place.
-The published test is Welch's, of the scores of runs: it takes runs that share the concept's pictures for independent,
-so sets without any concept pass it more often than its level says. Against `sets` a random set is one observation,
-however often its counterparts are redrawn, and what is compared is the mean cosine with the gradients: in late layers
-the score of any set, random or not, is near 0 or 1, and no score could be told from that.
+A score counts only if it differs from the scores of random sets put in the concept's place. The published test is
+Welch's, over the scores of runs: it treats runs as independent although they share the concept's pictures, so sets
+without any concept pass it more often than its level says. Against `sets` each random set is one observation, however
+often its counterparts are redrawn, and the mean cosine with the gradients is compared: in late layers the score of any
+set, random or not, is near 0 or 1, so no score could stand out.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ Against = Literal["runs", "sets"]
 
 
 class Fitted(NamedTuple):
-    """The directions of a concept, and what makes those of random sets in its place."""
+    """The directions of a concept, and the weights that make those of random sets in its place."""
 
     own: Floats  # (runs, features): concept against random sets, of length one
-    chance: Doubles  # (sets, redrawn, pool): how much each picture of the pool counts; directions would fill memories
+    chance: Doubles  # (sets, redrawn, pool): weight of each picture of the pool; the directions would not fit in memory
 
 
 def direction(concept: Floats, other: Floats, alpha: float, seed: int) -> Floats:
@@ -44,7 +44,7 @@ def direction(concept: Floats, other: Floats, alpha: float, seed: int) -> Floats
 
 
 def balanced(concept: NDArray[Any], other: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Two sets of one size, by leaving out the last of the larger; or `BadInput` where nothing could be learnt."""
+    """Two sets of equal size, without the last rows of the larger; `BadInput` where they are too small."""
     count = min(len(concept), len(other))
     if count < 2:
         raise BadInput(
@@ -54,7 +54,7 @@ def balanced(concept: NDArray[Any], other: NDArray[Any]) -> tuple[NDArray[Any], 
 
 
 def products(rows: Floats) -> Doubles:
-    """Of all (n, features) rows with each other, (n, n)."""
+    """The inner products (n, n) of all (n, features) rows with each other."""
     total = np.zeros((len(rows), len(rows)))
     for start in range(0, rows.shape[1], _COLUMNS):
         part = rows[:, start : start + _COLUMNS].astype(np.float64)  # a product squares what float32 rounds
@@ -63,9 +63,9 @@ def products(rows: Floats) -> Doubles:
 
 
 def weights(own_products: Doubles, alpha: float, seed: int) -> Doubles:
-    """How much each of 2n pictures, n with the concept first, counts in the normal of a classifier of the two halves.
+    """The weight of each of 2n pictures, n with the concept first, in the normal of a classifier of the two halves.
 
-    A linear classifier never leaves the span of its pictures and knows them by their products alone, so it is fitted
+    A linear classifier never leaves the span of its pictures and needs only their inner products, so it is fitted
     in coordinates of as many dimensions as there are pictures: the same fit, hundreds of times smaller than the layer.
     """
     from sklearn import config_context
@@ -84,7 +84,8 @@ def weights(own_products: Doubles, alpha: float, seed: int) -> Doubles:
 def directions(
     concept: Floats, pool: Floats, runs: int, size: int, alpha: float, seed: int, redrawn: int = REDRAWN
 ) -> Fitted:
-    """Concept against random sets of the pool, and as many random sets, each against redrawn ones that it is not in.
+    """Directions of the concept against random sets of the pool, and of as many random sets, each against redrawn sets
+    disjoint from it.
 
     The first counterpart of a random set is the one the concept has in the same run.
     """
@@ -105,7 +106,7 @@ def directions(
     for run in range(runs):
         order = len(concept) + np.random.default_rng([seed, run]).permutation(len(pool))
         fit(own[run], np.arange(len(concept)), order[size : 2 * size], run)
-        stand_in = order[: min(size, len(concept))]  # of the concept's own size: smaller sets spread more
+        stand_in = order[: min(size, len(concept))]  # of the concept's size: the scores of smaller sets spread more
         fit(chance[run, 0], stand_in, order[size : 2 * size], run)
         for again in range(1, redrawn):
             others = np.random.default_rng([seed, run, again]).permutation(order[size:])
@@ -114,23 +115,23 @@ def directions(
 
 
 def _unit(normals: Floats | Doubles) -> Floats:
-    """Of length one, where there is a length."""
+    """Each row scaled to length one; rows of zeros stay."""
     lengths = np.linalg.norm(normals, axis=-1, keepdims=True)
     return np.asarray(normals / np.where(lengths > 0, lengths, 1.0), dtype=np.float32)
 
 
 @dataclass(frozen=True, eq=False)
 class LayerScore:
-    """What a concept does to the target in one layer."""
+    """The effect of a concept on the target in one layer."""
 
     layer: str
     positive: Tensor  # (runs, B) bool: whether going towards the concept raises the answer
     random: Tensor  # (sets, redrawn, B) bool: the same for random sets in its place
-    p_value: float  # of a random set that goes with the answer as the concept does
+    p_value: float  # that a random set scores as the concept does
 
     @property
     def score(self) -> float:
-        """TCAV: the share of pictures whose answer rises, mean over runs."""
+        """The TCAV score: the share of pictures whose answer rises towards the concept, mean over runs."""
         return float(self.positive.double().mean())
 
     @property
@@ -139,7 +140,7 @@ class LayerScore:
 
 
 def layer_score(layer: str, gradients: Tensor, fitted: Fitted, pool: Floats, against: Against = "runs") -> LayerScore:
-    """Scores of all directions; those of random sets are made of products of the pool's pictures and the gradients."""
+    """Scores of all directions; those of random sets come from products of the pool's pictures and the gradients."""
     slopes = gradients.flatten(1).float().cpu().numpy()
     steep = slopes / np.maximum(np.linalg.norm(slopes, axis=1, keepdims=True), np.finfo(np.float32).tiny)
     own = fitted.own @ steep.T
@@ -153,18 +154,19 @@ def layer_score(layer: str, gradients: Tensor, fitted: Fitted, pool: Floats, aga
 
 
 def welch(one: Doubles, other: Doubles) -> float:
-    """Two-sided p of equal means; without any spread it is 1 if they agree and 0 if not."""
+    """Welch's two-sided p value of equal means; without any spread it is 1 if they agree and 0 if not."""
     if np.ptp(one) == 0 and np.ptp(other) == 0:
         return 1.0 if one[0] == other[0] else 0.0
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # one family without spread is no trouble if the other has some
+        warnings.simplefilter("ignore", RuntimeWarning)  # one family without spread is fine if the other has some
         return float(stats.ttest_ind(one, other, equal_var=False).pvalue)
 
 
 def against_chance(value: float, chance: Doubles) -> float:
-    """Two-sided p of one more draw from where these came from (Student's t); without any spread 1 if it is one of them.
+    """Two-sided p value of one more draw from the distribution of `chance` (Student's t); without any spread, 1 if it
+    equals them and 0 if not.
 
-    A rank would need hundreds of random sets to be below any level worth the name.
+    A rank test would need hundreds of random sets to reach any usual level.
     """
     spread = float(np.std(chance, ddof=1))
     off = value - float(np.mean(chance))

@@ -1,4 +1,4 @@
-"""Numbers that can only be nonsense are refused where they are set, by the field's name, not deep inside."""
+"""Range checks for numeric fields: nonsense is refused where it is set, by the field's name, not deep inside."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from heatproof.errors import BadInput
 
 
 def check_count(name: str, count: int, least: int = 1) -> None:
-    """Refuse zero steps or draws, or whatever is too few; and half ones."""
+    """Refuse counts below `least`, and fractions."""
     if not isinstance(count, Integral):
         raise BadInput(f"{name} must be a whole number, got {count!r}")
     if not count >= least:
@@ -19,18 +19,18 @@ def check_count(name: str, count: int, least: int = 1) -> None:
 
 
 def check_positive(name: str, value: float, endless: bool = False) -> None:
-    """Refuse a step or width that goes nowhere or back; an infinite one too, unless `endless` says what it means."""
+    """Refuse values that are not above 0; infinite ones too, unless the field gives them a meaning (`endless`)."""
     if not (value > 0 and (endless or math.isfinite(value))):
         raise BadInput(f"{name} must be {'finite' if value > 0 else 'above 0'}, got {value}")
 
 
 def check_not_negative(name: str, value: float, endless: bool = False) -> None:
-    """Refuse a strength below none at all; an infinite one too, unless `endless` says what it means."""
+    """Refuse negative values; infinite ones too, unless the field gives them a meaning (`endless`)."""
     if not (value >= 0 and (endless or math.isfinite(value))):
         raise BadInput(f"{name} must be {'finite' if value > 0 else 'at least 0'}, got {value}")
 
 
 def check_share(name: str, value: float, some: bool = False) -> None:
-    """Refuse less than nothing and more than everything; nothing too, if there must be `some`."""
+    """Refuse shares outside of [0, 1]; 0 too, if there must be `some`."""
     if not 0 <= value <= 1 or (some and value == 0):
         raise BadInput(f"{name} must be {'above 0 and at most 1' if some else 'from 0 to 1'}, got {value}")

@@ -1,4 +1,4 @@
-"""Random numbers for whole pictures, each picture's by its own key."""
+"""Noise for whole pictures, keyed per picture."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ SMALL = TABLE // 256  # of a picture
 
 
 def fill_with_noise(room: Images, keys: Sequence[int], uniform: bool = False) -> None:
-    """Standard normal numbers, or uniform ones in [0, 1), the same on every device.
+    """Fills the pictures with standard normal numbers, or uniform ones in [0, 1), the same on every device.
 
-    A small picture takes its own from one long table, beginning at a place that its key decides (as Salimans et al.
-    2017, "Evolution Strategies as a Scalable Alternative to Reinforcement Learning"): to draw them would take as long
-    as a tenth of a small network's pass. Where pictures are larger passes are so long that drawing does not show.
+    A small picture reads its numbers from one long table, from an offset set by its key (as Salimans et al. 2017,
+    "Evolution Strategies as a Scalable Alternative to Reinforcement Learning"): drawing them would take a tenth of a
+    small network's pass. Larger pictures are drawn anew, since their passes are so long that drawing does not matter.
     """
-    # Where the numbers lie must not decide which is which.
+    # The memory layout must not decide which pixel gets which number.
     usual = room.device.type == "cpu" and room.dtype == torch.float32 and room.is_contiguous()
     drawn = room if usual else torch.empty(room.shape)
     for row, key in zip(drawn, keys, strict=True):

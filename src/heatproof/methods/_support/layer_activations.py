@@ -1,4 +1,4 @@
-"""A layer's activations and their gradients, with nothing computed below the layer's own backward."""
+"""Activations of a layer and their gradients; the backward pass ends at the layer."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from heatproof.errors import BadInput, NotApplicable, UnknownName
 from heatproof.models._support.cam_layer import LAST
 from heatproof.types import Batch, Images, Model, Readout, read
 
-Heard: TypeAlias = Callable[[Any], Tensor]  # what a layer said -> what the layers after it shall hear
+OutputHook: TypeAlias = Callable[[Any], Tensor]  # a layer's output -> what the layers after it receive instead
 
 
 class Tap(NamedTuple):
-    """What a layer said and how the answer depends on it, both in the layer's own shape."""
+    """A layer's activations and the answer's gradient with respect to them, both in the layer's own shape."""
 
     activations: Tensor
     gradients: Tensor
@@ -28,20 +28,20 @@ class Tap(NamedTuple):
 
 @contextmanager
 def frozen(network: nn.Module) -> Iterator[None]:
-    """Parameters that ask for no gradient, for a while: the pass below the layer then records nothing."""
-    asking = [parameter for parameter in network.parameters() if parameter.requires_grad]
+    """A context in which parameters require no gradient: the pass below the layer then records nothing."""
+    requiring = [parameter for parameter in network.parameters() if parameter.requires_grad]
     try:
-        for parameter in asking:
+        for parameter in requiring:
             parameter.requires_grad_(False)
         yield
     finally:
-        for parameter in asking:
+        for parameter in requiring:
             parameter.requires_grad_(True)
 
 
 @contextmanager
 def differentiable(model: Model) -> Iterator[None]:
-    """Gradients on and training off, whatever the caller is in."""
+    """A context with gradients on and training off, whatever modes the caller has set."""
     with torch.inference_mode(False), torch.enable_grad(), evaluating(model.network):
         yield
 
@@ -54,13 +54,13 @@ def layer_of(model: Model, name: str) -> nn.Module:
 
 
 def tap(model: Model, batch: Batch, layer: str, readout: Readout) -> Tap:
-    """The layer's output for every image and the gradient of what the model says about the target by it."""
+    """The layer's output for every image, and the gradient of the target's readout with respect to it."""
     return taps(model, batch, (layer,), readout)[0]
 
 
 def taps(model: Model, batch: Batch, layers: Sequence[str], readout: Readout) -> list[Tap]:
-    """The same for several layers in one pass there and back: nothing below the first of them is recorded."""
-    way = engine.settled(model, batch.images, "gradient")  # before anybody listens
+    """Taps of several layers in one forward and backward pass; nothing below the first of them is recorded."""
+    way = engine.settled(model, batch.images, "gradient")  # before hooks are set
     parts: list[list[Tap]] = []
     with frozen(model.network), differentiable(model), caught_at(model, layers) as caught:
         for count, (images, targets) in engine.micro_batches(way, batch.images, batch.targets):
@@ -91,14 +91,14 @@ def _joined(parts: Sequence[Tap], device: torch.device) -> Tap:
 
 @contextmanager
 def caught_at(model: Model, layers: Sequence[str]) -> Iterator[list[list[Tensor]]]:
-    """What each layer gives while a pass is under way, one list per layer; gradients by it can be asked for."""
+    """A context that collects each layer's outputs, one list per layer; gradients can be taken with respect to them."""
     caught: list[list[Tensor]] = [[] for _ in layers]
 
-    def listener(layer: str, outputs: list[Tensor]) -> Heard:
+    def catching(layer: str, outputs: list[Tensor]) -> OutputHook:
         def catch(output: Any) -> Tensor:
-            said = _one_tensor(layer, output)
+            given = _one_tensor(layer, output)
             # Below the first layer nothing is recorded; a later one stays part of what follows from the first.
-            seen = said if said.requires_grad else said.detach().requires_grad_()
+            seen = given if given.requires_grad else given.detach().requires_grad_()
             outputs.append(seen)
             return seen.clone()  # what follows may write in place; what was caught must stay as it was
 
@@ -107,36 +107,36 @@ def caught_at(model: Model, layers: Sequence[str]) -> Iterator[list[list[Tensor]
     handles: list[RemovableHandle] = []
     try:
         for layer, outputs in zip(layers, caught, strict=True):
-            handles.append(listen(model, layer, listener(layer, outputs)))
+            handles.append(hook_layer(model, layer, catching(layer, outputs)))
         yield caught
     finally:
         for handle in handles:
             handle.remove()
 
 
-def listen(model: Model, layer: str, heard: Heard) -> RemovableHandle:
-    """Show `heard` what a layer gives (or, for `NAME:input`, is given) in every pass; its answer goes on instead.
+def hook_layer(model: Model, layer: str, hook: OutputHook) -> RemovableHandle:
+    """Replaces a layer's output (for `NAME:input`, its input) by what `hook` makes of it, in every pass.
 
-    `NAME:last` is a layer that runs more than once, of which the last time is meant: `heard` hears them all.
+    `NAME:last` means the last run of a layer that runs more than once: `hook` is called for every run.
     """
     name, _, side = layer.partition(":")
     module = layer_of(model, name)
     if side == "input":
-        return module.register_forward_pre_hook(lambda _, given: (heard(given[0]), *given[1:]))
+        return module.register_forward_pre_hook(lambda _, given: (hook(given[0]), *given[1:]))
     if side and f":{side}" != LAST:
         raise BadInput(
             f"a layer is called NAME, NAME:input for what it is given, or NAME{LAST} for what its last run gives, "
             f"got {layer!r}"
         )
-    return module.register_forward_hook(lambda _, __, output: heard(output))
+    return module.register_forward_hook(lambda _, __, output: hook(output))
 
 
-class _Enough(Exception):
-    """The layer has spoken: what the network makes of it is not wanted."""
+class _StopForward(Exception):
+    """Ends a forward pass once the layer's output is known: the rest is not needed."""
 
 
 def activations(model: Model, images: Images, layer: str) -> Tensor:
-    """What a layer says about each picture, in its own shape: no gradients, and nothing computed above the layer."""
+    """A layer's activations for each picture, in its own shape, without gradients; nothing above it is computed."""
     way = engine.settled(model, images, "gradient")
     parts: list[Tensor] = []
     latest: list[Tensor] = []
@@ -144,14 +144,14 @@ def activations(model: Model, images: Images, layer: str) -> Tensor:
     def catch(output: Any) -> Tensor:
         latest[:] = [_one_tensor(layer, output)]
         if not layer.endswith(LAST):
-            raise _Enough
+            raise _StopForward
         return latest[0].clone()  # what follows may write in place
 
-    handle = listen(model, layer, catch)
+    handle = hook_layer(model, layer, catch)
     try:
         with torch.inference_mode(False), torch.no_grad(), evaluating(model.network):
             for count, (shown,) in engine.micro_batches(way, images):
-                with suppress(_Enough):
+                with suppress(_StopForward):
                     model(shown.to(model.device))
                 if not latest:
                     raise NotApplicable(f"layer {layer!r} does not take part in the answer: name another layer")

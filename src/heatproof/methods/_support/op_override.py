@@ -1,4 +1,4 @@
-"""Seeing and replacing operations while a network runs, be they modules, functions or tensor methods.
+"""Observes and replaces operations while a network runs, be they modules, functions or tensor methods.
 
 Hooks only see modules; a functional ReLU or a `+` between two branches escapes them. `torch.overrides` sees
 every call, is undone by leaving the `with` block, and leaves the network untouched.
@@ -17,7 +17,7 @@ from torch.overrides import TorchFunctionMode
 
 Replacement = Callable[..., Any]  # called with the original's own arguments
 
-ACTIVATIONS = (  # that treat every number by itself, by name
+ACTIVATIONS = (  # element-wise ones, by name
     *("relu", "relu6", "leaky_relu", "elu", "selu", "celu", "gelu", "silu", "mish", "hardswish", "hardsigmoid"),
     *("hardtanh", "softplus", "sigmoid", "tanh", "logsigmoid", "softsign", "hardshrink", "softshrink", "tanhshrink"),
     *("threshold", "prelu", "rrelu", "clamp", "clip", "clamp_min"),
@@ -25,7 +25,7 @@ ACTIVATIONS = (  # that treat every number by itself, by name
 
 
 class Spelling(NamedTuple):
-    """One of the ways in which torch writes an operation."""
+    """One of the forms in which torch offers an operation."""
 
     spelt: Any  # the function or tensor method
     plain: Any  # the same, not in place
@@ -33,7 +33,7 @@ class Spelling(NamedTuple):
 
 
 def spellings(name: str) -> Iterator[Spelling]:
-    """All ways to write an operation of that name: as a function, a tensor's method, in place."""
+    """All forms of the operation of that name: function, tensor method, in place."""
     for home in (F, torch, Tensor):
         plain = getattr(home, name, None)
         if plain is not None:
@@ -55,7 +55,7 @@ class Intercept(TorchFunctionMode):  # type: ignore[misc]
 
 @contextmanager
 def forward_only(network: nn.Module, replacements: Mapping[Any, Replacement]) -> Iterator[None]:
-    """Replace operations while the network's forward runs, and not while other hooks compute gradients."""
+    """Replaces operations while the network's forward runs, but not while other hooks compute gradients."""
     modes: list[Intercept] = []
 
     def enter(*_: Any) -> None:

@@ -20,7 +20,7 @@ class Stretch(NamedTuple):
     rows: slice
 
 
-# Writes the pictures at these points into the room for them, (points, C, H, W): made where they are needed, once.
+# Writes the pictures at these points into preallocated memory, the room, (points, C, H, W).
 Painter = Callable[[Stretch, Images], None]
 PathPainter = Callable[[Stretch, Images, Images], None]  # and into the second room the step that each stands for
 
@@ -68,7 +68,7 @@ def sum_contributions(model: Model, batch: Batch, paint: PathPainter, count: int
 def _slopes(
     model: Model, batch: Batch, paint: Painter, count: int, readout: Readout
 ) -> Iterator[tuple[list[Stretch], Tensor]]:
-    """The gradients at all points, micro-batch by micro-batch."""
+    """Yields the gradients at all points, micro-batch by micro-batch."""
     way = engine.settled(model, batch.images, "gradient")
     room = batch.images.new_empty(min(way.choice.size, len(batch) * count), *batch.images.shape[1:])
     for part in stretches(len(batch), count, way.choice.size):

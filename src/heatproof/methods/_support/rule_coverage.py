@@ -1,4 +1,4 @@
-"""What relevance rules would not see: hooks sit on layers, and a network may compute outside of them."""
+"""Coverage of relevance rules: they hook layers, and a network may compute outside of its layers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from heatproof.engine.backends.eager import evaluating
 from heatproof.models._support.torchvision_repair import import_torchvision
 from heatproof.types import Images, Model
 
-# Operations by name: one name for the function, the method, the operator and what works in place.
+# Operations by name: one name for the function, the method, the operator and the in-place form.
 _WEIGHTED = (
     *("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"),
     *("matmul", "mm", "bmm", "mv", "addmm", "addbmm", "baddbmm", "einsum", "tensordot", "bilinear"),
@@ -43,18 +43,18 @@ _NO_RULE = (
 )
 
 
-class Seen(NamedTuple):
-    """What became known of a network in one forward pass."""
+class Coverage(NamedTuple):
+    """What one forward pass shows about a network."""
 
-    fault: str  # why rules would explain it wrongly, and what to do; empty if they cover what it computes
+    fault: str  # why rules would explain it wrongly, and what to do; empty if they cover it
     layers: tuple[str, ...]  # its convolutions and linear layers by name, in the order in which they first ran
 
 
-_known: weakref.WeakKeyDictionary[nn.Module, dict[tuple[int, ...], Seen]] = weakref.WeakKeyDictionary()
+_known: weakref.WeakKeyDictionary[nn.Module, dict[tuple[int, ...], Coverage]] = weakref.WeakKeyDictionary()
 
 
-def seen(model: Model, images: Images) -> Seen:
-    """How zennit's rules would meet this network: seen with one picture, once per network and shape."""
+def coverage(model: Model, images: Images) -> Coverage:
+    """How far zennit's rules cover this network: checked with one picture, once per network and shape."""
     known = _known.setdefault(model.network, {})
     shape = tuple(images.shape[1:])
     if shape not in known:
@@ -62,12 +62,12 @@ def seen(model: Model, images: Images) -> Seen:
     return known[shape]
 
 
-def _look(model: Model, images: Images) -> Seen:
+def _look(model: Model, images: Images) -> Coverage:
     import_torchvision("lrp (by way of zennit)")
     from zennit import types
 
     if any(isinstance(module, torch.jit.ScriptModule) for module in model.network.modules()):
-        return Seen("is compiled code, which lets nobody look inside (pass the network it was made from)", ())
+        return Coverage("is compiled code, which cannot be inspected (pass the network it was made from)", ())
     names = {module: name for name, module in model.network.named_modules()}
     running: list[nn.Module] = []
     runs: Counter[nn.Module] = Counter()
@@ -80,7 +80,7 @@ def _look(model: Model, images: Images) -> Seen:
     def leave(*_: Any) -> None:
         running.pop()
 
-    def heard(operation: str, values: list[Any], learned: bool) -> None:
+    def check(operation: str, values: list[Any], learned: bool) -> None:
         depend = sum(_depends(value) for value in values)
         if not depend or any(isinstance(m, types.Activation | types.BatchNorm | types.AvgPool) for m in running):
             return  # these are passed as a whole, whatever they compute
@@ -99,16 +99,16 @@ def _look(model: Model, images: Images) -> Seen:
         elif operation in _PRODUCTS and learned and not isinstance(layer, types.Linear):
             found.append(f"multiplies or divides by a learned factor {where} (make it a convolution)")
 
-    with _watched(model.network, enter, leave), _Heard(heard, model.network.parameters()):
+    with _watched(model.network, enter, leave), _OperationMonitor(check, model.network.parameters()):
         model(images[:1].detach().clone().to(model.device).requires_grad_())
-    # A hook remembers one input. An activation or a norm is passed over without one and may run again.
+    # A rule's hook stores one input. Activations and norms need none and may run again.
     for module, count in runs.items():
         if count > 1 and isinstance(module, types.Linear | types.AvgPool):
             found.append(f"runs its layer {names[module]!r} {count} times in one pass (give every run its own)")
     layers = tuple(names[module] for module in runs if isinstance(module, types.Linear))
     if not layers:
         found.append("runs no convolution or linear layer that can be seen")
-    return Seen(next(iter(found), ""), layers)
+    return Coverage(next(iter(found), ""), layers)
 
 
 def _depends(value: Any) -> bool:
@@ -117,7 +117,7 @@ def _depends(value: Any) -> bool:
 
 @contextmanager
 def _watched(network: nn.Module, enter: Callable[..., None], leave: Callable[..., None]) -> Iterator[None]:
-    """Told of every layer; whatever wants a gradient then depends on the picture, since no parameter does."""
+    """A context with hooks on every layer, in which only values that depend on the picture require gradients."""
     learning = [parameter for parameter in network.parameters() if parameter.requires_grad]
     handles = [module.register_forward_pre_hook(enter) for module in network.modules()]
     handles += [module.register_forward_hook(leave, always_call=True) for module in network.modules()]
@@ -133,12 +133,12 @@ def _watched(network: nn.Module, enter: Callable[..., None], leave: Callable[...
             handle.remove()
 
 
-class _Heard(TorchFunctionMode):  # type: ignore[misc]
-    """Tells the name and the arguments of every operation before it runs, and whether one of them is learned."""
+class _OperationMonitor(TorchFunctionMode):  # type: ignore[misc]
+    """Calls `check` before every operation, with its name, its arguments and whether one of them is learned."""
 
-    def __init__(self, heard: Callable[[str, list[Any], bool], None], parameters: Iterable[Tensor]) -> None:
+    def __init__(self, check: Callable[[str, list[Any], bool], None], parameters: Iterable[Tensor]) -> None:
         super().__init__()
-        self.heard = heard
+        self.check = check
         # By id, since tensors compare by value; kept alive, so that no id is given twice.
         self.learned = {id(parameter): parameter for parameter in parameters}
 
@@ -146,7 +146,7 @@ class _Heard(TorchFunctionMode):  # type: ignore[misc]
         values = list(_flat([*args, *(kwargs or {}).values()]))
         learned = any(id(value) in self.learned for value in values)
         name = getattr(func, "__name__", "").strip("_").removeprefix("linalg_").removeprefix("special_")
-        self.heard(name, values, learned)
+        self.check(name, values, learned)
         result = func(*args, **(kwargs or {}))
         if learned and isinstance(result, Tensor) and not result.requires_grad:  # a view of a parameter, its exp, ...
             self.learned[id(result)] = result

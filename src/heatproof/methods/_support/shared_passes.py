@@ -1,5 +1,4 @@
-"""Passes of which more than one number is wanted: the logits as well, or the slopes of several questions at
-once.
+"""Passes that give more than one number: the logits besides the slopes, or the slopes of several questions at once.
 
 `heatproof.engine.gradient` answers one question per pass. Walks toward another class need two slopes
 of one forward, and walks that stop at the decision boundary read the prediction off the same forward instead
@@ -38,18 +37,18 @@ def slopes(
         with torch.inference_mode(False), torch.enable_grad():
             inputs = inputs.to(device).requires_grad_()
             answer = answered(model, inputs, way.run)
-            asked = questions(answer, about.to(device))
-            last = len(asked) - 1
-            parts = [torch.autograd.grad(q.sum(), inputs, retain_graph=i < last)[0] for i, q in enumerate(asked)]
+            values = questions(answer, about.to(device))
+            last = len(values) - 1
+            parts = [torch.autograd.grad(q.sum(), inputs, retain_graph=i < last)[0] for i, q in enumerate(values)]
         found.append([slope[:count].to(images.device).contiguous() for slope in parts])
         logits.append(answer.detach()[:count].to(images.device))
-    said = torch.cat(logits)
-    check_finite(model, said, images)
-    return [torch.cat(column) for column in zip(*found, strict=True)], said
+    all_logits = torch.cat(logits)
+    check_finite(model, all_logits, images)
+    return [torch.cat(column) for column in zip(*found, strict=True)], all_logits
 
 
 def reading(readout: Readout) -> Questions:
-    """What the model says about each of the aims."""
+    """Questions that read the model's answer for each of the aims."""
 
     def questions(logits: Logits, aims: Tensor) -> list[Tensor]:
         return [read(logits, aim, readout) for aim in aims.unbind(1)]
@@ -63,7 +62,7 @@ def doubly_softmaxed(logits: Logits, aims: Tensor) -> list[Tensor]:
 
 
 def class_count(model: Model, images: Images) -> int:
-    """How many classes the model tells apart; at least two, or there is no other class to walk to."""
+    """The number of the model's classes; at least two, or there is no other class to walk to."""
     count = engine.forward(model, images[:1]).shape[1]
     if count < 2:
         raise NotApplicable(f"model {model.name!r} has one class only: there is no other class to walk towards")

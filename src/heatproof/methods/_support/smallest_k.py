@@ -1,4 +1,4 @@
-"""The smallest so many values of each row, without sorting them all."""
+"""The k smallest values per row, without a full sort."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BINS = 1 << (31 - SHIFT)
 
 
 class Smallest(NamedTuple):
-    """The smallest values of each row: the bound they reach up to, exactly, and how many they are."""
+    """The smallest values of each row: the largest of them, exactly, and how many there are (ties included)."""
 
     bound: Numbers
     number: Counts
@@ -25,16 +25,16 @@ class Smallest(NamedTuple):
 
 class ByRank(Protocol):
     def __call__(self, count: Counts, /) -> Smallest:
-        """At least so many of each row, from 1 to all: those that are not larger than the one of that rank."""
+        """At least `count` values of each row, from 1 to all: those not larger than the value of that rank."""
 
 
 def by_rank(values: Tensor) -> ByRank:
-    """Values (rows, n), none of them negative, ready to be asked."""
+    """An index of the values (rows, n), none of them negative, from which the smallest can be read."""
     return Counted(values) if values.device.type == "cpu" and values.dtype == torch.float32 else Sorted(values)
 
 
 class Sorted:
-    """Of any type, anywhere."""
+    """By a full sort: for any type, on any device."""
 
     def __init__(self, values: Tensor) -> None:
         self.values = values.sort(1).values
@@ -46,10 +46,10 @@ class Sorted:
 
 
 class Counted:
-    """By their leading bits, which are in the order of the values: counting them takes a tenth of the time that
-    sorting does, and then only those with the leading bits of the one that is looked for need be looked at.
+    """By counting leading bits, which are in the order of the values: that takes a tenth of the time of sorting, and
+    then only the values that share their leading bits with the wanted rank need be sorted.
 
-    Ranks are counted on from row to row, so that all rows are asked at once.
+    Ranks are counted on from row to row, so that one search serves all rows.
     """
 
     def __init__(self, values: Tensor) -> None:
@@ -57,8 +57,8 @@ class Counted:
         rows, columns = values.shape
         self.rows, self.before = np.arange(rows) << 32, columns * np.arange(rows)
         self.leading = np.right_shift(self.bits, SHIFT)
-        self.leading += np.arange(0, BINS * rows, BINS, dtype=np.int32)[:, None]  # other ones in every row
-        # By torch, which takes them as they are: numpy would first make them twice as long.
+        self.leading += np.arange(0, BINS * rows, BINS, dtype=np.int32)[:, None]  # distinct bins for every row
+        # By torch, which counts int32 as it is: numpy would first convert it to int64.
         self.counts = torch.bincount(torch.from_numpy(self.leading).view(-1), minlength=BINS * rows).numpy()
         self.reached = self.counts.cumsum()
 

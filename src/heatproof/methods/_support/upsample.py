@@ -1,4 +1,4 @@
-"""Coarse maps at the size of pictures, bilinear."""
+"""Bilinear upsampling of coarse maps to the size of pictures."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from heatproof.types import Images, Maps
 
 @functools.lru_cache(32)
 def interpolation(cells: int, places: int) -> Tensor:
-    """What each of `places` takes of each of `cells` values along a line: (places, cells), rows sum to one."""
-    with torch.inference_mode(False):  # kept, and used by whoever asks next
+    """The weight of each of `cells` values in each of `places` along a line: (places, cells), rows sum to one."""
+    with torch.inference_mode(False):  # cached, so it must also serve later calls with gradients
         return F.interpolate(torch.eye(cells)[None], places, mode="linear", align_corners=False)[0].T.contiguous()
 
 

@@ -8,8 +8,8 @@ from heatproof.models._support.torchvision_repair import import_torchvision
 
 
 def plus_rule(zero_params: list[str] | None) -> Any:
-    """zennit's ZPlus, which runs the layer once for positive inputs and once for negative ones, asking about negative
-    ones only where there are some: the same bits, in half the time.
+    """zennit's ZPlus, which runs the layer once for positive and once for negative inputs, without the second run where
+    no input is negative: the same bits, in half the time.
     """
     import_torchvision("lrp (by way of zennit)")
     from zennit.core import BasicHook

@@ -1,1 +1,1 @@
-"""What several model loaders share: weights, activation layers, outputs."""
+"""Machinery that several model loaders share: weights, CAM layers, outputs."""

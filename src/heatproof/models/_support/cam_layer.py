@@ -1,4 +1,4 @@
-"""Which layer activation maps are read from, found by looking at one forward pass."""
+"""Finds the layer from which class activation maps are read, by observing one forward pass."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from heatproof.models._support.token_layouts import Sides, layout
 
 RECTIFIERS = (nn.ReLU, nn.ReLU6, nn.GELU, nn.SiLU, nn.Hardswish, nn.LeakyReLU, nn.ELU, nn.Mish)
 POOLINGS = (nn.AdaptiveAvgPool2d, nn.AvgPool2d, nn.AdaptiveMaxPool2d, nn.MaxPool2d)
-LAST = ":last"  # after a layer's name: what it gives when it runs for the last time
+LAST = ":last"  # after a layer's name: its output when it runs for the last time
 
 Size = int | Sides  # of a square, or height and width
 
@@ -23,17 +23,17 @@ Size = int | Sides  # of a square, or height and width
 def find_cam_layer(network: nn.Module, size: Size, channels: int = 3) -> str | None:
     """The dotted name of the last layer with learnt weights whose output is still a picture, or None.
 
-    Layers are taken in the order in which they finish, so a block comes after the convolutions inside it and
-    wins over them (`layer4`, not `layer4.2.conv3`). Layers used more than once are left out, since their
-    output is not one thing, unless the last convolution is one of them: then it is `NAME:last`, what it gives
-    the last time, or, if its other runs reach the answer past that, the name alone, which whoever reads the
-    layer refuses. Where a rectifier follows, what it gives is wanted: the rectifier's own name, or `NAME:input`
-    of the pooling after it, if the rectifier is a function or shared. A network whose only convolutions cut the
-    picture into patches (a ViT) has no such layer, nor has one that goes on with tokens or channels last after its
-    convolutions: `last_cut` may find one there.
+    Layers are taken in the order in which they finish, so a block comes after the convolutions inside it and wins over
+    them (`layer4`, not `layer4.2.conv3`). Layers used more than once are left out, since they have several outputs,
+    unless the last convolution is one of them: then the result is `NAME:last`, its last output. If its other runs reach
+    the answer around that one, the result is the name alone, which is refused when the layer is read. Where a rectifier
+    follows, its output is wanted: the result is the rectifier's own name or, if the rectifier is a function or shared,
+    `NAME:input` of the pooling after it. A network whose only convolutions cut the picture into patches (a ViT) has no
+    such layer, nor has one that continues with tokens or channels last after its convolutions: `last_cut` may find one
+    there.
     """
     modules = dict(network.named_modules())
-    finished: list[tuple[str, Any, Any]] = []  # in order: name, what it was given, what it gave
+    finished: list[tuple[str, Any, Any]] = []  # in order: name, input, output
 
     def note(name: str, module: nn.Module, inputs: Any, output: Any) -> None:
         finished.append((name, inputs[0] if inputs else None, output))
@@ -66,7 +66,7 @@ def find_cam_layer(network: nn.Module, size: Size, channels: int = 3) -> str | N
 
 
 def _leads_through(network: nn.Module, layer: str, times: int, size: Size, channels: int) -> bool:
-    """Whether all that a layer gives in its runs reaches the answer by what it gives in the last of them."""
+    """Whether all outputs of a layer that runs several times reach the answer through its last output."""
     before: list[Tensor] = []
 
     def cut(module: nn.Module, inputs: Any, output: Any) -> Tensor:
@@ -83,7 +83,7 @@ def _leads_through(network: nn.Module, layer: str, times: int, size: Size, chann
             if not isinstance(answer, Tensor) or not answer.requires_grad:
                 return isinstance(answer, Tensor)
             return all(slope is None for slope in torch.autograd.grad(answer.sum(), before, allow_unused=True))
-    except BadModel:  # it answers only where no gradients are asked for
+    except BadModel:  # the network runs only without gradients
         return False
     finally:
         handle.remove()
@@ -106,7 +106,7 @@ def answer_once(network: nn.Module, size: Size, channels: int = 3, gradients: bo
 
 
 def takes_one_size(network: nn.Module, size: int, channels: int = 3) -> bool:
-    """True for networks that refuse a picture twice as large (plain ViTs, flattened features)."""
+    """Whether the network refuses a picture twice as large (plain ViTs, flattened features)."""
     try:
         answer_once(network, 2 * size, channels)
     except BadModel:
@@ -115,7 +115,7 @@ def takes_one_size(network: nn.Module, size: int, channels: int = 3) -> bool:
 
 
 class _observed:
-    """Forward hooks on every layer below the network itself, for the duration of a `with`."""
+    """A context with forward hooks on every layer below the network itself."""
 
     def __init__(self, network: nn.Module, note: Any) -> None:
         self.handles = [
@@ -135,18 +135,18 @@ def _sides(size: Size) -> Sides:
 
 
 def _is_picture(output: Any, shown: Sides) -> bool:
-    """Whether it is one picture still; many of them are pieces of it."""
+    """Whether an output is still one picture; a batch of several would be pieces of it."""
     return isinstance(output, Tensor) and len(output) == 1 and layout(output.shape, shown) == "channels_first"
 
 
 def _goes_on(module: nn.Module, output: Any, shown: Sides) -> bool:
-    """Whether a block or a norm gives the places of the picture in another layout."""
+    """Whether a block or a norm gives the picture's places in another layout."""
     one = isinstance(output, Tensor) and len(output) == 1 and mixes_channels(module)
     return one and layout(output.shape, shown) in ("channels_last", "tokens")
 
 
 def _is_rectified(given: Any, answer: Tensor, shown: Sides) -> bool:
-    """Whether this is the layer's answer with its negative part gone or shrunk, place by place."""
+    """Whether a tensor is the layer's output with its negative part removed or shrunk, place by place."""
     if given is answer or not _is_picture(given, shown) or given.shape != answer.shape:
         return False
     return bool((given.flatten()[answer.flatten() < 0].abs() <= answer[answer < 0].abs()).all())
@@ -157,7 +157,7 @@ def _learns(module: nn.Module) -> bool:
 
 
 def mixes_channels(module: nn.Module) -> bool:
-    """A block with linear layers, or a norm: what ends a step of a transformer or mixer, not what is amid one."""
+    """Whether a module is a block with linear layers, or a norm: such modules end a step of a transformer or mixer."""
     block = any(True for _ in module.children()) and any(isinstance(part, nn.Linear) for part in module.modules())
     return _learns(module) and (block or type(module).__name__.lower().endswith("norm"))
 
@@ -167,5 +167,5 @@ def _convolves(module: nn.Module) -> bool:
 
 
 def _looks_around(module: nn.Module) -> bool:
-    """A convolution that is more than the cutting of a picture into patches."""
+    """Whether a convolution does more than cut a picture into patches."""
     return isinstance(module, nn.Conv2d) and not (module.kernel_size == module.stride and module.kernel_size[0] > 1)

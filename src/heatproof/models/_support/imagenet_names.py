@@ -1,4 +1,4 @@
-"""The names of the thousand ImageNet classes, where an installed package knows them."""
+"""The names of the thousand ImageNet classes, from an installed package."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from heatproof.models._support.torchvision_repair import import_torchvision
 
 @cache
 def imagenet_classes() -> tuple[str, ...]:
-    """The class names in the order of the indices, or none if torchvision is not there to give them."""
+    """The class names in the order of their indices; empty if torchvision is not installed."""
     try:
         torchvision = import_torchvision("the names of the ImageNet classes")
     except Missing:

@@ -1,4 +1,4 @@
-"""The last layer with places through which everything passes that reaches the answer, found by looking at one pass."""
+"""Finds the last layer with places that every path to the answer passes through, by observing one forward pass."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from heatproof.types import Images, Model
 
 
 def last_cut(model: Model, images: Images, also: str | None = None) -> str | None:
-    """The dotted name of the last block or norm that gives the picture's places, in whatever layout, that no path from
-    the picture to the answer goes around, and most of whose places the answer still depends on: behind it a class
-    token may be all that counts. If the layer `also` comes later, it is that one. None where there is none.
+    """The dotted name of the last block or norm that gives the picture's places (in any layout), that every path from
+    the picture to the answer passes through, and on most of whose places the answer depends; after it only a class
+    token may matter. If the layer `also` comes later, the result is `also`. None if there is no such layer.
     """
     shape, shown = tuple(images.shape[1:]), (images.shape[2], images.shape[3])
     runs: Counter[str] = Counter()
@@ -29,7 +29,7 @@ def last_cut(model: Model, images: Images, also: str | None = None) -> str | Non
 
     def note(name: str, module: nn.Module, inputs: Any, output: Any) -> None:
         runs[name] += 1
-        gave.pop(name, None)  # last are those that finished last
+        gave.pop(name, None)  # reinserted, so that layers stay in the order in which they finished last
         if isinstance(output, Tensor) and output.requires_grad and _has_places(output, shown):
             gave[name] = output
 
@@ -53,7 +53,7 @@ def last_cut(model: Model, images: Images, also: str | None = None) -> str | Non
             if _counts(answer, gave[name], shown):
                 return name
             cuts.append(name)
-    return also or (cuts[0] if cuts else None)  # an answer that depends on nothing says nothing of where
+    return also or (cuts[0] if cuts else None)  # an answer that depends on no place does not rule any layer out
 
 
 def _has_places(output: Tensor, shown: Sides) -> bool:
@@ -66,7 +66,7 @@ def _passes_by(answer: Tensor, output: Tensor, leaf: Tensor) -> bool:
 
 
 def _way_back(answer: Tensor, end: Node | None) -> Iterator[Node]:
-    """All operations before the answer, without those only to be reached through one of them."""
+    """All autograd nodes behind the answer, without those that are reached only through `end`."""
     met = {end, answer.grad_fn}
     waiting = [node for node in (answer.grad_fn,) if node is not None and node is not end]
     while waiting:

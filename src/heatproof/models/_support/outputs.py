@@ -1,4 +1,4 @@
-"""What a network answers with: logits, the probabilities of a softmax, or something heatproof cannot read yet."""
+"""Recognises a network's outputs: logits, the probabilities of a softmax, or something heatproof cannot read yet."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from torch import Tensor
 
 from heatproof.data._support import made_up
 from heatproof.engine.backends.eager import evaluating
-from heatproof.engine.weight_state import unheard
+from heatproof.engine.weight_state import without_hooks
 from heatproof.errors import BadModel
 from heatproof.types import Images, Model
 
 log = logging.getLogger("heatproof")
 
-SHOWN = 8  # pictures of the user's: logits may lie in [0, 1] on one or two
-MADE_UP = 4  # and others, so that a data set of one picture is not judged by that one
-TOLERANCE = 1e-3  # of a sum of probabilities
-DEPTH = 8  # operations looked at, from the answer back
+SHOWN = 8  # pictures from the user's data: logits may by chance lie in [0, 1] on one or two
+MADE_UP = 4  # synthetic pictures besides, so that a data set of one picture does not decide alone
+TOLERANCE = 1e-3  # for a sum of probabilities
+DEPTH = 8  # autograd nodes inspected, from the answer backwards
 
 Kind = Literal["logits", "probabilities", "bounded"]
 
-# Operations after which no number lies outside [0, 1], those that only hand numbers on, and those that bound nothing.
+# Operations whose outputs lie in [0, 1], those that only pass numbers on, and those that bound nothing.
 _BOUNDING = ("Sigmoid", "Hardsigmoid", "Softmax", "Reciprocal", "Clamp", "Hardtanh", "Tanh")
 _PASSING = (
     *("View", "UnsafeView", "ReshapeAlias", "Squeeze", "Unsqueeze", "Select", "Slice", "Transpose", "Permute", "T"),
@@ -36,7 +36,7 @@ _UNBOUNDED = ("Addmm", "Mm", "Linear", "Bmm", "Baddbmm", "Convolution", "LogSoft
 
 
 def kind_of(outputs: Tensor) -> Kind:
-    """What numbers (pictures, classes) can be: rows that add up to 1, all in [0, 1], or anything else."""
+    """The kind of outputs (pictures, classes): rows that add up to 1, all in [0, 1], or any other numbers."""
     values = outputs.double()
     tolerance = TOLERANCE if outputs.dtype in (torch.float32, torch.float64) else 20 * TOLERANCE
     if not bool(((values >= -1e-6) & (values <= 1 + tolerance)).all()):
@@ -45,16 +45,16 @@ def kind_of(outputs: Tensor) -> Kind:
 
 
 def recognised(model: Model, images: Images) -> Model:
-    """The model, read as what its answers to several pictures show it to be; a declared `output` is believed.
+    """The model with the kind of output that its answers to several pictures show; a declared `output` is trusted.
 
-    Probabilities that a softmax made are read as such: their logarithms take the place of logits. Independent
-    probabilities are refused.
+    Probabilities from a softmax are read as such: their logarithms take the place of logits. Independent probabilities
+    are refused.
     """
     if model.output is not None or not len(images):
         return model
     shown = torch.cat([images[:SHOWN].to(model.device), made_up.pictures(images.shape[1:], MADE_UP).to(images)])
     answer = _answer(model, shown)
-    if answer is None:  # whatever is wrong will be said where the model is asked in earnest
+    if answer is None:  # the error is reported where the model is really run
         return model
     kind = kind_of(answer)
     if kind == "probabilities":
@@ -86,24 +86,24 @@ def recognised(model: Model, images: Images) -> Model:
 
 
 def _answer(model: Model, images: Images) -> Tensor | None:
-    """What the network says, with the operations it came from, or None where it cannot be asked."""
+    """The network's answer with its autograd graph, or None where the network cannot be run."""
     try:
         with (
             torch.inference_mode(False),
             torch.enable_grad(),
-            unheard(model.network),
+            without_hooks(model.network),
             evaluating(model.network),
         ):
             return model(images.clone().requires_grad_())
     except BadModel:
         raise
-    except Exception as error:  # too little memory, another size: the engine has a sentence for each
+    except Exception as error:  # out of memory, wrong size: the engine reports each in its own words
         log.info("%s: its outputs were not looked at (%s)", model.name, error)
         return None
 
 
 def _ends_in(answer: Tensor, operations: tuple[str, ...]) -> bool:
-    """Whether the numbers come from one of these operations, but for what only hands them on."""
+    """Whether the numbers come from one of these operations, apart from operations that only pass them on."""
     waiting: list[tuple[Any, int]] = [(answer.grad_fn, 0)]
     while waiting:
         node, depth = waiting.pop()

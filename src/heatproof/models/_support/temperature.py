@@ -1,4 +1,4 @@
-"""Temperature scaling: one number that makes a classifier's confidence as high as it is right."""
+"""Temperature scaling: one number that matches a classifier's confidence to its accuracy."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from heatproof import engine
 from heatproof.errors import BadInput, NotApplicable
 from heatproof.types import Dataset, Logits, Model, keyed_seed
 
-_RANGE = (0.01, 100.0)  # beyond, the data say only "as small" or "as large as can be"
+_RANGE = (0.01, 100.0)  # at either end the data only show that T should be as small or as large as possible
 
 
 class Temperature(NamedTuple):
-    """By what the logits are divided, and what that does to held-out pictures."""
+    """A temperature, which divides the logits, and its effect on held-out pictures."""
 
     value: float
     pictures: int
@@ -28,7 +28,7 @@ class Temperature(NamedTuple):
     nll_after: float
     confidence_before: float  # mean of the largest probability
     confidence_after: float
-    accuracy: float  # which no temperature changes
+    accuracy: float  # not changed by any temperature
     unlabelled: int = 0  # pictures drawn that show none of the model's classes, and were left out
     doubt: str = ""  # why this temperature may mean nothing
 
@@ -52,7 +52,7 @@ def fit_temperature(logits: Logits, labels: Tensor) -> Temperature:
 
     def loss() -> Tensor:
         optimiser.zero_grad()
-        # Where every picture is right the likelihood grows for ever as T falls; the slope ends at the range.
+        # If every picture is right the likelihood grows without bound as T falls; the clamp stops it at the range.
         value = cross_entropy(logits / log_t.clamp(low, high).exp(), labels)
         value.backward()  # type: ignore[no-untyped-call]
         return value
@@ -73,12 +73,12 @@ def fit_temperature(logits: Logits, labels: Tensor) -> Temperature:
 
 
 def _doubt(value: float, right: int, pictures: int, classes: int) -> str:
-    """What a temperature fitted to the wrong labels looks like, said where it does."""
+    """The reasons to doubt a temperature, such as signs of wrong labels; empty if there are none."""
     reasons = []
-    if binom.sf(right - 1, pictures, 1 / classes) > 0.05:  # as many hits are common among blind guesses
+    if binom.sf(right - 1, pictures, 1 / classes) > 0.05:  # blind guesses often hit as many
         reasons.append(
-            f"the model is right on {right} of {pictures} held-out pictures, which cannot be told from guessing among "
-            f"{classes} classes: are the labels numbered as the model does, and the pictures enough?"
+            f"the model is right on {right} of {pictures} held-out pictures, which cannot be distinguished from "
+            f"guessing among {classes} classes: are the labels numbered as the model does, and the pictures enough?"
         )
     if not _RANGE[0] * 1.001 < value < _RANGE[1] * 0.999:
         reasons.append(f"T = {value:g} is the end of the range that was searched ({_RANGE[0]:g} to {_RANGE[1]:g})")
@@ -86,10 +86,10 @@ def _doubt(value: float, right: int, pictures: int, classes: int) -> str:
 
 
 def calibrate(model: Model, held_out: Dataset, limit: int = 300, seed: int = 0) -> Temperature:
-    """Fit the temperature on pictures the model was neither trained on nor is judged on, drawn from all there are.
+    """Fits the temperature on held-out pictures, neither trained on nor judged, drawn from the whole data set.
 
-    Folders are sorted by class: the first so many would show few of them. Pictures without a class of the model
-    are left out and counted.
+    Folders are sorted by class, so the first `limit` pictures would show few classes. Pictures without a class of the
+    model are left out and counted.
     """
     luck = random.Random(keyed_seed("calibration", seed))
     drawn = sorted(luck.sample(range(len(held_out)), min(limit, len(held_out))))

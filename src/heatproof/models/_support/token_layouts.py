@@ -1,4 +1,4 @@
-"""Where the places of a picture lie in what a layer gives: (B, K, h, w), (B, h, w, K), or in a row, as tokens."""
+"""Layouts of a picture's places in a layer's output: (B, K, h, w), (B, h, w, K), or tokens in a row."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from heatproof.errors import NotApplicable
 Layout = Literal["channels_first", "channels_last", "tokens"]
 Sides = Sequence[int]  # height and width
 
-LEADING = 8  # class token, distillation, registers: more than these before the patches are something else
+LEADING = 8  # class token, distillation, registers: more tokens before the patches mean another layout
 
 
 def layout(shape: Sequence[int], shown: Sides) -> Layout | None:
-    """How places of a picture of these sides lie in a tensor of this shape, if it has any."""
+    """The layout in a tensor of this shape of the places of a picture of these sides; None if it has none."""
     if len(shape) == 4:
         if _are_sides(shape[2], shape[3], shown):
             return "channels_first"
@@ -27,20 +27,20 @@ def layout(shape: Sequence[int], shown: Sides) -> Layout | None:
 
 
 def _are_sides(rows: int, columns: int, shown: Sides) -> bool:
-    """Whether they could be those of the picture shown: strides shrink both, edges may be cut off."""
+    """Whether rows and columns may be those of the picture: strides shrink both, edges may be cut off."""
     height, width = shown
     if height > width:
         rows, columns, height, width = columns, rows, width, height
-    # Strides shrink both sides, so their difference too; edges cut off make a wide picture wider for its height.
+    # Strides shrink both sides and so their difference; cut-off edges make a wide picture relatively wider.
     near = 0 <= columns - rows <= width - height and (columns + 1) * height >= (rows - 1) * width
     return near and rows * columns > 1
 
 
 def grid(tokens: int, shown: Sides) -> tuple[int, int, int] | None:
-    """How many tokens come before the patches, and the patches' rows and columns.
+    """The number of tokens before the patches, and the patches' rows and columns.
 
-    Patches are square, so rows : columns = height : width; what is left over (class token, distillation,
-    registers) comes first.
+    Patches are square, so rows : columns = height : width; the remaining tokens (class token, distillation, registers)
+    come first.
     """
     height, width = shown
     for rows in range(isqrt(tokens * height // width) + 1, 0, -1):
@@ -51,7 +51,7 @@ def grid(tokens: int, shown: Sides) -> tuple[int, int, int] | None:
 
 
 def as_pictures(values: Tensor, shown: Sides) -> Tensor:
-    """(B, K, h, w) of what a layer gave about pictures of these sides; tokens before the patches are left out."""
+    """A layer's output for pictures of these sides as (B, K, h, w), without the tokens before the patches."""
     if values.ndim == 3:
         first, rows, columns = patches(values.shape[1], shown)
         return values[:, first:].transpose(1, 2).reshape(len(values), -1, rows, columns)

@@ -1,9 +1,9 @@
-"""The one place that makes torchvision importable beside a torch it was not compiled for.
+"""Makes torchvision importable beside a torch for which it was not compiled.
 
 The torchvision wheel on PyPI is built against a CUDA torch. Beside a CPU torch its C++ extension does not
 load, and the import then fails on two lines that describe the operators `nms` and `qnms` (of object
-detectors) to torch, because nobody declared them. Declaring their signatures is enough: classifiers never
-call them, and whoever does still gets torch's own error that the operator has no kernel.
+detectors) to torch, because they are not declared. Declaring their signatures is enough: classifiers never
+call them, and a call still raises torch's own error that the operator has no kernel.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _import() -> Any:
     except RuntimeError as error:
         if "does not exist" not in str(error):
             raise
-    # What the failed import left behind would make the second one find half a package.
+    # Modules left behind by the failed import would leave the second import with half a package.
     for name in [name for name in sys.modules if name.partition(".")[0] == "torchvision"]:
         del sys.modules[name]
     library = torch.library.Library("torchvision", "FRAGMENT")  # type: ignore[no-untyped-call]

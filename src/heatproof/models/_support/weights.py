@@ -1,4 +1,4 @@
-"""Weights from files, read without running what is in them.
+"""Reads weights from files without running code in them.
 
 `.safetensors` files hold numbers only. Every other file is read by torch with `weights_only=True`, which
 admits tensors and plain containers; a pickle that needs more could run any code and is refused unless the
@@ -27,12 +27,11 @@ _WRAPPINGS = (
     "state_dict",
     "model_state_dict",
     "model",
-)  # where training scripts put the weights in a checkpoint
+)  # keys under which training scripts store the weights in a checkpoint
 
 
 def read_weights(path: str | Path, trust_pickle: bool = False) -> Weights:
-    """The named tensors in a file: a state dict, bare, inside a checkpoint, or (trusted only) of a pickled
-    network."""
+    """The named tensors in a file: a state dict, bare, inside a checkpoint, or (if trusted) of a pickled network."""
     path = any_path.expanded(path)
     if not any_path.is_file(path):
         raise BadModel(
@@ -44,7 +43,7 @@ def read_weights(path: str | Path, trust_pickle: bool = False) -> Weights:
 
 @contextmanager
 def weights_only() -> Iterator[None]:
-    """torch reads nothing but weights in here, whatever a library that loads them asks for."""
+    """A context in which torch.load reads weights only, whatever arguments a library passes to it."""
     before = os.environ.get(_ONLY)
     os.environ[_ONLY] = "1"
     try:
@@ -84,7 +83,7 @@ def _read_torch(path: Path, trust_pickle: bool) -> Any:
         reason = str(error).strip()
         if "weights_only" not in reason and "Unsupported" not in reason:
             raise BadModel(f"{path} must be a file of weights, got: {reason[:300]}") from error
-        # torch's own text goes on for a screen; what the file asked for is in its middle.
+        # torch's message fills a screen; what the pickle needs is in its middle.
         marked = reason.partition("WeightsUnpickler error:")[2].strip() or reason
         raise BadModel(
             f"{path} is a pickle that holds more than weights ({marked.splitlines()[0][:200]}), so reading "
@@ -114,9 +113,9 @@ def _named_tensors(found: Any, path: Path) -> Weights:
 
 
 def class_count(network: nn.Module, weights: Weights) -> int | None:
-    """How many classes the weights are for, where that is all in which they differ from the network.
+    """The number of classes of the weights, if they differ from the network in that alone.
 
-    A network trained for other classes has the same tensors, but for as many rows in the last ones.
+    A network trained for other classes has the same tensors but for the number of rows in the last ones.
     """
     own = network.state_dict()
     unlike = [name for name in own if name in weights and own[name].shape != weights[name].shape]
@@ -129,7 +128,7 @@ def class_count(network: nn.Module, weights: Weights) -> int | None:
 
 
 def put_weights(network: nn.Module, weights: Weights, where: str) -> None:
-    """Load all weights, or `BadModel` with the first names that do not fit."""
+    """Loads all weights into the network, or raises `BadModel` with the first names that do not fit."""
     own = network.state_dict()
     missing = [name for name in own if name not in weights and not name.endswith("num_batches_tracked")]
     unexpected = [name for name in weights if name not in own]

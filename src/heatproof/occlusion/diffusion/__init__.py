@@ -1,1 +1,1 @@
-"""Removed pixels drawn again by a diffusion model: denoisers, noise schedules, samplers and inpainting."""
+"""Inpainting of removed pixels by diffusion models: denoisers, noise schedules, samplers."""

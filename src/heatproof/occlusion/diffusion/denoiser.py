@@ -1,4 +1,4 @@
-"""Diffusion priors, whatever their make, as one thing: which noise is in this picture?"""
+"""Denoisers: the one interface to diffusion priors of any make, which predicts the noise in a picture."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ _GPU_PIXELS = 2**20
 
 @runtime_checkable
 class Denoiser(Protocol):
-    """`(x, t) -> eps`: the noise in pictures x, in [-1, 1] but for the noise, at step t of the prior's
-    schedule."""
+    """`(x, t) -> eps`: the noise in noisy pictures x (clean ones lie in [-1, 1]) at step t of the prior's schedule."""
 
     @property
     def name(self) -> str: ...
@@ -39,7 +38,7 @@ class Denoiser(Protocol):
 
     @property
     def alphas_cumprod(self) -> Tensor:
-        """(T,) the share of the picture's power that is left at each step."""
+        """(T,): the share of the picture's power that is left at each step."""
         ...
 
     @property
@@ -47,12 +46,12 @@ class Denoiser(Protocol):
 
     @property
     def size(self) -> int | None:
-        """The side of the pictures it was trained on; None if any will do."""
+        """The side of the pictures it was trained on; None if it takes any."""
         ...
 
     @property
     def multiple(self) -> int:
-        """Sides must be divisible by this, because the network halves them."""
+        """The number by which sides must be divisible, because the network halves them."""
         ...
 
     def __call__(self, x: Tensor, t: int, /) -> Tensor: ...
@@ -60,7 +59,7 @@ class Denoiser(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """Any network `(x, t) -> C or 2C channels` as a denoiser; learned variances, if any, are left aside."""
+    """Any network `(x, t) -> C or 2C channels` as a denoiser; learned variances, if any, are ignored."""
 
     name: str
     network: nn.Module
@@ -90,24 +89,24 @@ class Prior:
         known = next(self.network.parameters(), x)
         if known.device != x.device:
             self.network.to(x.device)
-        # Micro-batches of one size, the last filled up: a row's answer is then the same, to the last bit,
-        # whatever rows came with it.
+        # Micro-batches of one size, the last one padded: a row's answer then has the same bits whatever rows come
+        # with it.
         size = max(1, min(_ROWS, (_CPU_PIXELS if x.device.type == "cpu" else _GPU_PIXELS) // x[0, 0].numel()))
         some = x.to(known.dtype).split(size)
 
         def answer(rows: Tensor) -> Tensor:
-            with torch.no_grad():  # each thread has its own mode
+            with torch.no_grad():  # grad mode belongs to the thread
                 filled = torch.cat([rows, rows[-1:].expand(size - len(rows), -1, -1, -1)])
                 return self._answer(filled, t)[: len(rows)]
 
         parts = engine.side_by_side(answer, some) if x.device.type == "cpu" else [answer(rows) for rows in some]
-        said = torch.cat(parts).to(x.dtype) if len(x) else torch.zeros_like(x)
+        predicted = torch.cat(parts).to(x.dtype) if len(x) else torch.zeros_like(x)
         share = float(self.alphas_cumprod[t])
         if self.predicts == "velocity":
-            return sqrt(share) * said + sqrt(1 - share) * x
+            return sqrt(share) * predicted + sqrt(1 - share) * x
         if self.predicts == "picture":
-            return (x - sqrt(share) * said) / sqrt(1 - share)
-        return said
+            return (x - sqrt(share) * predicted) / sqrt(1 - share)
+        return predicted
 
     def _answer(self, x: Tensor, t: int) -> Tensor:
         answer: Any = self.network(x, torch.full((len(x),), t, device=x.device, dtype=torch.int64))
@@ -125,7 +124,7 @@ _fine: WeakKeyDictionary[Any, set[tuple[int, ...]]] = WeakKeyDictionary()
 
 
 def check(denoiser: Denoiser, images: Images) -> None:
-    """Raise before any work is done if this prior cannot paint these pictures."""
+    """Raises before any work is done if this prior cannot paint these pictures."""
     _, channels, height, width = images.shape
     known = _fine.setdefault(denoiser, set())
     if (channels, height, width) in known:
@@ -148,11 +147,11 @@ def check(denoiser: Denoiser, images: Images) -> None:
     steps = len(denoiser.alphas_cumprod)
     noise = torch.randn(1, channels, height, width, generator=torch.Generator().manual_seed(0)).to(images)
     for t in (steps - 1, steps // 2, 0):
-        said = denoiser(noise, t)
-        if said.shape != noise.shape or not bool(said.isfinite().all()):
+        found = denoiser(noise, t)
+        if found.shape != noise.shape or not bool(found.isfinite().all()):
             raise BadModel(
                 f"prior {denoiser.name!r} must answer with finite noise of shape {tuple(noise.shape)}, got "
-                f"{'NaN or infinity' if said.shape == noise.shape else tuple(said.shape)} at step {t}: "
+                f"{'NaN or infinity' if found.shape == noise.shape else tuple(found.shape)} at step {t}: "
                 "its weights are broken or were loaded into another network"
             )
     known.add((channels, height, width))

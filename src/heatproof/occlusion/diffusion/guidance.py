@@ -1,4 +1,4 @@
-"""The anti-class term: what forbids the prior to paint the class back in."""
+"""Classifier guidance against a class: it keeps the prior from painting the class back in."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from heatproof.types import Model
 @part
 @dataclass(frozen=True)
 class Guidance:
-    """How strongly, how long and where the class is held down.
+    """The strength, window and place of guidance against a class.
 
-    `late` guides near the end only, where a classifier trained on clean pictures means something; `wide` all
-    the way but for the beginning.
+    `late` guides near the end only, where a classifier trained on clean pictures is meaningful; `wide` guides all the
+    way but for the beginning.
     """
 
     scale: float = 4.0
     window: Literal["late", "wide"] = "late"
     share: float = 0.05  # of the noise schedule: the end of it (late), or all but the beginning (wide)
-    at: Literal["noisy", "guess"] = "noisy"  # where the classifier is asked: the state itself, or its clean guess
+    at: Literal["noisy", "guess"] = "noisy"  # where the classifier is evaluated: the state itself, or its clean guess
 
     def switch(self, times: list[int], total: int) -> int:
-        """The place in `times` (descending) from which on the term acts; the last step is always guided."""
+        """The index in `times` (descending) from which on guidance acts; the last step is always guided."""
         limit = (self.share if self.window == "late" else 1 - self.share) * total
         later = [place for place, t in enumerate(times) if t < limit]
         return later[0] if later else len(times) - 1
@@ -35,14 +35,14 @@ class Guidance:
 
 @dataclass(frozen=True, eq=False)
 class AntiClass:
-    """A guidance aimed at a model's answers: rows belong to targets."""
+    """Guidance against the targets of a model, one per row."""
 
     guidance: Guidance
     model: Model
     targets: Tensor
 
     def gradient(self, x: Tensor, clean: Tensor, share: float, rows: Tensor) -> Tensor:
-        """d log p(target) / dx, times the scale; x in [-1, 1]."""
+        """The scale times d log p(target) / dx, for x in [-1, 1]."""
         at = x if self.guidance.at == "noisy" else clean
         slopes, _ = engine.gradient(
             self.model, ((at + 1) / 2).clamp(0, 1), self.targets[rows], readout="log_probability"

@@ -1,4 +1,4 @@
-"""Draw removed pixels again: the prior's steps on what is hidden, the picture itself on what is kept."""
+"""Inpainting: the prior's steps on hidden pixels, the picture itself on kept pixels."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from heatproof.types import Images, Keep, keyed_seed
 
 @dataclass(frozen=True, eq=False)
 class Drawing:
-    """Rows that are drawn together: all stand at the same step, each with its own noise."""
+    """Rows that are inpainted together: all at the same step, each with its own noise."""
 
     denoiser: Denoiser
     images: Images
@@ -40,7 +40,7 @@ class Drawing:
 
     @cached_property
     def first(self) -> Tensor:
-        """(B,) the step each row begins at."""
+        """(B,): the step at which each row begins."""
         removed = (~self.keep).flatten(1).double().mean(1).tolist()
         return torch.tensor([self.sampler.first(share) for share in removed])
 
@@ -49,13 +49,13 @@ class Drawing:
         return self.images * 2 - 1
 
     def noise(self, purpose: str) -> Tensor:
-        """Keyed by the row's seed and what it is for: the same whatever the batch mates."""
+        """Noise keyed by the row's seed and its purpose: the same whatever the batch mates."""
         seeds = [keyed_seed(seed, purpose) for seed in self.seeds]
         shape = self.images.shape[1:]
         return drawn(seeds, self.images, lambda dice: torch.randn(shape, generator=dice))
 
     def begun(self) -> Tensor:
-        """Every row at its own first step: noise, or for a late start a noised rough fill."""
+        """The initial state of every row at its own first step: noise, or for a late start a noised rough fill."""
         noise = self.noise("start")
         late = (self.first > 0) & (self.first < self.sampler.steps)
         share = torch.tensor([self.shares[i] for i in self.first.tolist()]).to(noise)[:, None, None, None]
@@ -73,7 +73,7 @@ class Drawing:
         return sqrt(share) * self.clean + sqrt(1 - share) * self.noise("start")
 
     def steps(self, state: Tensor, begin: int, end: int, against: AntiClass | None = None) -> Tensor:
-        """The state taken from step `begin` to step `end`; rows that begin later wait until then."""
+        """The state advanced from step `begin` to step `end`; rows that begin later wait until then."""
         state = state.clone()
         for step in range(begin, end):
             rows = ((self.first <= step) & (self.first < self.sampler.steps)).nonzero().flatten()
@@ -83,11 +83,10 @@ class Drawing:
         return state
 
     def alone(self, begin: int, against: AntiClass | None) -> Tensor:
-        """What guidance from step `begin` on does to a picture of which nothing is removed.
+        """The effect of guidance from step `begin` on, on a picture of which nothing is removed.
 
-        Before every step all pixels are the picture's own with that step's noise, moved as far as the term has
-        pushed them by then. Nothing is drawn, so nothing mends the push on the way: the prior only takes away the
-        noise of the last step.
+        Before every step all pixels are the picture's own with that step's noise, plus the shifts by guidance so far.
+        Nothing is drawn, so nothing repairs the shifts on the way: the prior only removes the noise of the last step.
         """
         last = self.sampler.steps - 1
         rows = (self.first <= last).nonzero().flatten().to(self.images.device)
@@ -102,7 +101,7 @@ class Drawing:
         return state
 
     def _step(self, x: Tensor, step: int, rows: Tensor, against: AntiClass | None) -> tuple[Tensor, Tensor]:
-        """Where one step leads with the term against the class, and where it would lead without."""
+        """The next state with guidance against the class, and without."""
         share = self.shares[step]
         x = self._held(x, step, rows)
         eps = self.denoiser(x, self.times[step])
@@ -125,7 +124,7 @@ class Drawing:
         return mean + deviation * self.noise(f"step {self.times[step]}")[rows] if deviation else mean
 
     def _held(self, x: Tensor, step: int, rows: Tensor) -> Tensor:
-        """Kept pixels where they belong at this step."""
+        """The state with kept pixels set to the values they have at this step."""
         share = self.shares[step]
         known = self.clean[rows]
         if self.sampler.known == "noised":
@@ -136,8 +135,7 @@ class Drawing:
         return torch.where(self.keep[rows][:, None], known, x)
 
     def done(self, state: Tensor) -> Images:
-        """As a picture of 256 steps of brightness, its kept pixels bit for bit those of the image (hard
-        mask)."""
+        """The state as a picture in 256 levels; under a hard mask its kept pixels are the image's, bit for bit."""
         painted = ((state.clamp(-1, 1) + 1) * 127.5).round() / 255
         whole = (self.first == self.sampler.steps).to(self.keep.device)[:, None, None]
         kept = self.keep if self.sampler.mask == "hard" else self.keep & whole

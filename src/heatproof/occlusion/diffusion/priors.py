@@ -1,4 +1,4 @@
-"""Where priors come from: the embedded one, a diffusers folder or hub id."""
+"""Loads priors: the embedded one, or a diffusers folder or hub id."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PREDICTS: dict[str, Predicts] = {"epsilon": "noise", "v_prediction": "velocity"
 
 
 def find(prior: Any) -> Denoiser:
-    """A denoiser as it is, or by name: `embedded`, or `diffusers:` and a local folder or hub id."""
+    """A denoiser by name: `embedded`, or `diffusers:` and a local folder or hub id. A denoiser is returned as it is."""
     if isinstance(prior, str):
         return _named(prior)
     if isinstance(prior, Denoiser):
@@ -55,13 +55,12 @@ def embedded() -> Prior:
 
 def about() -> dict[str, Any]:
     """The embedded prior's recipe and loss curve."""
-    told: dict[str, Any] = json.loads((files("heatproof.occlusion.diffusion") / "trained" / "prior.json").read_text())
-    return told
+    recipe: dict[str, Any] = json.loads((files("heatproof.occlusion.diffusion") / "trained" / "prior.json").read_text())
+    return recipe
 
 
 def from_diffusers(place: str) -> Prior:
-    """A `UNet2DModel`, alone or inside a pipeline, from a local folder or the hub; its own schedule if it
-    has one."""
+    """A `UNet2DModel`, alone or inside a pipeline, from a local folder or the hub, with its own schedule if any."""
     with suppress(Missing):  # diffusers can do without torchvision, but not with a broken one
         import_torchvision("diffusers")
     try:

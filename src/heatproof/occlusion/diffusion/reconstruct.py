@@ -1,7 +1,7 @@
-"""Many pictures, many keep-masks, one flat batch: reconstructions from the cache or drawn now.
+"""Reconstructions of many pictures under many keep-masks in one flat batch, from the cache or drawn now.
 
-A guided reconstruction is drawn in two parts. The first, nearly all of the work, knows neither the classifier
-nor the scale; the state where guidance sets in is kept, so that another scale, the control without guidance, or
+A guided reconstruction is drawn in two parts. The first, nearly all of the work, depends on neither the classifier
+nor the scale; the state where guidance sets in is cached, so that another scale, the control without guidance, or
 another classifier costs only the second.
 """
 
@@ -39,20 +39,19 @@ def reconstruct(
     against: tuple[Guidance, Model, Tensor] | None = None,
     begin: Begin = "noise",
 ) -> Images:
-    """The images with what is not kept drawn again, against a class if one is given: (guidance, model,
-    targets)."""
+    """The images with what is not kept drawn again; `against` (guidance, model, targets) guides away from a class."""
     if len(seeds) != len(images):
         raise BadInput(f"diffusion draws at random and needs one seed per image ({len(images)}), got {len(seeds)}")
     check(denoiser, images)
-    told = [recipe.plain(sampler), denoiser.revision, _BEGUN[begin]]
+    settings = [recipe.plain(sampler), denoiser.revision, _BEGUN[begin]]
     parts = row_parts(images, keep, seeds)
     if against is None:
-        names = [_key(part, told, "picture") for part in parts]
+        names = [_key(part, settings, "picture") for part in parts]
     else:
         guidance, model, targets = against
         aims = targets.tolist()
-        told_all = [*told, recipe.plain(guidance), model.revision]
-        names = [_key(part, told_all, f"against {aim}") for part, aim in zip(parts, aims, strict=True)]
+        guided_settings = [*settings, recipe.plain(guidance), model.revision]
+        names = [_key(part, guided_settings, f"against {aim}") for part, aim in zip(parts, aims, strict=True)]
     packed = reconstruction_cache.find(dict.fromkeys(names))
     fresh = [row for row, name in enumerate(names) if name not in packed]
     painted = torch.empty_like(images)
@@ -66,20 +65,20 @@ def reconstruct(
             shown = _guided(drawing, aimed, begin, [parts[row] for row in rows])
         reconstruction_cache.keep({names[row]: _pack(picture) for row, picture in zip(rows, shown, strict=True)})
         painted[rows] = shown
-    # Pixels come back from the cache in 256 steps; those that were kept are the image's own.
+    # Pixels come back from the cache in 256 levels; kept pixels are the image's own.
     stays = keep if sampler.mask == "hard" else keep.flatten(1).all(1)[:, None, None]
     return torch.where(stays[:, None], images, painted)
 
 
 def row_parts(images: Images, keep: Keep, seeds: Sequence[int]) -> list[bytes]:
-    """What a row's noise and pixels depend on: picture, what is kept of it, seed."""
+    """The part of each row's key for what its noise and pixels depend on: picture, keep-mask, seed."""
     pictures = [hashlib.sha256(image.cpu().numpy().tobytes()).digest() for image in images]
     bits = np.packbits(keep.flatten(1).cpu().numpy(), axis=1)
     return [p + b.tobytes() + str(seed).encode() for p, b, seed in zip(pictures, bits, seeds, strict=True)]
 
 
 def _guided(drawing: Drawing, against: AntiClass, begin: Begin, parts: Sequence[bytes]) -> Images:
-    """From the kept state at the switch, or up to it first, then on against the class."""
+    """Guided reconstructions, from the cached state at the switch; where there is none, it is drawn first."""
     total = len(drawing.denoiser.alphas_cumprod)
     switch = against.guidance.switch(drawing.times, total)
     acting = against if against.guidance.scale else None
@@ -90,8 +89,8 @@ def _guided(drawing: Drawing, against: AntiClass, begin: Begin, parts: Sequence[
 
 
 def _at_switch(drawing: Drawing, switch: int, parts: Sequence[bytes]) -> Tensor:
-    told = [recipe.plain(drawing.sampler), drawing.denoiser.revision]
-    names = [_key(part, told, f"state {switch}") for part in parts]
+    settings = [recipe.plain(drawing.sampler), drawing.denoiser.revision]
+    names = [_key(part, settings, f"state {switch}") for part in parts]
     packed = reconstruction_cache.find(dict.fromkeys(names))
     state = torch.empty_like(drawing.images)
     _each(state, names, packed, np.float16, lambda values: values)
@@ -104,7 +103,7 @@ def _at_switch(drawing: Drawing, switch: int, parts: Sequence[bytes]) -> Tensor:
             [drawing.seeds[row] for row in fresh],
             drawing.sampler,
         )
-        drawn = some.steps(some.begun(), 0, switch).half()  # as it will be read back
+        drawn = some.steps(some.begun(), 0, switch).half()  # as it is stored
         state[fresh] = drawn.to(state)
         reconstruction_cache.keep(
             {names[row]: zlib.compress(s.cpu().numpy().tobytes(), 1) for row, s in zip(fresh, drawn, strict=True)}
@@ -117,8 +116,8 @@ def _chunks(rows: Sequence[int], images: Images) -> list[list[int]]:
     return [list(rows[start : start + size]) for start in range(0, len(rows), size)]
 
 
-def _key(part: bytes, told: Sequence[object], what: str) -> bytes:
-    return hashlib.sha256(part + repr((told, what)).encode()).digest()
+def _key(part: bytes, settings: Sequence[object], what: str) -> bytes:
+    return hashlib.sha256(part + repr((settings, what)).encode()).digest()
 
 
 def _pack(picture: Tensor) -> bytes:

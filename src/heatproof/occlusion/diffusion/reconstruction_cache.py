@@ -1,4 +1,4 @@
-"""What was drawn once is kept on disk: a rerun, or one more method, pays only for what is new."""
+"""The reconstruction cache on disk: a rerun, or one more method, pays only for what is new."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 
 from heatproof.storage.cache import cache_directory, sealed, unsealed
 
-LARGEST = 2 * 2**30  # bytes; the oldest quarter goes when there are more
+LARGEST = 2 * 2**30  # bytes; beyond, the oldest quarter is deleted
 
 
 def find(keys: Iterable[bytes]) -> dict[bytes, bytes]:
-    """Those of the keys that are kept, with what is kept."""
+    """The stored values of the keys that are in the cache."""
     found: dict[bytes, bytes] = {}
     wanted = list(keys)
     with _opened() as base:
@@ -28,7 +28,7 @@ def find(keys: Iterable[bytes]) -> dict[bytes, bytes]:
 
 
 def keep(drawn: Mapping[bytes, bytes]) -> None:
-    """Put these away; a cache that cannot be written costs time, not the run."""
+    """Stores these; a cache that cannot be written costs time but does not fail the run."""
     if not drawn:
         return
     with _opened() as base:
@@ -53,7 +53,7 @@ def path() -> Path:
 
 @contextmanager
 def _opened() -> Iterator[sqlite3.Connection]:
-    """The file on disk, or nothing at all where it cannot be used: an empty base in memory."""
+    """The database on disk, or an empty one in memory where the file cannot be used."""
     try:
         path().parent.mkdir(parents=True, exist_ok=True)
         base = sqlite3.connect(path(), timeout=30)

@@ -1,4 +1,4 @@
-"""One step from noise towards a picture, and which steps are taken."""
+"""Samplers: one step from noise towards a picture, and the choice of steps."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from heatproof.registry import part
 @part
 @dataclass(frozen=True)
 class Sampler:
-    """How removed pixels are drawn again."""
+    """The settings by which removed pixels are drawn."""
 
     kind: Literal["ddim", "ddpm"] = "ddim"
     steps: int = 20
-    known: Literal["clean", "noised"] = "clean"  # how kept pixels are shown to the prior on the way
-    mask: Literal["hard", "soft"] = "hard"  # kept pixels are set, or only pulled towards where they were
-    pull: float = 0.2  # of the soft mask: the standard deviation that kept pixels are allowed
-    late_start: bool = True  # little removed: begin from a rough fill, with less noise and fewer steps
+    known: Literal["clean", "noised"] = "clean"  # the form in which the prior sees kept pixels on the way
+    mask: Literal["hard", "soft"] = "hard"  # kept pixels are set, or only pulled towards their values
+    pull: float = 0.2  # of the soft mask: the standard deviation allowed to kept pixels
+    late_start: bool = True  # if little is removed, begin from a rough fill, with less noise and fewer steps
 
     def __post_init__(self) -> None:
         if not 1 <= self.steps <= 1000:
@@ -31,12 +31,12 @@ class Sampler:
             raise BadInput(f"a sampler's pull must be positive, got {self.pull}")
 
     def first(self, removed: float) -> int:
-        """The step to begin at, given the removed share: 0 is pure noise, `steps` is nothing left to do."""
+        """The first step for a removed share: 0 is pure noise, `steps` leaves nothing to do."""
         if removed == 0:
             return self.steps
         if not self.late_start:
             return 0
-        # Half the picture is enough to fix colours and large shapes: only beyond it is more noise needed.
+        # Half of the picture fixes colours and large shapes: only with less of it is more noise needed.
         noise = min(1.0, 0.3 + 0.7 * max(0.0, removed - 0.5) / 0.5)
         return min(self.steps - 1, int((1 - noise) * self.steps + 1e-9))
 

@@ -1,4 +1,4 @@
-"""How much noise there is at each step, and which steps are visited."""
+"""Noise schedules: the noise level at each step, and the steps that are visited."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ def alphas_cumprod(kind: Literal["linear", "cosine"] = "linear", steps: int = ST
 
 
 def trailing(steps: int, total: int = STEPS) -> list[int]:
-    """`steps` step numbers from the noisiest downwards, evenly spaced, always including the last of the
-    schedule."""
+    """`steps` step numbers from the noisiest downwards, evenly spaced, always with the last of the schedule."""
     if not 1 <= steps <= total:
         raise BadInput(f"the number of sampling steps must be from 1 to {total}, got {steps}")
     return [round(total - i * total / steps) - 1 for i in range(steps)]

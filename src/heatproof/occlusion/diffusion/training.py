@@ -1,4 +1,4 @@
-"""How the embedded prior was made: some eighty minutes on one CPU core."""
+"""Trains the embedded prior, in about eighty minutes on one CPU core."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Plan:
-    """All that decides the weights."""
+    """The recipe: all that decides the weights."""
 
     pictures: int = 10_000  # composites, and as many scenes without their object
     steps: int = 20_000
-    minutes: float = 80.0  # of CPU time; training ends after these even if the steps are not done
+    minutes: float = 80.0  # of CPU time, after which training ends even if steps are left
     batch: int = 16
     learning_rate: float = 1e-3
     warm_up: int = 200
-    average: float = 0.999  # of the weights that are kept
-    shown: float = 0.8  # share of rows in which some pixels are shown clean, as they are while inpainting
+    average: float = 0.999  # decay of the moving average whose weights are shipped
+    shown: float = 0.8  # share of rows in which some pixels are shown clean, as during inpainting
     seed: int = 0
 
 
@@ -47,8 +47,7 @@ PLAN = Plan()
 
 
 def train(plan: Plan = PLAN, folder: Path = TRAINED, progress: Path | None = None, say: Say = print) -> dict[str, Any]:
-    """Train the embedded prior and write weights and recipe; with a `progress` folder, a broken run goes
-    on."""
+    """Trains the embedded prior and writes weights and recipe; with a `progress` folder, an interrupted run resumes."""
     torch.manual_seed(plan.seed)
     network = UNet().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     averaged = copy.deepcopy(network).requires_grad_(False)
@@ -63,7 +62,7 @@ def train(plan: Plan = PLAN, folder: Path = TRAINED, progress: Path | None = Non
         state = {name: stored[name] for name in state}
     images = pictures(plan)
     levels = alphas_cumprod("linear").float()
-    # CPU time, not the clock: a busy or paused machine does not shorten the training.
+    # CPU time, not wall time: a busy or paused machine does not shorten the training.
     began = written = time.process_time()
     before, losses = state["seconds"], []
     for step in range(state["step"], plan.steps):
@@ -106,7 +105,7 @@ def learn(
     plan: Plan,
     step: int,
 ) -> float:
-    """One step: name the velocity of noisy pictures, some of whose pixels may be shown clean."""
+    """One training step: predict the velocity of noisy pictures, some of whose pixels may be shown clean."""
     dice = torch.Generator().manual_seed(plan.seed * 1_000_003 + step)
     rows = torch.randint(len(images), (plan.batch,), generator=dice)
     x = images[rows].float() / 127.5 - 1
@@ -132,8 +131,7 @@ def learn(
 
 
 def patches(count: int, size: int, dice: torch.Generator) -> Tensor:
-    """Random keep-masks of every coarseness, from single pixels to quarters of the picture, and of every
-    area."""
+    """Random keep-masks of every coarseness, from single pixels to quarters of the picture, and of every area."""
     kept = []
     for _ in range(count):
         cells = 2 ** int(torch.randint(1, int(math.log2(size)) + 1, (1,), generator=dice))
@@ -147,7 +145,7 @@ def patches(count: int, size: int, dice: torch.Generator) -> Tensor:
 
 @torch.no_grad()
 def follow(averaged: nn.Module, network: nn.Module, keep: float) -> None:
-    """The average of the weights takes one step towards them."""
+    """Updates the moving average by the current weights."""
     for slow, fast in zip(averaged.parameters(), network.parameters(), strict=True):
         slow.lerp_(fast, 1 - keep)
 
@@ -159,7 +157,7 @@ def write_progress(
     optimiser: torch.optim.Optimizer,
     state: dict[str, Any],
 ) -> None:
-    """Everything a broken run needs to go on, wholly there or not there."""
+    """Writes everything an interrupted run needs to resume, wholly there or not there."""
     buffer = io.BytesIO()
     weights = {"network": network.state_dict(), "averaged": averaged.state_dict()}
     torch.save({**weights, "optimiser": optimiser.state_dict(), **state}, buffer)
@@ -167,9 +165,9 @@ def write_progress(
 
 
 def ship(averaged: UNet, plan: Plan, state: dict[str, Any], folder: Path = TRAINED) -> dict[str, Any]:
-    """Half-precision weights, and how they came about."""
+    """Writes half-precision weights, and their recipe with the loss curve."""
     half = {name: value.half().contiguous() for name, value in averaged.state_dict().items()}
-    told = {
+    record = {
         "recipe": {
             **asdict(plan),
             "network": {"widths": averaged.widths, "fold": averaged.fold},
@@ -184,5 +182,5 @@ def ship(averaged: UNet, plan: Plan, state: dict[str, Any], folder: Path = TRAIN
     }
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "prior.safetensors").write_bytes(safetensors_bytes(half))
-    (folder / "prior.json").write_text(json.dumps(told) + "\n")
-    return told
+    (folder / "prior.json").write_text(json.dumps(record) + "\n")
+    return record

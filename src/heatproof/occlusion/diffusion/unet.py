@@ -1,8 +1,8 @@
 """A small UNet for 64×64 pictures: folded 2×2 into channels, three halvings, a little attention at the bottom.
 
-Folding first makes every convolution four times cheaper, which is what lets the embedded prior be trained, and
-used, on a CPU. Folding 4×4 is cheaper still, but squeezes the noise of 48 numbers through 64 channels and
-learnt markedly less in the same time.
+Folding first makes every convolution four times cheaper, so that the embedded prior can be trained and used on a CPU.
+Folding 4×4 is cheaper still, but squeezes the noise of 48 numbers through 64 channels and learns markedly less in the
+same time.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Residual(nn.Module):
 
 
 class Attention(nn.Module):
-    """Every place of a small map looks at every other."""
+    """Self-attention between all places of a small map."""
 
     def __init__(self, width: int, heads: int = 4) -> None:
         super().__init__()
@@ -71,7 +71,7 @@ class Attention(nn.Module):
 
 
 class UNet(nn.Module):
-    """`(x, t) -> v`: what to take from a noisy picture in [-1, 1], at step t of 1000."""
+    """`(x, t) -> v`: the velocity of a noisy picture in [-1, 1], at step t of 1000."""
 
     def __init__(self, channels: int = 3, widths: tuple[int, ...] = (32, 64, 96, 128), fold: int = 2) -> None:
         super().__init__()
@@ -90,7 +90,7 @@ class UNet(nn.Module):
         self.middle2 = Residual(widths[-1], widths[-1], time)
         outward = list(zip((widths[-1], *widths[:0:-1]), widths[::-1], strict=True))
         self.up = nn.ModuleList(Residual(before + after, after, time) for before, after in outward)
-        # Before the picture is enlarged, not after: four times cheaper.
+        # Before the upsampling, not after it: four times cheaper.
         self.widen = nn.ModuleList(nn.Conv2d(width, width, 3, padding=1) for width in widths[:0:-1])
         self.norm = nn.GroupNorm(8, widths[0])
         self.out = nn.Conv2d(widths[0], channels * fold**2, 3, padding=1)

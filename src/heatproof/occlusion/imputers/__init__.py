@@ -1,1 +1,1 @@
-"""What is put where evidence is taken away, one imputer per file."""
+"""Imputers, one per file: they fill in the pixels that are hidden."""

@@ -1,4 +1,4 @@
-"""Hidden pixels take those of the blurred picture."""
+"""The blur imputer."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _along(images: Images, weights: Tensor, radius: int, axis: int) -> Images:
     channels = images.shape[1]
     shape, pad = ((1, 1, 1, -1), (radius, radius, 0, 0)) if axis == 3 else ((1, 1, -1, 1), (0, 0, radius, radius))
     bell = weights.view(shape).expand(channels, -1, -1, -1)
-    # One row at a time: what a row becomes must not depend on how many others there are.
+    # One row at a time, so that a row's bits do not depend on the number of rows.
     rows = [functional.conv2d(functional.pad(row[None], pad, "replicate"), bell, groups=channels) for row in images]
     return torch.cat(rows) if rows else images
 
@@ -42,7 +42,7 @@ class Blur:
     """
 
     sigma: float = 10.0  # in pixels
-    kernel: int | None = None  # pixels to a side; RISE's 11 for a sigma of 5 cut the bell near its middle
+    kernel: int | None = None  # pixels per side; RISE's 11 for a sigma of 5 cut the Gaussian near its middle
 
     def __post_init__(self) -> None:
         if self.sigma <= 0:
@@ -54,6 +54,6 @@ class Blur:
         return repainted(images, keep, self.filling(images, keep, seeds))
 
     def filling(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Tensor:
-        # One picture under many masks comes as a view of itself: blur it once.
+        # One picture under many masks comes as an expanded view: it is blurred once.
         repeated = len(images) > 1 and images.stride(0) == 0
         return blurred(images[:1] if repeated else images, self.sigma, self.kernel)

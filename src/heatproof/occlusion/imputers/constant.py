@@ -1,4 +1,4 @@
-"""Hidden pixels take one colour of one's choice."""
+"""The constant imputer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Constant:
     colour: tuple[float, ...] = (0.0,)
 
     def __post_init__(self) -> None:
-        if isinstance(self.colour, int | float):  # as one writes it on a command line
+        if isinstance(self.colour, int | float):  # the short form, as on a command line
             object.__setattr__(self, "colour", (float(self.colour),))
         if not self.colour or not all(0 <= value <= 1 for value in self.colour):
             raise BadInput(f"colour must hold numbers in [0, 1], got {self.colour}")

@@ -1,4 +1,4 @@
-"""Hidden pixels are drawn again by a diffusion model."""
+"""The diffusion imputer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hidden pixels take a colour that the visible part of the picture has."""
+"""The histogram imputer."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ Cells = npt.NDArray[np.int32]
 
 
 def cells_of(image: Floats, bins: int) -> Cells:
-    """(H*W,) which cell of the colour cube each pixel of a (C, H*W) picture is in; every bin is closed."""
+    """(H*W,): the cell of the colour cube of each pixel of a (C, H*W) picture; the last bin includes 1."""
     levels = np.minimum((image * bins).astype(np.int64), bins - 1)
     return np.asarray(np.ravel_multi_index(tuple(levels), (bins,) * len(image)), np.int32)
 
 
 def typical_colour(image: Floats, visible: npt.NDArray[np.bool_], cells: Cells, luck: float) -> Floats:
-    """(C,) the mean visible colour of the cell that `luck` in [0, 1) picks, cells weighing what they hold."""
+    """(C,): the mean visible colour of the cell that `luck` in [0, 1) picks, in proportion to the cells' pixels."""
     reach = np.bincount(cells[visible]).cumsum()
     cell = np.searchsorted(reach, luck * reach[-1], side="right")
     inside = np.flatnonzero((cells == cell) & visible)

@@ -1,4 +1,4 @@
-"""Hidden patches never enter a vision transformer: their tokens are dropped."""
+"""The internal imputer: hidden patches never enter a vision transformer, since their tokens are dropped."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from heatproof.errors import NotApplicable
 from heatproof.registry import imputer
 from heatproof.types import Images, Keep, Logits, Model
 
-_MICRO = 8  # rows per pass, always: a row's answer must not depend on how many others drop as many tokens
+_MICRO = 8  # rows in every pass, so that a row's answer does not depend on how many others drop as many tokens
 _FIRST_BLOCK = re.compile(r"(^|\.)((blocks|layers?|h)\.0|encoder_layer_0)$")
 
 
 def first_block(model: Model) -> nn.Module:
-    """The first transformer layer: what enters it are tokens with their positions added."""
+    """The first transformer layer, whose input is the tokens with their positions added."""
     module: nn.Module
     for name, module in model.network.named_modules():
         if _FIRST_BLOCK.search(name) and any("att" in part for part, _ in module.named_modules()):
@@ -36,7 +36,7 @@ def patch_size(model: Model) -> int:
 
 
 def kept_patches(keep: Keep, size: int) -> Tensor:
-    """(B, patches) bool: which patches are visible; a patch is so wholly or not at all."""
+    """(B, patches) bool: the visible patches; each must be visible wholly or not at all."""
     count, height, width = keep.shape
     if height % size or width % size:
         raise NotApplicable(f"imputer internal needs images that {size}×{size} patches fill, got {height}×{width}")
@@ -50,7 +50,7 @@ def kept_patches(keep: Keep, size: int) -> Tensor:
 
 
 def logits_of_kept(model: Model, images: Images, kept: Tensor) -> Logits:
-    """The answer to images that keep equally many patches; other tokens (the class token) stay."""
+    """The logits of images that keep equally many patches; other tokens (the class token) stay."""
 
     def drop(_: nn.Module, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
         tokens = arguments[0]
@@ -76,7 +76,7 @@ def logits_of_kept(model: Model, images: Images, kept: Tensor) -> Logits:
 
 
 def finite(logits: Logits, model: Model) -> Logits:
-    """The logits, or `NotApplicable`: a network that averages its patches has no answer when none is left."""
+    """The logits, or `NotApplicable`: a network that averages its patches has no answer if none is left."""
     if not bool(logits.isfinite().all()):
         raise NotApplicable(
             f"imputer internal drops tokens, and model {model.name!r} has no finite answer without them (does it "
@@ -94,8 +94,8 @@ def _first_line(error: Exception) -> str:
 class Internal:
     """Vision transformers only: tokens of hidden patches are dropped after the position embedding.
 
-    There is no occluded picture; the game asks for the answer itself. A network may bring its own way as
-    `forward_kept(normalised images, kept patches) -> logits`.
+    There is no occluded picture; the game calls `answer` instead. A network may implement
+    `forward_kept(normalised images, kept patches) -> logits` itself.
     """
 
     def answer(self, model: Model, images: Images, keep: Keep, /) -> Logits:
@@ -103,7 +103,7 @@ class Internal:
         images = images.to(model.device)
         counts = kept.sum(1)
         logits: Tensor | None = None
-        for count in sorted(set(counts.tolist())):  # tokens of one pass must be as many in every row
+        for count in sorted(set(counts.tolist())):  # all rows of a pass must have the same number of tokens
             for rows in (counts == count).nonzero().flatten().split(_MICRO):
                 padded = torch.cat([rows, rows[-1:].expand(_MICRO - len(rows))])
                 found = self._pass(model, images[padded], kept[padded])[: len(rows)]

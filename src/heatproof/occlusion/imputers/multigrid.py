@@ -1,8 +1,8 @@
 """Multigrid for ROAD's linear system: each hidden pixel is the weighted mean of its eight neighbours.
 
 Conjugate gradients, preconditioned by one V-cycle. The weights (1 2 1, 2 · 2, 1 2 1) suit it: one plain averaging sweep
-leaves a third of what is rough, and what is smooth is corrected on a grid of half the size. Where a coarse cell holds
-hidden and visible pixels, the visible ones pull it towards no correction as strongly as they pull the fine pixels.
+leaves a third of the rough error, and the smooth error is corrected on a grid of half the size. Where a coarse cell
+holds hidden and visible pixels, the visible ones pull it towards no correction as strongly as they pull fine pixels.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ Flags: TypeAlias = npt.NDArray[np.bool_]  # (H, W)
 
 _AROUND = np.array([[1, 2, 1], [2, 0, 2], [1, 2, 1]], np.float32)
 _BELL = np.array([1, 2, 1], np.float32) / 4
-NARROWEST = 16  # pixels a side below which an exact solution costs little, and strips converge slowly
-_COARSEST = 8  # cells a side at which plain sweeps solve the system
+NARROWEST = 16  # pixels per side below which an exact solution is cheap and strips converge slowly
+_COARSEST = 8  # cells per side at which plain sweeps solve the system
 _SWEEPS = 8
 _MOST = 50  # iterations; a fifth of the error survives each, so five to eight are usual
 
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """One grid: which cells are unknown, and the diagonal of their equations (with its inverse); 0 elsewhere."""
+    """One grid: its unknown cells, and the diagonal of their equations with its inverse, 0 elsewhere."""
 
     free: Plane
     diagonal: Plane
     inverse: Plane
 
     def sweep(self, values: Planes, given: Planes) -> Planes:
-        """Every cell as the mean of its neighbours: one Jacobi step."""
+        """One Jacobi step: every cell becomes the mean of its neighbours."""
         moved = around(values)
         moved += given
         moved *= self.inverse
         return moved
 
     def applied(self, values: Planes) -> Planes:
-        """The left-hand side: what a cell would send out less what its neighbours send in."""
+        """The left-hand side of the equations: the diagonal term minus the sum over the neighbours."""
         found = self.diagonal * values
         inflow = around(values)
         inflow *= self.free
@@ -79,14 +79,14 @@ def finer(planes: Planes) -> Planes:
 
 
 def depth(height: int, width: int) -> int:
-    """How many grids, each of half the size, until the longer side has few cells."""
+    """The number of grids, each of half the size, until the longer side has few cells."""
     return max(1, 1 + int(np.ceil(np.log2(max(1, max(height, width) / _COARSEST)))))
 
 
 def hierarchy(hidden: Flags, visible: Flags, grids: int) -> list[Level]:
     """The grids, finest first; pixels that are neither hidden nor visible pad the picture and have no neighbours."""
     free = hidden.astype(np.float32)
-    pull = free * around(visible.astype(np.float32)[None])[0]  # what neighbouring visible pixels weigh
+    pull = free * around(visible.astype(np.float32)[None])[0]  # the weights of neighbouring visible pixels
     levels = []
     for grid in range(grids):
         if grid:
@@ -103,14 +103,14 @@ def _sums(plane: Plane) -> Plane:
 
 
 def cycle(levels: list[Level], given: Planes) -> Planes:
-    """One V-cycle from zero: nearly what solves the finest level's equations, linear and symmetric in `given`."""
+    """One V-cycle from zero: an approximate solution of the finest level, linear and symmetric in `given`."""
     level = levels[0]
     values = given * level.inverse  # a sweep from zero
     if len(levels) == 1:
         for _ in range(_SWEEPS):
             values = level.sweep(values, given)
         return values
-    missing = around(values)  # what remains after that sweep
+    missing = around(values)  # the residual after that sweep
     missing *= level.free
     correction = finer(cycle(levels[1:], coarser(missing)))
     correction *= level.free
@@ -133,12 +133,12 @@ def solve(picture: Planes, hidden: Flags, tolerance: float) -> Planes:
     shown[:, :height, :width] = (picture - middle[..., None]) * ~hidden
     missing = around(shown) * finest.free
     values, direction, power = np.zeros_like(missing), np.zeros_like(missing), 1.0
-    # A guess may fall short of the error where nearly all is hidden: hence a third of what is allowed.
+    # The estimate may fall short of the error where nearly all is hidden: hence a third of the tolerance.
     enough = tolerance**2 / 9 * len(picture) * np.count_nonzero(hidden)
     for _ in range(_MOST):
-        guess = cycle(levels, missing)  # nearly the error
+        guess = cycle(levels, missing)  # approximately the error
         before, power = power, _inner(missing, guess)
-        if power <= 0:  # nothing is missing, to the last bit
+        if power <= 0:  # the residual is exactly zero
             break
         direction *= np.float32(power / before)
         direction += guess

@@ -1,4 +1,4 @@
-"""Hidden pixels take the colour of the nearest visible one."""
+"""The nearest-neighbour imputer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Places = npt.NDArray[np.int64]
 
 
 def nearest_exactly(visible: Flags) -> Places:
-    """(H, W) the flat place of each pixel's nearest visible pixel."""
+    """(H, W): the flat index of each pixel's nearest visible pixel."""
     from scipy import ndimage
 
     down, along = ndimage.distance_transform_edt(~visible, return_distances=False, return_indices=True)  # type: ignore[misc]
@@ -28,9 +28,9 @@ def nearest_exactly(visible: Flags) -> Places:
 
 
 def nearest_by_chamfer(visible: Flags) -> Places:
-    """The same in a fifth of the time: distances are summed up over steps of a 5 × 5 neighbourhood.
+    """The same in a fifth of the time, by a chamfer distance: a sum over steps of a 5 × 5 neighbourhood.
 
-    Of visible pixels that are nearly equally far the farther one may so be taken, by a pixel but for rare places.
+    Among visible pixels at nearly the same distance it may choose a farther one, by more than a pixel only rarely.
     """
     hidden = (~visible).view(np.uint8)
     _, labels = cv2.distanceTransformWithLabels(

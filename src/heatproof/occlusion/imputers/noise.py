@@ -1,4 +1,4 @@
-"""Hidden pixels take Gaussian noise around the mean colour."""
+"""The noise imputer."""
 
 from __future__ import annotations
 

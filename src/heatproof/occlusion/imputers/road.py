@@ -1,4 +1,4 @@
-"""Hidden pixels are the noisy average of their neighbours."""
+"""ROAD's noisy linear imputer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from heatproof.occlusion.seeded_pictures import drawn, per_row
 from heatproof.registry import imputer
 from heatproof.types import Images, Keep
 
-# The paper's weights: 1/6 for a neighbour beside, 1/12 for one across the corner.
+# The paper's weights: 1/6 for direct neighbours, 1/12 for diagonal ones.
 _NEIGHBOURS = {
     (0, 1): 2.0,
     (1, 0): 2.0,
@@ -51,8 +51,7 @@ def averages(height: int, width: int) -> sparse.csr_matrix:
 
 
 def solved(picture: npt.NDArray[np.float64], hidden: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
-    """(C, hidden pixels): each the mean of its neighbours, hidden ones included, so one linear system for
-    all, solved exactly."""
+    """(C, hidden pixels): each the mean of its neighbours, hidden ones included: one linear system, solved exactly."""
     table = averages(*hidden.shape)
     inside = np.flatnonzero(hidden)
     outside = np.flatnonzero(~hidden)
@@ -64,18 +63,17 @@ def solved(picture: npt.NDArray[np.float64], hidden: npt.NDArray[np.bool_]) -> n
 
 @lru_cache(maxsize=4)
 def _noise(seed: int, shape: tuple[int, ...]) -> Tensor:
-    """All coalitions of a picture share their seed, and come in many calls."""
+    """Cached noise, since all coalitions of a picture share their seed and come in many calls."""
     return torch.randn(shape, generator=Generator().manual_seed(seed))
 
 
 @imputer("road")
 @dataclass(frozen=True)
 class NoisyLinear:
-    """Hidden pixels are the mean of their neighbours, all at once, plus a little noise that says where they
-    are not.
+    """Hidden pixels are the mean of their neighbours, solved for all at once, plus a little noise (ROAD).
 
-    The system of equations is solved by multigrid up to a fifth of the noise (root mean square; as a rule a fiftieth),
-    or exactly, in some fifteen times the time.
+    The system of equations is solved by multigrid up to a fifth of the noise (root mean square; typically a fiftieth),
+    or exactly, which takes about fifteen times as long.
 
     Paper: Rong et al. 2022, "A Consistent and Efficient Evaluation Strategy for Attribution Methods"
     """

@@ -1,4 +1,4 @@
-"""Hidden pixels are painted in from the edges of what is visible."""
+"""The imputer by Telea's inpainting."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ Bytes = npt.NDArray[np.uint8]
 
 @cache
 def _threads(process: int) -> ThreadPoolExecutor:
-    """OpenCV lets go of the interpreter while it paints, so threads are enough to use all cores.
+    """A pool of threads, which suffice to use all cores, since OpenCV releases the interpreter lock while it paints.
 
-    A fork has none of its parent's threads, hence the number of the process.
+    A fork has none of its parent's threads, hence the process number in the cache key.
     """
     return ThreadPoolExecutor(engine.free_cores(), thread_name_prefix="telea")
 

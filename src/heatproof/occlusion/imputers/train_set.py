@@ -1,4 +1,4 @@
-"""Hidden pixels take those of another picture at the same place."""
+"""The train-set imputer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from heatproof.types import Batch, Dataset, Images, Keep, View
 
 
 class Donor(NamedTuple):
-    """A picture to take pixels from, and what it is called; no picture where its file cannot be read."""
+    """A picture to take pixels from, with its id; no picture where its file cannot be read."""
 
     id: str
     image: Tensor | None
@@ -35,7 +35,7 @@ def _loaded(donors: Any) -> Dataset:
 
 @lru_cache(maxsize=8)
 def _opened(donors: Any, revision: str, side: int, channels: int) -> Dataset:
-    """The donors as they lie there in this revision, cut to the side if they are files of any size."""
+    """The donors of this revision, cropped to the side if they are files of any size."""
     from heatproof.data import in_grey
 
     found = _loaded(donors)
@@ -48,7 +48,7 @@ def _opened(donors: Any, revision: str, side: int, channels: int) -> Dataset:
 
 @lru_cache(maxsize=128)
 def donor(donors: Any, revision: str, index: int, shape: tuple[int, int, int]) -> Donor:
-    """One donor at the size of the picture it is to mend."""
+    """One donor at the size of the picture that it fills."""
     channels, height, width = shape
     found = _opened(donors, revision, max(height, width), channels).batch([index])
     if not len(found):
@@ -60,9 +60,9 @@ def donor(donors: Any, revision: str, index: int, shape: tuple[int, int, int]) -
 
 
 def pool(size: int, count: int) -> list[int]:
-    """Which of `size` pictures may be donors: all, or `count` from anywhere among them.
+    """The indices of the pictures that may be donors: all `size`, or `count` drawn among them.
 
-    Folders list one class after the other, so the first so many would all be of one kind.
+    Folders list one class after the other, so the first `count` would all be of one kind.
     """
     if size <= count:
         return list(range(size))
@@ -74,12 +74,12 @@ def pool(size: int, count: int) -> list[int]:
 class TrainSet:
     """Hidden pixels take those of a donor, another picture drawn once per image and draw, at the same place.
 
-    Donors should be pictures that are not evaluated: a training split, or a folder of its own. If they are, a
-    picture is never its own donor: one of the same name, or that equals it, is passed over.
+    Donors should be pictures that are not evaluated: a training split, or a separate folder. Otherwise a picture is
+    still never its own donor: donors with its id or equal pixels are skipped.
     """
 
     donors: Any = "two_factor(split=train, count=1000)"  # a data set or its name
-    count: int = 1000  # so many of them, from anywhere among them
+    count: int = 1000  # donors, drawn among all pictures of the data set
     random: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -91,12 +91,12 @@ class TrainSet:
 
     @cached_property
     def revision(self) -> str:
-        """A hash of the donors' content when first asked: every label is made of it, so files are read once."""
+        """A hash of the donors' content, computed once, since every label contains it and files are slow to read."""
         found = _loaded(self.donors)
         return found.digest(pool(len(found), self.count))
 
     def for_batch(self, batch: Batch, /) -> Others:
-        """Bound to pictures by name: cut to another size, a picture does not equal itself."""
+        """The imputer bound to picture ids, because a picture cropped to another size does not equal itself."""
         return Others(self, batch.ids)
 
     def __call__(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Images:
@@ -106,7 +106,7 @@ class TrainSet:
         return Others(self, ("",) * len(images)).filling(images, keep, seeds)
 
     def chosen(self, image: Tensor, seed: int, identity: str = "") -> Tensor:
-        """A donor drawn uniformly from all that are not the picture itself."""
+        """A donor drawn uniformly among those that are not the picture itself."""
         channels, height, width = image.shape
         shape = (channels, height, width)
         places = pool(len(_opened(self.donors, self.revision, max(height, width), channels)), self.count)
@@ -122,10 +122,10 @@ class TrainSet:
 
 @dataclass(frozen=True, eq=False)
 class Others:
-    """A train set for these very pictures: none is mended with itself."""
+    """A train set bound to given pictures: none is filled from itself."""
 
     donors: TrainSet
-    ids: Sequence[str]  # one per row; empty where nobody told
+    ids: Sequence[str]  # one per row; empty where unknown
 
     def __call__(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Images:
         return repainted(images, keep, self.filling(images, keep, seeds))

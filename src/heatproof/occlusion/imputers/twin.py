@@ -1,4 +1,4 @@
-"""Hidden pixels take those of the same picture without its object: removal as it truly is."""
+"""The twin imputer: removal as it truly is, where the data set has each picture without its object."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ from heatproof.types import Batch, Images, Imputer, Keep
 @imputer
 @dataclass(frozen=True)
 class Twin:
-    """Hidden pixels take those of the same picture without its object, where the data know that picture.
+    """Hidden pixels take those of the same picture without its object, where the data set has that picture.
 
-    The reference that photographs do not have: nothing else is changed, and nothing is guessed.
+    A reference that photographs lack: nothing else is changed, and nothing is guessed.
     """
 
     def for_batch(self, batch: Batch, /) -> Imputer:
-        """Bound to pictures whose twins are known; the game calls this with the rows it is about to hide
-        parts of."""
+        """The imputer bound to the twins of these pictures; the game calls it before it hides parts of them."""
         if batch.twins is None:
             raise NotApplicable("twin needs each picture without its object, and this data set has no twins")
         return Bound(batch.twins)
@@ -31,7 +30,7 @@ class Twin:
 
 @dataclass(frozen=True, eq=False)
 class Bound:
-    """A twin imputer for these very rows."""
+    """A twin imputer bound to given rows."""
 
     twins: Images
 

@@ -1,4 +1,4 @@
-"""Hidden pixels take colours drawn from the whole cube."""
+"""The uniform imputer."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""How a picture is cut into the parts that come and go together, one segmenter per file."""
+"""Segmenters, one per file: they cut a picture into the parts that come and go together."""

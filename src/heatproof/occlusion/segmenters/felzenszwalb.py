@@ -1,4 +1,4 @@
-"""Regions by a minimum spanning tree."""
+"""Felzenszwalb and Huttenlocher's segmentation."""
 
 from __future__ import annotations
 

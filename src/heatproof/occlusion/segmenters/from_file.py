@@ -39,11 +39,11 @@ from heatproof.storage.arrays import of_archive, of_file
 from heatproof.types import Batch, Images, Segments
 
 Labels = npt.NDArray[np.integer]
-SUFFIXES = (".npy", ".png")  # of one picture's map; the first that is there is read
+SUFFIXES = (".npy", ".png")  # of one picture's map; the first one found is read
 
 
 def labels_of(masks: Sequence[npt.NDArray[np.bool_]], shape: tuple[int, int]) -> npt.NDArray[np.int64]:
-    """Overlapping masks as one label map: smaller masks lie on top, what none covers is one segment."""
+    """Overlapping masks as one label map: smaller masks lie on top, the uncovered rest is one segment."""
     labels = np.zeros(shape, np.int64)
     for label, mask in enumerate(sorted(masks, key=lambda one: -int(one.sum())), start=1):
         labels[mask] = label
@@ -84,7 +84,7 @@ def _of_picture(path: Path) -> Labels:
         with Image.open(path) as picture:
             check_pixels(picture)
             return np.asarray(picture)
-    except Image.DecompressionBombError as error:  # of more pixels still
+    except Image.DecompressionBombError as error:  # an image beyond Pillow's own limit
         raise BadInput(f"{path}: {error}") from error
 
 
@@ -101,7 +101,7 @@ class FromFile:
 
     @cached_property
     def revision(self) -> str:
-        """A hash of the maps' content when first asked: every label is made of it, so files are read once."""
+        """A hash of the maps' content, computed once, since every label contains it and files are slow to read."""
         return content(Path(self.path)) if self.path else ""
 
     def for_batch(self, batch: Batch, /) -> Segments:

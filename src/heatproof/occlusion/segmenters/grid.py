@@ -1,4 +1,4 @@
-"""Equal rectangles."""
+"""The grid segmenter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Square patches of a fixed size."""
+"""The patch segmenter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every pixel on its own."""
+"""The pixel segmenter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Superpixels by mode seeking."""
+"""The quick-shift segmenter: superpixels by mode seeking."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Quickshift:
 
     Paper: Vedaldi and Soatto 2008, "Quick Shift and Kernel Methods for Mode Seeking"
 
-    The defaults are those LIME is used with.
+    The defaults are LIME's.
     """
 
     kernel_size: float = 4.0
     max_dist: float = 200.0
     ratio: float = 0.2
-    reference_side: int | None = 224  # kernel_size is meant for pictures of this side and shrinks with smaller ones
+    reference_side: int | None = 224  # kernel_size applies to pictures of this side and shrinks with smaller ones
     seed: int = 777
 
     def __call__(self, images: Images, /) -> Segments:

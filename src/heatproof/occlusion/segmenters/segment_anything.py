@@ -36,7 +36,7 @@ def _generator(checkpoint: str, network: str) -> Any:
 @segmenter
 @dataclass(frozen=True)
 class SegmentAnything:
-    """Segments by Segment-Anything's automatic masks, smaller ones on top; `from_file` can keep them.
+    """Segments by Segment-Anything's automatic masks, smaller ones on top; for later runs store them for `from_file`.
 
     Paper: Kirillov et al. 2023, "Segment Anything"
     """

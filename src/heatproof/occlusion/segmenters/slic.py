@@ -1,4 +1,4 @@
-"""Superpixels by k-means in place and colour."""
+"""The SLIC segmenter: superpixels by k-means in position and colour."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ Space = Literal["grey", "lab", "volume"]
 def superpixels(images: Images, n: int, compactness: float, space: Space) -> Segments:
     """SLIC labels of every picture, at most roughly n each.
 
-    `grey` clusters the mean of the normalised channels, `lab` perceptual colour. `volume` is the paper's
-    reading: the channels are slices of a grey volume, so a pixel may belong to different segments in
-    different channels; it goes to the one most of its channels chose, the first deciding where none did.
+    `grey` clusters the mean of the normalised channels, `lab` perceptual colour. `volume` follows the paper: the
+    channels are slices of a grey volume, so a pixel may belong to different segments in different channels; it gets the
+    segment of most of its channels, and of the first where all differ.
     """
     if n < 1:
         raise BadInput(f"n must be at least 1 segment, got {n}")
@@ -35,7 +35,7 @@ def superpixels(images: Images, n: int, compactness: float, space: Space) -> Seg
     if space != "lab":
         images = (images - coloured(IMAGENET_MEAN, images)) / coloured(IMAGENET_STD, images)
     pictures = images.double().cpu().numpy()
-    with ThreadPoolExecutor(engine.free_cores()) as threads:  # SLIC runs without the interpreter
+    with ThreadPoolExecutor(engine.free_cores()) as threads:  # SLIC releases the interpreter lock
         cut = list(threads.map(lambda picture: _one(picture, n, compactness, space), pictures))
     labels = [relabelled(one) for one in cut]
     return torch.stack(labels).to(images.device) if labels else images.new_zeros(0, *images.shape[2:]).long()
@@ -47,14 +47,14 @@ def _one(picture: npt.NDArray[np.float64], n: int, compactness: float, space: Sp
     if space == "grey":
         return np.asarray(slic(picture.mean(0), n, compactness, channel_axis=None))
     volume = np.asarray(slic(picture, n, compactness, channel_axis=None))
-    votes = (volume[:, None] == volume[None]).sum(1)  # per channel: how many channels agree with it
+    votes = (volume[:, None] == volume[None]).sum(1)  # for each channel, the number of channels that agree with it
     return np.asarray(np.take_along_axis(volume, votes.argmax(0)[None], 0)[0])
 
 
 @segmenter
 @dataclass(frozen=True)
 class Slic:
-    """SLIC superpixels that follow edges; the real number of segments may differ from the one asked for.
+    """SLIC superpixels that follow edges; the actual number of segments may differ from `n`.
 
     Paper: Achanta et al. 2012, "SLIC Superpixels Compared to State-of-the-Art Superpixel Methods"
     """

@@ -1,4 +1,4 @@
-"""Superpixels held so compact that they are nearly squares."""
+"""The squares segmenter: superpixels so compact that they are nearly squares."""
 
 from __future__ import annotations
 
