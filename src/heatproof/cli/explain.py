@@ -29,7 +29,7 @@ def explain(
 
     if len(model) > 1:
         usage(
-            f"explain takes one --model, got {len(model)}: {', '.join(model)}; run it once per model, with an --out each"
+            f"explain takes one --model, got {len(model)}: {', '.join(model)}; run it once for each, with its own --out"
         )
     with readable_errors(), progress_bar(quiet) as watch:
         contact_sheet.places(out)  # before anything is computed
