@@ -1,5 +1,5 @@
 """R-OMS and NR-OMS: whether an occlusion strategy keeps the model in distribution as segments go in random order.
-\
+
 R-OMS is the area under the target's probability when segments go in random order, NR-OMS the same for the
 likeliest class at each step. Under a strategy with a low R-OMS the model fails as soon as anything is hidden, and
 flipping curves say more about the imputer than about the maps.

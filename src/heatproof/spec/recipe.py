@@ -103,8 +103,8 @@ def _same_function(where: str, source: str) -> Any:
         return found
     raise BadInput(
         f"{where} was edited since this recipe was written, or the function that ran was made of it in Python under "
-        "the same name (a decorated copy, a method of an object), or the Python version differs: run its script again, or "
-        "the study with the current code"
+        "the same name (a decorated copy, a method of an object), or the Python version differs: run its script again, "
+        "or the study with the current code"
     )
 
 

@@ -24,7 +24,7 @@ _PLACE = re.compile(r"(?P<lead>(?:[\w.-]+[@:])*)(?P<path>/.*?)(?P<name>(?<=\.py)
 
 def found_here(stored: Mapping[str, Any]) -> dict[str, Any]:
     """The stored study with missing files looked up relative to the working directory, as they were when it was run.
-    \
+
     Weights, code and pictures are checked where they are read, so another file of the same name is not mistaken for
     them.
     """
