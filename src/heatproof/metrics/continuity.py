@@ -34,8 +34,8 @@ class Continuity:
 
     The map of the shifted picture is compared with the shifted map, on the columns that both show
     (`compare="shifted"`): a map that follows its object is unchanged. `compare="unshifted"` is the published
-    comparison, which penalises it; the other number is a detail. The change of the map is a sum of magnitudes, that of the picture a Euclidean length;
-    `scale="unit"` divides maps by the original's sum of magnitudes.
+    comparison, which penalises it; the other number is a detail. The change of the map is a sum of magnitudes, that of
+    the picture a Euclidean length; `scale="unit"` divides maps by the original's sum of magnitudes.
 
     Paper: Montavon et al. 2018, "Methods for Interpreting and Understanding Deep Neural Networks"
     """

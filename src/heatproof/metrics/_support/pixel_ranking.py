@@ -84,10 +84,10 @@ def relevance_mass(maps: Maps, regions: Keep) -> Scores:
 def _each(maps: Maps, regions: Keep, score: Callable[[SortedPixels], float]) -> Scores:
     check_pair(maps, regions)
 
-    def one(values: Values, region: Flags) -> float:
+    def scored(values: Values, region: Flags) -> float:
         return score(sorted_pixels(values, region)) if np.isfinite(values).all() and region.any() else np.nan
 
-    return torch.tensor([one(*row) for row in rows(maps, regions)], dtype=torch.float64)
+    return torch.tensor([scored(*row) for row in rows(maps, regions)], dtype=torch.float64)
 
 
 def _best_iou(pixels: SortedPixels) -> float:
