@@ -99,8 +99,8 @@ def __getattr__(name: str) -> Any:
 
 
 class _Package(ModuleType):
-    """`heatproof.run`, `heatproof.report` and `heatproof.attribute` are the functions, also once modules of these names
-    are loaded.
+    """The package as a module: `heatproof.run`, `heatproof.report` and `heatproof.attribute` stay the functions even
+    after the submodules of these names are imported.
     """
 
     def __setattr__(self, name: str, value: Any) -> None:

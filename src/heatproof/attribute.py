@@ -1,4 +1,4 @@
-"""Where maps come back from a method: shape, type and finiteness are checked here, once, and blame is put by name."""
+"""Runs a method on a batch and checks the maps: shape, type, finiteness. Errors name the method or target at fault."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from heatproof.types import AnyMethod, Attribution, Batch, Images, Logits, Model
 
 
 def attribute(model: Model, batch: Batch, method: AnyMethod) -> Attribution:
-    """Explain a batch, and see that what comes back are maps of it."""
+    """The method's maps of a batch, checked."""
     wanted = (len(batch), *batch.images.shape[2:])
     try:
-        maps = method(model, batch) if len(batch) else batch.images.new_zeros(wanted)  # of no pictures nobody is asked
+        maps = method(model, batch) if len(batch) else batch.images.new_zeros(wanted)  # an empty batch needs no call
     except BadModel as error:
         raise BadModel(f"{recipe.label(method)}: {error}{_breaks_on(model, batch)}") from error
-    except NotApplicable:  # which no other target would change
+    except NotApplicable:  # another target would not change it
         raise
     except Exception as error:
         _check_targets(model, batch, error)
@@ -34,41 +34,41 @@ def attribute(model: Model, batch: Batch, method: AnyMethod) -> Attribution:
 
 
 def _check_targets(model: Model, batch: Batch, error: Exception) -> None:
-    """Put the error down to a target that is no class of the model, if there is one: asked only of what has failed."""
+    """Raise `BadInput` if a target is no class of the model. Runs only after a method failed."""
     try:
         check_targets(model, batch.targets, _answer(model, batch.images[:1]).shape[1])
-    except BadInput as told:
-        raise told from error
-    except Exception:  # it takes no pictures at all, which the error tells
+    except BadInput as bad_target:
+        raise bad_target from error
+    except Exception:  # the network takes no pictures at all: `error` already shows it
         return
 
 
 def _check_slopes(model: Model, batch: Batch, error: Exception) -> None:
-    """Put the error down to a network that has no slopes, if it has none: asked only of what has failed."""
+    """Raise if the network has no gradients. Runs only after a method failed."""
     try:
         with torch.inference_mode(False), torch.enable_grad(), evaluating(model.network):
             inputs = batch.images[:1].clone().to(model.device).requires_grad_()
-            said = model(inputs).sum()
-            cut = not said.requires_grad or torch.autograd.grad(said, inputs, allow_unused=True)[0] is None
-    except Exception:  # it takes no pictures at all, which the error tells
+            total = model(inputs).sum()
+            cut = not total.requires_grad or torch.autograd.grad(total, inputs, allow_unused=True)[0] is None
+    except Exception:  # the network takes no pictures at all: `error` already shows it
         return
     if cut:
         raise no_slopes(model) from error
 
 
 def _breaks_on(model: Model, batch: Batch) -> str:
-    """Which images the network has no finite answer to as they are, in words; empty if there are none."""
+    """Which images the network itself has no finite answer to, as text; empty if there are none."""
     try:
         fine = [bool((_answer(model, image) < float("inf")).all()) for image in batch.images.split(1)]
-    except Exception:  # it takes no pictures at all, which whoever asks knows by now
+    except Exception:  # the network takes no pictures at all: the caller's error shows it
         return ""
     broken = [identity for identity, well in zip(batch.ids, fine, strict=True) if not well]
     if not broken:
         return ""
-    return f"; it does so on {len(broken)} of these {len(batch)} images as they are, first on {broken[0]!r}"
+    return f"; this happens on {len(broken)} of these {len(batch)} images unchanged, first on {broken[0]!r}"
 
 
 def _answer(model: Model, images: Images) -> Logits:
-    """What the network as it is says, beside all that is kept and measured."""
+    """The plain network's output, without the engine's caches and timing."""
     with torch.inference_mode(), evaluating(model.network):
         return model(images.to(model.device))

@@ -38,7 +38,7 @@ Watch = Callable[[int, int, str], None]
 
 @dataclass(frozen=True, eq=False)
 class Sheet:
-    """What was explained: pictures, the class asked about, and the maps by method."""
+    """What was explained: pictures, the explained class, and the maps by method."""
 
     ids: tuple[str, ...]
     pictures: NDArray[np.uint8]  # (B, H, W, 3)
@@ -56,7 +56,7 @@ def explain(
     seed: int = 0,
     watch: Watch | None = None,
 ) -> Sheet:
-    """Maps of these pictures for the class the model names, or another; a method that fails is left out and said."""
+    """Maps of pictures for the predicted class or a given one; a method that fails is listed in `missing`."""
     if not methods:
         raise BadInput("name at least one method, e.g. --methods saliency,lrp")
     distinct("methods", [recipe.label(method) for method in methods])
@@ -73,7 +73,7 @@ def explain(
                 watch(done, len(methods), title)
             try:
                 maps[title] = watched(model, batch, method).maps.cpu().numpy()
-            except (Exception, SystemExit) as error:  # of whatever kind: the other methods' maps are worth having
+            except (Exception, SystemExit) as error:  # of any kind: the other methods' maps are still useful
                 missing[title] = message(error)
     classes = [model.classes[t] if t < len(model.classes) else str(t) for t in batch.targets.tolist()]
     shown_as = batch.images.cpu().expand(-1, 3, -1, -1)  # grey pictures are drawn in three equal channels
@@ -82,7 +82,7 @@ def explain(
 
 
 def _targets(model: Model, logits: Logits, target: str) -> Tensor:
-    """The class to be explained in each picture: what the model says, or the one of this index or name in all."""
+    """The class to explain in each picture: the prediction, or the class of this index or name for all."""
     if target == "predicted":
         return logits.argmax(1)
     return torch.full((len(logits),), _class_index(model, logits.shape[1], target), device=logits.device)
@@ -100,7 +100,8 @@ def _class_index(model: Model, count: int, target: str) -> int:
             f"target must be 'predicted' or a class index in {reach}, since model {model.name!r} names no classes, "
             f"got {target!r}"
         )
-    places = [index for index, name in enumerate(model.classes) if name == target]  # as it is spelt, or else nearly so
+    # An exact match first, else one that differs in case or underscores.
+    places = [index for index, name in enumerate(model.classes) if name == target]
     places = places or [index for index, name in enumerate(names) if name == plainly(target)]
     if not places:
         raise UnknownName.among(f"class of model {model.name!r}", plainly(target), names)
@@ -109,8 +110,8 @@ def _class_index(model: Model, count: int, target: str) -> int:
     return places[0]
 
 
-def told_apart(images: Sequence[Path]) -> dict[Path, str]:
-    """The pictures with the ids a data set would give them; longer where two of one name must be told apart."""
+def unique_ids(images: Sequence[Path]) -> dict[Path, str]:
+    """The pictures with the ids a data set would give them, lengthened by parent folders where two are equal."""
     names: dict[Path, str] = {}
     for path in images:
         names |= {file: identity(file, path) for file in pictures_under(path)} if path.is_dir() else {path: path.name}
@@ -121,9 +122,9 @@ def told_apart(images: Sequence[Path]) -> dict[Path, str]:
 
 
 def _read(model: Model, images: Sequence[Path], seed: int, missing: dict[str, str]) -> tuple[Batch, tuple[str, ...]]:
-    """The pictures that can be read, and where they lie."""
+    """The readable pictures as a batch, and their paths."""
     tensors, ids, files = [], [], []
-    for file, name in told_apart(images).items():
+    for file, name in unique_ids(images).items():
         try:
             tensors.append(apply_view(read_picture(file, takes_grey(model)), model.view))
             ids.append(name)
@@ -140,12 +141,12 @@ def _read(model: Model, images: Sequence[Path], seed: int, missing: dict[str, st
 
 
 def places(out: Path) -> tuple[Path, Path]:
-    """Where the grid and the raw maps go: both into a folder that there is, else side by side, .png and .npz."""
+    """Paths of the grid (.png) and the raw maps (.npz): inside `out` if it is a folder, else side by side."""
     if out.is_dir():
         return out / "maps.png", out / "maps.npz"
     if out.suffix.lower() in (".png", ".npz"):
         return out.with_suffix(".png"), out.with_suffix(".npz")
-    if out.suffix and not out.suffix[1:].isdigit():  # v1.2 has no ending
+    if out.suffix and not out.suffix[1:].isdigit():  # the ".2" of a name like v1.2 is no file type
         raise BadInput(
             "the grid is written as .png and the maps beside it as .npz, so --out must end in one of them or in "
             f"nothing, or be a folder, got {out.name!r}: take {out.with_suffix('.png').name!r}"
@@ -154,7 +155,7 @@ def places(out: Path) -> tuple[Path, Path]:
 
 
 def write(sheet: Sheet, out: Path) -> tuple[Path, Path]:
-    """The grid and the raw maps, where `places` says; gives both paths."""
+    """Writes the grid and the raw maps to the paths of `places`, and returns them."""
     grid, beside = places(out)
     picture = io.BytesIO()
     draw(sheet).save(picture, "PNG")
@@ -167,7 +168,7 @@ def write(sheet: Sheet, out: Path) -> tuple[Path, Path]:
 
 
 def draw(sheet: Sheet) -> Image.Image:
-    """A row per picture, a column per method; warm speaks for the class, cold against it, zero shows the picture."""
+    """A row per picture, a column per method; warm is evidence for the class, cold against it, zero is clear."""
     font = ImageFont.load_default(size=13)
     step = SIDE + GAP
     titles = [wrapped(title, font.getlength) for title in ["picture", *sheet.maps]]

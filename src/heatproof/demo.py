@@ -1,4 +1,4 @@
-"""The demo: what a newcomer sees first, on embedded models and data."""
+"""The demo's studies, on embedded models and data."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ BLIND = ["random", "edges"]
 
 
 def studies(quick: bool = False) -> list[Study]:
-    """Pixel flipping and pointing; `quick` asks one model about few pictures, and paints over them in one way only.
+    """Pixel flipping and the pointing game; `quick` takes one model, few pictures and a single imputer.
 
-    The regions of the embedded pictures are objects, so pointing and the oracle are for the model of objects.
+    The regions of the embedded pictures are objects, so the pointing game and the oracle go with the object model.
     """
     answers = ["srg"] if quick else ["srg", "srg(occlusion=occlusion(imputer=telea))"]
-    asked = {"embedded:object": [*answers, "pointing_game"]} | ({} if quick else {"embedded:scene": answers})
+    metrics_of = {"embedded:object": [*answers, "pointing_game"]} | ({} if quick else {"embedded:scene": answers})
     return [
         Study(
             models=[model],
@@ -26,5 +26,5 @@ def studies(quick: bool = False) -> list[Study]:
             limit=24 if quick else 60,
             notes={"main": [recipe.label(parse("metric", text)) for text in main]},
         )
-        for model, main in asked.items()
+        for model, main in metrics_of.items()
     ]

@@ -1,4 +1,4 @@
-"""What can go wrong, in a sentence a person can act on: what, wanted, got, what to do."""
+"""The exceptions. Every message says what, what was wanted, what it got, and what to do."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 class HeatproofError(Exception):
-    """Every error heatproof raises on purpose."""
+    """Every error heatproof raises deliberately."""
 
 
 class BadInput(HeatproofError, ValueError):
@@ -15,7 +15,7 @@ class BadInput(HeatproofError, ValueError):
 
 
 class BadShape(BadInput):
-    """A tensor of another shape, type or range than asked for."""
+    """A tensor of the wrong shape, type or range."""
 
 
 class BadModel(HeatproofError):
@@ -34,13 +34,13 @@ class OutOfMemory(HeatproofError, MemoryError):
 
 
 class UnknownName(HeatproofError, LookupError):
-    """A name nobody registered."""
+    """A name that is not registered."""
 
     @classmethod
     def among(cls, kind: str, name: str, known: Iterable[str], most: int = 60) -> UnknownName:
         """`No method is called 'saliancy'. Did you mean 'saliency'?`
 
-        Of more names than `most`, nobody reads the list: the nearest few are named.
+        With more than `most` names, only the nearest few are listed.
         """
         known = sorted(set(known))
         many = len(known) > most
@@ -56,11 +56,11 @@ class UnknownName(HeatproofError, LookupError):
 
 
 class UntrustedCode(HeatproofError):
-    """Code that a data file names, and that runs only where the caller trusts it."""
+    """Code that a data file names; it runs only if the caller trusts it."""
 
 
 class NotApplicable(HeatproofError):
-    """A question that has no answer here (a CAM of a network without convolutions); the run notes it and goes on."""
+    """A component that does not apply here (a CAM of a network without convolutions); the run records it."""
 
 
 class Missing(HeatproofError, ImportError):

@@ -1,7 +1,7 @@
-"""What a network's answers depend on beside its layers: weights, buffers, and what user-defined layers hold.
+"""The state that a network's answers depend on: weights, buffers, and plain attributes of user-defined layers.
 
-A user's layer may keep anything in plain attributes: a temperature read from a file, a table of thresholds. They are
-no part of the state that torch stores, and count all the same.
+A user-defined layer may keep anything in plain attributes: a temperature read from a file, a table of thresholds.
+`state_dict` does not hold them, but the answers depend on them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _INTERNAL = frozenset(vars(nn.Module()))
 
 
 def tensors(network: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    """Everything in the stored state by name, then the buffers that are kept out of it."""
+    """All named tensors of the state dict, then the non-persistent buffers."""
     for name, tensor in sorted(network.state_dict().items()):
         if isinstance(tensor, Tensor):
             yield name, tensor
@@ -38,12 +38,12 @@ def tensors(network: nn.Module) -> Iterator[tuple[str, Tensor]]:
 
 
 def tensor_bytes(tensor: Tensor) -> bytes:
-    """A tensor's numbers as they lie in memory."""
+    """A tensor's numbers as raw bytes."""
     return tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
 
 
 def architecture(network: nn.Module) -> str:
-    """A hash of layers, shapes and code, without the weights: networks that cost the same."""
+    """A hash of layers, shapes and code, without the weights: networks with equal hashes cost the same."""
     digest = hashlib.sha256(repr(network).encode())
     for kind in sorted({type(module) for module in network.modules()}, key=lambda k: (k.__module__, k.__qualname__)):
         digest.update(f"{kind.__module__}.{kind.__qualname__}".encode())
@@ -56,7 +56,7 @@ def architecture(network: nn.Module) -> str:
 
 
 def weights(network: nn.Module) -> str:
-    """A hash of everything the answers depend on: what an exported network is filed under."""
+    """A hash of everything the answers depend on: the key of an exported network."""
     digest = hashlib.sha256(architecture(network).encode())
     for name, tensor in tensors(network):
         digest.update(name.encode())
@@ -74,12 +74,12 @@ def _code(digest: hashlib._Hash, code: types.CodeType | None) -> None:
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             _code(digest, constant)
-        elif not isinstance(constant, frozenset):  # sets print in any order
+        elif not isinstance(constant, frozenset):  # sets have no fixed order
             digest.update(repr(constant).encode())
 
 
 def settings(network: nn.Module) -> Iterator[str]:
-    """What user-defined layers hold in plain attributes, as text; nothing where all layers are a library's."""
+    """Plain attributes of user-defined layers, as text; empty if all layers are a library's."""
     for path, module in network.named_modules():
         if source_hash.is_own(type(module)):
             for name, value in _attributes(module):
@@ -87,10 +87,10 @@ def settings(network: nn.Module) -> Iterator[str]:
 
 
 def token(network: nn.Module, every: bool = False) -> Hashable:
-    """Changes when weights do, by whatever way they are written to, or a layer or a plain setting is replaced.
+    """A cheap value that changes when weights change in any way, or a layer or a plain setting is replaced.
 
-    What a forward pass may leave behind (tensors in attributes, and buffers outside the stored state unless `every`
-    buffer counts) is not looked at.
+    State that a forward pass may leave behind (tensors in attributes, and non-persistent buffers unless `every` is set)
+    is ignored.
     """
     seen: list[Any] = []
     held: list[Tensor] = []
@@ -110,10 +110,10 @@ def is_stored(module: nn.Module, buffer: str) -> bool:
 
 
 def checksum(held: Iterable[Tensor]) -> Tensor:
-    """Numbers that change when any number in these tensors does by more than float noise, about one per row.
+    """Numbers that change when any number in these tensors changes by more than float noise; about one per row.
 
-    They are the products of rows with fixed random numbers: a tenth of the time of a hash, which leaves no gaps for
-    what torch keeps no trace of (writes through `.data`).
+    They are products of the rows with fixed random numbers, ten times faster than a hash. They catch what torch's
+    version counters miss: writes through `.data`.
     """
     with torch._C.DisableTorchFunction(), torch.no_grad():
         parts: list[Tensor] = [torch.zeros(0)]
@@ -138,7 +138,7 @@ def _attributes(module: nn.Module) -> list[tuple[str, Any]]:
 
 
 def _text(value: Any, above: tuple[int, ...]) -> str:
-    """A text that differs where the value does, the same in every process; of strangers' objects the class alone."""
+    """A text that differs when the value does, equal in every process; of other objects only the class."""
     if isinstance(value, Enum | torch.dtype | torch.device | np.dtype):
         return repr(value)
     if isinstance(value, SCALARS):
@@ -150,7 +150,7 @@ def _text(value: Any, above: tuple[int, ...]) -> str:
         value = array.tolist()
     if isinstance(value, Tensor):
         return f"{value.dtype}{tuple(value.shape)}{hashlib.sha256(tensor_bytes(value)).hexdigest()}"
-    if id(value) in above:  # it holds itself
+    if id(value) in above:  # a cycle
         return "…"
     held = (*above, id(value))
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
@@ -160,7 +160,7 @@ def _text(value: Any, above: tuple[int, ...]) -> str:
     if isinstance(value, tuple | list | set | frozenset):
         items = [_text(item, held) for item in value]
         return f"{kind}({','.join(sorted(items) if isinstance(value, set | frozenset) else items)})"
-    if isinstance(value, nn.Module):  # one that was not registered as a layer
+    if isinstance(value, nn.Module):  # a module that is not registered as a layer
         weights = [f"{name}={_text(tensor, held)}" for name, tensor in tensors(value)]
         return f"{value!r}{weights}{list(settings(value))}"
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

@@ -1,4 +1,4 @@
-"""Heatmaps and scores of plain tensors or arrays, without a study: `explain` and `score`.
+"""`explain` and `score`: heatmaps and scores of plain tensors or arrays, without a study.
 
 maps = heatproof.explain(network, images, "integrated_gradients")
 scores = heatproof.score("srg", network, images, maps)
@@ -31,8 +31,8 @@ def explain(
 ) -> Maps:
     """The maps (B, H, W) of a method for images (B, C, H, W) in [0, 1].
 
-    `model` is a `Model`, a network that takes images in [0, 1], or the name of one (`embedded:object`). `targets` are
-    class indices, one for all or one each; by default what the model predicts is explained.
+    `model` is a `Model`, a network that takes images in [0, 1], or a model name (`embedded:object`). `targets` are
+    class indices, one for all images or one each; the default is the predicted class.
     """
     who, batch = _question(model, images, targets, seed)
     return attribute(who, batch, parse("method", method) if isinstance(method, str) else method).maps
@@ -48,10 +48,10 @@ def score(
     regions: Array | None = None,
     seed: int = 0,
 ) -> Scores:
-    """The scores (B,) of maps (B, H, W) made anywhere; NaN where a metric is undefined.
+    """The scores (B,) of maps (B, H, W) from any source; NaN where a metric is undefined.
 
-    `regions` (B, H, W) say where the answer is, for metrics of localisation. A metric that must explain again (on other
-    pictures, or another model) needs the method and not only its maps, and says so.
+    `regions` (B, H, W) mark where the answer is, for localisation metrics. A metric that must explain again (other
+    pictures, another model) needs the method and not only its maps, and raises an error that says so.
     """
     who, batch = _question(model, images, targets, seed, regions)
     judge = parse("metric", metric) if isinstance(metric, str) else metric
@@ -63,7 +63,7 @@ def score(
 def _question(
     model: AnyModel, images: Array, targets: Array | int | None, seed: int, regions: Array | None = None
 ) -> tuple[Model, Batch]:
-    """The model and the pictures with the class to be explained, as all components take them."""
+    """The model and a batch with its targets, in the form that all components take."""
     who = _model(model)
     pictures = torch.as_tensor(images).to(who.device)
     if pictures.ndim == 4 and pictures.dtype == torch.float64:
@@ -88,7 +88,7 @@ def _model(model: AnyModel) -> Model:
 
 
 def _identity(image: Tensor) -> str:
-    """A name from the content: random draws belong to the picture, whatever its batch mates."""
+    """An id from the content: random draws then depend on the picture, not on its batch."""
     return hashlib.sha256(np.ascontiguousarray(image.detach().cpu().numpy()).tobytes()).hexdigest()[:16]
 
 

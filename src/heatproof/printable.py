@@ -1,10 +1,10 @@
-"""Text from files and users, made fit for a terminal: what would steer it is shown instead."""
+"""Text from files and users, made safe for a terminal: control characters are shown as escapes."""
 
 from __future__ import annotations
 
 import unicodedata
 
-# Controls, formats (direction overrides, joiners), lone surrogates, separators of lines, and what is no character.
+# Controls, formats (direction overrides, joiners), lone surrogates, line separators, unassigned code points.
 _UNSEEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 

@@ -1,8 +1,8 @@
 """Numerical stability of methods: which of them amplify float noise.
 
-Scores of a stable method differ by float noise between machines; those of an unstable one may differ visibly. What the
-built-in methods do was measured by `benchmarks/noise.py`, which wrote the file read here. A method of a plug-in
-declares `unstable`, and may measure it with `heatproof.audit.float_noise`.
+Scores of a stable method differ by float noise between machines; those of an unstable one may differ visibly. The
+values of built-in methods are measured by `benchmarks/noise.py`, which writes the file read here. A plug-in's method
+declares `unstable`; `heatproof.audit.float_noise` measures it.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ UNSTABLE = 3e-3  # of a map's length: rectifiers turned by rounding stay below i
 
 @cache
 def measured() -> Mapping[str, float]:
-    """How far float noise moved the maps of each registered method, relative to their length."""
+    """How far float noise moves the maps of each registered method, relative to their length."""
     noise: dict[str, float] = json.loads((files("heatproof") / "methods" / FILE).read_text())["methods"]
     return noise
 
 
 def is_unstable(method: object) -> bool:
-    """Whether a method, or another one within it, amplifies float noise: as it declares, else as was measured."""
+    """Whether a method, or one that it wraps, amplifies float noise: as declared, else as measured."""
     declared = method_traits(method).unstable
     if declared is not None:
         return declared

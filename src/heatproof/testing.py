@@ -1,4 +1,4 @@
-"""The conformance kit: what must be true of every component, ours or a plug-in's.
+"""The conformance kit: what must be true of every component, built-in or from a plug-in.
 
     for verdict in heatproof.testing.check("saliency"): print(verdict)
 
@@ -40,7 +40,7 @@ class Verdict:
 
 def check(name: str) -> list[Verdict]:
     """Put the component of this name, of whatever kind, through the kit on the embedded model and data."""
-    checkable = [kind for kind in registry.KINDS if kind != "part"]  # parts are checked in what holds them
+    checkable = [kind for kind in registry.KINDS if kind != "part"]  # checked within their components
     kinds = [kind for kind in checkable if name in registry.names(kind) or name in registry.aliases(kind)]
     if not kinds:
         raise UnknownName.among("component", name, [n for kind in checkable for n in registry.names(kind)])
@@ -48,10 +48,10 @@ def check(name: str) -> list[Verdict]:
 
 
 def check_component(kind: registry.Kind, component: Any) -> Iterator[Verdict]:
-    """The checks of its kind, on a stage of its own choosing or on the embedded one; an error ends them and is one.
+    """The checks for its kind, on the component's own stage or the embedded one; an error counts as a failed check.
 
-    Networks are run by the reference engine, which gives the same bits whatever the batch mates: also what amplifies
-    float noise must not depend on them.
+    Networks run on the reference engine, which gives the same bits for any batch: methods that amplify float noise must
+    not depend on it either.
     """
     from heatproof import engine
 
@@ -119,7 +119,7 @@ def check_method(method: Method, model: Model, batch: Batch) -> Iterator[Verdict
     if not method_traits(method).signed:
         yield Verdict("is never negative, as declared", float(maps.min()) >= 0, f"its smallest value is {maps.min():g}")
     again = attribute(model, batch, method).maps
-    yield _same("answers the same when asked again", maps, again)
+    yield _same("gives the same answer again", maps, again)
     single = torch.cat([attribute(model, batch.select([i]), method).maps for i in range(len(batch))])
     yield _same("does not depend on batch mates", maps, single)
     order = list(range(len(batch)))[::-1]
@@ -165,7 +165,7 @@ def check_metric(metric: Metric, model: Model, batch: Batch) -> Iterator[Verdict
         fit = all(shape == (count,) for shape in shapes.values())
         yield Verdict("gives each detail once per picture", fit, f"shapes {shapes}")
     yield _same("does not depend on batch mates", worst, torch.cat(single))
-    yield _same("answers the same when asked again", worst, _values(metric(noise)))
+    yield _same("gives the same answer again", worst, _values(metric(noise)))
     yield Verdict("its recipe is the same when read back", *_round_trip(metric))
 
 
@@ -255,13 +255,13 @@ def _values(answer: Tensor | Scored) -> Tensor:
     return values
 
 
-def _same(claim: str, one: Tensor, other: Tensor, tolerance: float = CLOSE) -> Verdict:
-    if one.shape != other.shape:
-        return Verdict(claim, False, f"shapes differ: {tuple(one.shape)} and {tuple(other.shape)}")
-    if not torch.equal(one.isnan(), other.isnan()):
+def _same(claim: str, first: Tensor, other: Tensor, tolerance: float = CLOSE) -> Verdict:
+    if first.shape != other.shape:
+        return Verdict(claim, False, f"shapes differ: {tuple(first.shape)} and {tuple(other.shape)}")
+    if not torch.equal(first.isnan(), other.isnan()):
         return Verdict(claim, False, "a score is NaN one time and not the other")
-    scale = max(1e-12, float(one.nan_to_num().abs().max())) if one.numel() else 1.0
-    gap = float((one.nan_to_num() - other.nan_to_num()).abs().max()) / scale if one.numel() else 0.0
+    scale = max(1e-12, float(first.nan_to_num().abs().max())) if first.numel() else 1.0
+    gap = float((first.nan_to_num() - other.nan_to_num()).abs().max()) / scale if first.numel() else 0.0
     return Verdict(claim, gap <= tolerance, f"the largest difference is {gap:.2g} of the largest value")
 
 
@@ -301,6 +301,6 @@ def _unmoved(model: Model, before: dict[str, Any], when: str) -> Iterator[Verdic
     yield Verdict(claim, not moved, f"changed: {', '.join(moved)}")
 
 
-def _equal_or_none(one: Sequence[Tensor | None], other: Sequence[Tensor | None]) -> bool:
-    pairs = list(zip(one, other, strict=True))
+def _equal_or_none(first: Sequence[Tensor | None], other: Sequence[Tensor | None]) -> bool:
+    pairs = list(zip(first, other, strict=True))
     return all((a is None and b is None) or (a is not None and b is not None and torch.equal(a, b)) for a, b in pairs)

@@ -1,11 +1,11 @@
-"""Traits: what components declare of themselves. The one place that reads them, with the defaults.
+"""Traits: what components declare about themselves, read in this one place, with defaults.
 
-A component declares a trait as a class attribute, a field or a property of that name; what it leaves out has the
-default. Plain functions have the defaults, too, or attributes set on them.
+A component declares a trait as a class attribute, a field or a property of that name; missing traits have the
+default. Plain functions have the defaults, or attributes set on them.
 
     class Ours:
         signed: ClassVar[bool] = False                  # its maps have no evidence against the target
-        normalisation: ClassVar[Rule] = "positive"      # and become heat by dropping what is below zero
+        normalisation: ClassVar[Rule] = "positive"      # and values below zero are dropped for heat
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ Need: TypeAlias = Literal["regions", "twins", "gradients", "attention", "prior"]
 
 @dataclass(frozen=True)
 class MethodTraits:
-    """What the rest of the program knows of a method."""
+    """The traits of a method."""
 
     signed: bool = True  # values below zero mean evidence against the target
-    control: bool = False  # a yardstick, no contestant
-    blind: bool = False  # a control that knows neither model nor answer
-    normalisation: Rule = "abs_p99"  # how its maps become heat: a pixel-wise gradient map, unless declared
-    unstable: bool | None = None  # whether it amplifies float noise; None: as measured, if it is built in
-    stored: bool = False  # its maps were made before: it cannot explain other pictures, classes or models
+    control: bool = False  # a yardstick, not a contestant
+    blind: bool = False  # a control that uses neither model nor answer
+    normalisation: Rule = "abs_p99"  # how its maps become heat; the default suits pixel-wise gradients
+    unstable: bool | None = None  # whether it amplifies float noise; None: as measured, for built-in methods
+    stored: bool = False  # its maps are precomputed: it cannot explain other pictures, classes or models
     needs: tuple[Need, ...] = ()
 
 
 @dataclass(frozen=True)
 class MetricTraits:
-    """What the rest of the program knows of a metric, beside its direction."""
+    """The traits of a metric, beside its direction."""
 
-    measures: Measures = "other"  # pictures, chance and description compare no methods
-    share: bool = False  # it counts hits: every score is 0 or 1
+    measures: Measures = "other"  # "pictures", "chance" and "description" do not rank methods
+    share: bool = False  # it counts hits: each score is 0 or 1
     axes: tuple[str, ...] = ("", "")  # labels of its curves
-    chance: float | None = None  # what knows nothing scores, where that is known
-    target: str = ""  # "label" where it asks about the picture's own class
+    chance: float | None = None  # the score of maps without information, where known
+    target: str = ""  # "label" if it evaluates the picture's true class
     needs: tuple[Need, ...] = ()
     follows_map: bool = True  # for the audit: the pictures it shows depend on the map
     changes_pictures: bool = True  # for the audit: it shows the model changed pictures
@@ -62,18 +62,18 @@ class MetricTraits:
 
 @dataclass(frozen=True)
 class ImputerTraits:
-    """What the rest of the program knows of an imputer."""
+    """The traits of an imputer."""
 
-    random: bool = False  # it draws: several imputations are averaged
+    random: bool = False  # it samples: several imputations are averaged
     concurrent: bool = False  # several threads may call it at once, a row each, while the network works
     needs: tuple[Need, ...] = ()
 
 
 @dataclass(frozen=True)
 class SegmenterTraits:
-    """What the rest of the program knows of a segmenter."""
+    """The traits of a segmenter."""
 
-    expected: int = 0  # how many segments a picture has, about; 0: unknown
+    expected: int = 0  # approximate number of segments per picture; 0: unknown
 
 
 T = TypeVar("T")
@@ -96,7 +96,7 @@ def segmenter_traits(segmenter: object) -> SegmenterTraits:
 
 
 def _declared(traits: Callable[..., T], component: object) -> T:
-    """The declared traits, each checked: one of the wrong type would be taken for something else later."""
+    """The declared traits, type-checked here: a wrong type would be misread later."""
     found = {}
     for name, default, hint in _known(traits):
         value = getattr(component, name, default)
@@ -117,6 +117,6 @@ def _known(traits: Any) -> tuple[tuple[str, Any, Any], ...]:
 
 
 def cost_of(method: object) -> Any:
-    """Passes per image as the method declares them (`Cost`), or None."""
+    """Passes per image that the method declares (`Cost`), or None."""
     declared: Callable[[], Any] | None = getattr(method, "cost", None)
     return declared() if declared is not None else None

@@ -1,4 +1,4 @@
-"""The nouns. Everything in heatproof takes and gives these, and a stranger's component needs only these."""
+"""The nouns: the types that all of heatproof takes and returns. A user-defined component needs only these."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Output: TypeAlias = Literal["logits", "probabilities"]
 
 
 def read(logits: Logits, targets: Tensor, readout: Readout) -> Tensor:
-    """What the model says about each image's target: one number per row, differentiable."""
+    """The readout of each image's target: one number per row, differentiable."""
     if readout == "probability":
         logits = logits.softmax(-1)
     elif readout == "log_probability":
@@ -51,20 +51,20 @@ class View(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Some pictures and all that is known about them."""
+    """Pictures with their targets, ids, regions, twins and labels."""
 
     images: Images
     targets: Tensor  # (B,) int64: the class to be explained
     ids: tuple[str, ...]
     regions: Keep | None = None  # where the answer is
-    twins: Images | None = None  # the same pictures without that content
+    twins: Images | None = None  # the same pictures without the content of the region
     labels: Mapping[str, Tensor] = field(default_factory=dict)  # true classes by task, and cluster ids
-    missing: Mapping[str, str] = field(default_factory=dict)  # pictures asked for and not readable: id -> reason
+    missing: Mapping[str, str] = field(default_factory=dict)  # requested pictures that cannot be read: id -> reason
     seed: int = 0  # the study's; randomness is keyed by (seed, image id, component)
 
     def __post_init__(self) -> None:
         check_images(self.images)
-        object.__setattr__(self, "images", self.images.detach())  # whoever wants slopes takes them of a copy
+        object.__setattr__(self, "images", self.images.detach())  # methods that need gradients work on a copy
         count = len(self.images)
         if self.targets.shape != (count,) or self.targets.dtype != torch.int64:
             raise BadShape(
@@ -86,7 +86,7 @@ class Batch:
         return len(self.ids)
 
     def showing(self, images: Images) -> Batch:
-        """The same questions asked of other pictures (occluded, perturbed, without the object)."""
+        """The same targets and ids with other pictures (occluded, perturbed, without the object)."""
         return replace(self, images=images)
 
     def aimed(self, targets: Tensor) -> Batch:
@@ -94,7 +94,7 @@ class Batch:
         return replace(self, targets=targets.to(self.images.device, torch.int64))
 
     def select(self, rows: Sequence[int] | Tensor, images: Images | None = None) -> Batch:
-        """A smaller batch of the given rows, in their order; of these pictures instead of its own, if there are any."""
+        """A smaller batch of the given rows, in their order; with `images` in place of its own pictures, if given."""
         index = torch.as_tensor(rows, dtype=torch.int64, device=self.images.device)
         return replace(
             self,
@@ -117,11 +117,11 @@ class Batch:
         )
 
     def seeds(self, component: str) -> list[int]:
-        """One seed per image for a random component: the same whatever the batch mates, order or device."""
+        """One seed per image for a random component: independent of batch, order and device."""
         return [keyed_seed(self.seed, identity, component) for identity in self.ids]
 
     def generators(self, component: str) -> list[torch.Generator]:
-        """One CPU generator per image (draw on the CPU, then move: the numbers are then the same on every device)."""
+        """One CPU generator per image. Draw on the CPU, then move: the numbers are then equal on every device."""
         return [torch.Generator().manual_seed(seed) for seed in self.seeds(component)]
 
 
@@ -147,7 +147,7 @@ def check_images(images: Tensor) -> None:
 
 
 def check_maps(maps: Any, batch: Batch, whose: str = "") -> None:
-    """Raise `BadShape` unless these are finite (B, H, W) maps of the batch: a NaN would still be ranked, anywhere."""
+    """Raise `BadShape` unless these are finite (B, H, W) maps of the batch: a NaN would get an arbitrary rank."""
     wanted = (len(batch), *batch.images.shape[2:])
     what = f"maps of {whose}" if whose else "maps"
     if not isinstance(maps, Tensor) or not maps.is_floating_point():
@@ -156,7 +156,7 @@ def check_maps(maps: Any, batch: Batch, whose: str = "") -> None:
     if maps.shape != wanted:
         hint = ": sum or pool the channels" if maps.ndim == 4 else ""
         raise BadShape(f"{what} must have shape {wanted}, got {tuple(maps.shape)}{hint}")
-    # A quick look first; large numbers may also sum up to infinity.
+    # A cheap check first; the sum of large finite numbers may overflow, so a failure is checked in full.
     if not math.isfinite(float(maps.sum())) and not bool((finite := maps.flatten(1).isfinite().all(1)).all()):
         first = batch.ids[int((~finite).nonzero()[0])]
         raise BadShape(
@@ -167,21 +167,21 @@ def check_maps(maps: Any, batch: Batch, whose: str = "") -> None:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """Who is explained: a classifier that takes images in [0, 1] and answers with logits."""
+    """The model to explain: a classifier that takes images in [0, 1] and answers with logits."""
 
     name: str
     network: nn.Module
     mean: tuple[float, ...] = (0.0,)
     std: tuple[float, ...] = (1.0,)
-    cam_layer: str | None = None  # dotted name of the layer activation maps are read from
-    view: View | None = None  # how the source says its inputs are cut
-    task: str = "label"  # which of Batch.labels are this model's classes
+    cam_layer: str | None = None  # dotted name of the layer whose activations CAM methods read
+    view: View | None = None  # how pictures are cut to inputs, as the model's source declares
+    task: str = "label"  # which of Batch.labels holds this model's classes
     classes: tuple[str, ...] = ()  # class names, where known
     fixed_size: bool = False  # True for networks that take one input size only (plain ViTs)
-    output: Output | None = None  # what the network answers with; None: found out from its answers
+    output: Output | None = None  # what the network outputs; None: recognised from its outputs
 
     def __post_init__(self) -> None:
-        # One place, once: dropout and batch-norm statistics must not move while a model is being explained.
+        # One place, once: dropout and batch-norm statistics must not move during an explanation.
         self.network.eval()
         if self.output not in (None, *get_args(Output)):
             raise BadModel(
@@ -192,8 +192,8 @@ class Model:
 
     @property
     def revision(self) -> str:
-        """A hash of what answers and maps depend on: weights, all buffers, preprocessing, view, CAM layer, and of
-        user-defined layers the code and the plain attributes. Taken again when weights or settings were changed.
+        """A hash of what answers and maps depend on: weights, all buffers, preprocessing, view, CAM layer, and the code
+        and plain attributes of user-defined layers. Computed again after weights or settings change.
         """
         now = network_state.token(self.network)
         known: tuple[object, str] | None = self.__dict__.get("_revision")
@@ -231,28 +231,28 @@ class Model:
         return (images - mean) / std
 
     def __call__(self, images: Images) -> Logits:
-        """Logits of images in [0, 1], differentiable; see `heatproof.engine` for the fast way."""
+        """Logits of images in [0, 1], differentiable; `heatproof.engine` is the fast path."""
         return self.logits(self.network(self.normalised(images).to(self.dtype)), len(images))
 
     def logits(self, answer: Any, count: int) -> Logits:
-        """The network's answer to so many pictures as logits, or `BadModel`: of probabilities the logarithms, whose
-        softmax they are. One that was rounded to 0 counts as the smallest number there is, so that slopes are finite.
+        """The network's answer to `count` pictures as logits, or `BadModel`. Probabilities become their logarithms,
+        whose softmax they are; a 0 counts as the smallest positive float, so that gradients stay finite.
         """
         found = check_logits(answer, count, self.name)
         return found.clamp_min(torch.finfo(found.dtype).tiny).log() if self.output == "probabilities" else found
 
 
 def check_network(network: nn.Module, name: str) -> None:
-    """`BadModel` for a network whose layers cannot be listened to."""
+    """Raise `BadModel` for a network whose layers cannot be hooked."""
     if any(isinstance(part, torch.jit.ScriptModule) for part in network.modules()):
         raise BadModel(
-            f"model {name!r} is TorchScript, whose layers nobody can look into: return the Python network that it was "
+            f"model {name!r} is TorchScript, whose layers cannot be hooked: return the Python network that it was "
             "made from, with its weights loaded (load_state_dict)"
         )
 
 
 def _parameters(module: nn.Module) -> Iterator[nn.Parameter]:
-    """In the order of `parameters()`, whose preparations take ten times as long as finding the first."""
+    """In the order of `parameters()`, which takes ten times as long to set up as finding the first."""
     yield from (parameter for parameter in module._parameters.values() if parameter is not None)
     for below in module._modules.values():
         if below is not None:
@@ -291,31 +291,31 @@ class Method(Protocol):
 
 @runtime_checkable
 class ConceptMethod(Protocol):
-    """A method that says how much a concept matters, directly, and not where it is."""
+    """A method that scores how much a concept matters, directly, and not where it is."""
 
     def importance(self, model: Model, batch: Batch, /) -> Scores:
-        """How much the concept matters to each image's target; NaN where it is not shown."""
+        """How much the concept matters to each image's target; NaN where the concept is not shown."""
         ...
 
     def kept_layers(self, model: Model, /) -> tuple[str, ...]:
-        """The layers in which the concept differs from chance."""
+        """The layers in which the concept differs significantly from chance."""
         ...
 
 
 @runtime_checkable
 class Segmenter(Protocol):
-    """How a picture is cut into the parts that come and go together."""
+    """How a picture is cut into segments, which are shown or hidden as a whole."""
 
     def __call__(self, images: Images, /) -> Segments: ...
 
 
 @runtime_checkable
 class Imputer(Protocol):
-    """What is put where evidence is taken away. Kept pixels come back bit-identical.
+    """Fills the hidden pixels. Kept pixels come back bit-identical.
 
-    `seeds` holds one integer per row for imputers that draw; the same seed must give the same draw. One that declares
-    `concurrent: ClassVar[bool] = True` may be called by several threads at once, with a row each, while the network
-    works on other pictures: that pays where it is slow and lets go of the interpreter, as OpenCV and NumPy do.
+    `seeds` holds one integer per row for imputers that sample; the same seed must give the same sample. One that
+    declares `concurrent: ClassVar[bool] = True` may be called by several threads at once, with a row each, while the
+    network runs on other pictures: worthwhile if it is slow and releases the GIL, as OpenCV and NumPy do.
     """
 
     def __call__(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Images: ...
@@ -325,7 +325,7 @@ REMOVED = "share of the picture removed"  # the usual x axis of a curve
 
 
 class Curve(NamedTuple):
-    """What a score was read from, for the report: (B, K) each, or (K,) where all images share it."""
+    """The curve a score summarises, for the report: (B, K) each, or (K,) if all images share it."""
 
     x: Tensor
     y: Tensor
@@ -342,19 +342,19 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """Scores with what is known beside them.
+    """Scores with details, notes and the curve behind them.
 
     `details` are further numbers per image by name: controls, the share of ties, whether a patch was verified. They
-    land in the run's tables. `notes` are remarks for people, one per image, and nothing reads them: what makes a score
-    say little, or why there is none. A NaN with a note is undefined, one without is a defect of the metric, unless
-    `reasons` says otherwise. `curve` is what a score summarises.
+    go into the run's tables. `notes` are remarks for people, one per image, never parsed: a caveat, or why there is no
+    score. A NaN with a note is undefined, one without is a defect of the metric, unless `reasons` says otherwise.
+    `curve` is the curve that a score summarises.
     """
 
     values: Scores
     notes: tuple[str, ...] = ()
     curve: Curve | None = None
     details: Mapping[str, Tensor] = field(default_factory=dict)  # each (B,); NaN where there is none
-    reasons: tuple[Reason | None, ...] = ()  # per image why there is no score; None where there is one
+    reasons: tuple[Reason | None, ...] = ()  # per image: why it has no score; None if it has one
 
     def reason(self, row: int) -> Reason | None:
         """Why an image has no score; None if it has one."""
@@ -376,7 +376,7 @@ class Metric(Protocol):
 
 @runtime_checkable
 class Dataset(Protocol):
-    """Where pictures come from. Any picture can be had alone, in any order."""
+    """Where pictures come from. Any picture can be read alone, in any order."""
 
     @property
     def name(self) -> str: ...
@@ -400,21 +400,21 @@ class Cost(NamedTuple):
 
 
 class Price(NamedTuple):
-    """What a metric asks for per image and map.
+    """What a metric costs per image and map.
 
-    A metric may say its price by a method `cost() -> Price`, and declare `chance`, the mean score of maps that know
-    nothing, where that is known without measuring. What it `measures` may be "description": such a metric says what
-    maps are like and ranks none.
+    A metric may declare its price by a method `cost() -> Price`, and `chance`, the mean score of maps without
+    information, where that is known without measuring. With `measures = "description"` a metric describes maps and
+    ranks no methods.
     """
 
     forward: float = 0  # passes for each map
-    shared: float = 0  # passes whose answers all maps of an image share
-    explanations: float = 0  # maps asked for again, each at its method's own cost
+    shared: float = 0  # passes shared by all maps of an image
+    explanations: float = 0  # further maps, each at its method's own cost
 
 
 @dataclass(frozen=True, eq=False)
 class Attribution:
-    """An answer, kept with what it was an answer to. Maps made elsewhere have no method."""
+    """Maps with the model, batch and method they come from. Maps made elsewhere have no method."""
 
     model: Model
     batch: Batch
@@ -426,7 +426,7 @@ class Attribution:
 
     @property
     def explainer(self) -> Method:
-        """The method, for metrics that explain again: other pictures, another model."""
+        """The method, for metrics that explain again: other pictures, another model. Raises if there are only maps."""
         if self.method is None:
             raise NotApplicable(
                 "this metric explains again, on other pictures or another model, and needs the method that made the "

@@ -87,7 +87,7 @@ def test_a_network_blind_to_the_concept_is_not_applicable(shell: CliRunner, word
     blind = spoken(words, model=words["--model"].replace(":factory", ":blind"))
     answer = shell.invoke(app, blind)
     assert answer.exit_code == 0, answer.output
-    assert "not applicable: no layer tells the concept from chance" in answer.stdout
+    assert "not applicable: the concept differs from chance in no layer" in answer.stdout
     assert json.loads(shell.invoke(app, [*blind, "--json"]).stdout)["score"] is None
 
 

@@ -242,7 +242,7 @@ def test_a_map_that_may_belong_to_either_picture_is_refused(photos: Path, tmp_pa
 
 def test_pictures_have_the_ids_a_data_set_gives_them_unless_two_would_have_the_same(photos: Path) -> None:
     def ids(*images: Path) -> list[str]:
-        return list(contact_sheet.told_apart(images).values())
+        return list(contact_sheet.unique_ids(images).values())
 
     assert ids(photos) == ["cat/0.png", "cat/1.png", "dog/0.png"]
     assert ids(photos / "cat") == ["0.png", "1.png"]

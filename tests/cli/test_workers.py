@@ -28,7 +28,7 @@ def test_two_workers_write_what_one_writes(tmp_path: Path) -> None:
 def test_other_words_are_refused_in_a_sentence(words: str, tmp_path: Path) -> None:
     answer = CliRunner().invoke(app, [*WORDS, "--out", str(tmp_path), "--workers", words])
     assert answer.exit_code == 2
-    assert "workers must be a number of processes from 1 on, or 'auto', got" in answer.output
+    assert "workers must be a number of processes, at least 1, or 'auto', got" in answer.output
 
 
 def test_commands_take_as_many_as_pay_if_nobody_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -218,7 +218,7 @@ def test_a_number_stands_whatever_the_environment_says(monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("wrong", [0, -1, "many", 1.5, True])
 def test_other_numbers_of_workers_are_refused(wrong: Any) -> None:
-    with pytest.raises(BadInput, match=r"workers must be a number of processes from 1 on, or 'auto'"):
+    with pytest.raises(BadInput, match=r"workers must be a number of processes, at least 1, or 'auto'"):
         how_many(wrong, CPU)
 
 

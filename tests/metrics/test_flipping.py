@@ -216,7 +216,7 @@ def test_a_picture_without_a_label_has_no_score_and_says_why(kind: type[Flipping
     labelled = Batch(shown.images, shown.targets, shown.ids, labels={"label": torch.tensor([4, -1, 2])})
     scored = kind(BLACK, target="label")(answered(model, labelled, noise(shown)))  # type: ignore[operator]
     assert scored.values.isnan().tolist() == [False, True, False]
-    assert "nobody told this picture's" in scored.notes[1]
+    assert "this picture has no label" in scored.notes[1]
     assert scored.notes[0] == scored.notes[2] == ""
     known = labelled.select([0, 2])
     alone = kind(BLACK, target="label")(answered(model, known, noise(shown)[[0, 2]]))  # type: ignore[operator]

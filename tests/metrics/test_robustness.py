@@ -221,7 +221,7 @@ def test_a_random_method_is_asked_with_the_same_luck():
 def test_stored_maps_cannot_be_asked_about_other_pictures(tmp_path):
     shown = grey()
     stored = Precomputed(str(tmp_path))
-    with pytest.raises(NotApplicable, match="made before"):
+    with pytest.raises(NotApplicable, match="reads precomputed maps"):
         MaxSensitivity()(Attribution(ANY, shown, stored, torch.rand(3, SIDE, SIDE)))
 
 

@@ -1,1 +1,1 @@
-"""How far the judging itself can be trusted."""
+"""Audits of the evaluations themselves: how far their scores can be trusted."""

@@ -1,4 +1,4 @@
-"""How strange an evaluation's samples are to the model: the energy score against that of the originals."""
+"""The energy score: how far out of distribution an evaluation's samples are, compared with the originals."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from heatproof.types import REMOVED, Attribution, Curve, Logits, Model, Scored
 
 
 def energy(logits: Logits, temperature: float = 1.0) -> Tensor:
-    """-T logsumexp(logits / T): low where the model knows its way about."""
+    """-T logsumexp(logits / T): low on in-distribution pictures."""
     return -temperature * torch.logsumexp(logits / temperature, -1)
 
 
 def energies(model: Model, samples: Samples, temperature: float = 1.0) -> Tensor:
-    """(B, K) float64 on the CPU."""
+    """(B, K) float64 on the CPU: the energy of every sample."""
     logits = engine.forward(model, samples.images.flatten(0, 1).clamp(0, 1))
     return energy(logits.double(), temperature).view(samples.images.shape[:2]).cpu()
 
@@ -30,11 +30,10 @@ def energies(model: Model, samples: Samples, temperature: float = 1.0) -> Tensor
 @metric
 @dataclass(frozen=True)
 class Energy:
-    """How much stranger an evaluation's samples are to the model than the pictures they were made of, by
-    energy score.
+    """How much further out of distribution an evaluation's samples are than the original pictures, by energy score.
 
-    The curve begins at the original: AUROC and FPR95 are read off it over all images. Evidence that is honestly
-    gone raises the energy too, so 0 is not to be expected.
+    The curve begins at the original: AUROC and FPR95 are computed from it over all images. Legitimately removed
+    evidence raises the energy too, so 0 is not to be expected.
 
     Paper: Liu et al. 2020, "Energy-based Out-of-distribution Detection"
     """

@@ -1,4 +1,4 @@
-"""What is audited: anything that shows a model changed pictures on the way to a score."""
+"""The subject of an audit: any evaluation that shows a model changed pictures on the way to a score."""
 
 from __future__ import annotations
 
@@ -30,26 +30,27 @@ class Evaluation(Protocol):
 
 @runtime_checkable
 class Controlled(Protocol):
-    """An evaluation with controls of its own."""
+    """An evaluation with additional controls."""
 
     def control_samples(self, attribution: Attribution, /) -> Mapping[str, Samples]: ...
 
 
 def follows_map(evaluation: Evaluation) -> bool:
-    """Whether its samples are made in the map's order: those of sets or squares drawn by lot are not, and say so."""
+    """Whether its samples follow the map's order; evaluations with randomly drawn sets or squares declare that they do
+    not.
+    """
     return metric_traits(evaluation).follows_map
 
 
 def changes_pictures(evaluation: Evaluation) -> bool:
-    """Whether its samples are made of the pictures: those of a mere reference are not, and say so."""
+    """Whether its samples are changed versions of the pictures; a mere reference declares that they are not."""
     return metric_traits(evaluation).changes_pictures
 
 
 @part
 @dataclass(frozen=True)
 class Removal:
-    """Flipping as it is usually done: segments are removed in the map's order and an imputer fills the
-    gaps."""
+    """Standard flipping: segments are removed in the map's order and an imputer fills the gaps."""
 
     occlusion: Occlusion = field(default_factory=lambda: Occlusion(Constant(), Pixels(), 1))
     first: Literal["most", "least"] = "least"
@@ -74,14 +75,14 @@ class Removal:
 
 
 def random_maps(batch: Batch) -> Maps:
-    """An order that knows nothing, seeded by image."""
+    """Random maps, seeded by image."""
     size = batch.images.shape[2:]
     maps = [torch.rand(size, generator=dice) for dice in batch.generators("audit random")]
     return torch.stack(maps).to(batch.images.device) if maps else batch.images.new_zeros(0, *size)
 
 
 def named(evaluation: Any) -> str:
-    """A short name for people."""
+    """A short name for display."""
     from heatproof.spec import recipe
 
     return recipe.label(evaluation)

@@ -1,5 +1,5 @@
-"""How far an evaluation's samples are from the pictures they were made of: seven full-reference measures, and PSNR of
-the removed pixels alone."""
+"""Image quality: how far an evaluation's samples are from their originals, by seven full-reference measures and
+the PSNR of the removed pixels alone."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ from heatproof.types import REMOVED, Attribution, Curve, Images, Scored
 Measure = Literal["psnr", "psnr_masked", "ssim", "ms_ssim", "fsim", "gmsd", "haarpsi", "vsi"]
 MEASURES: tuple[Measure, ...] = get_args(Measure)
 _SCALES = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333)  # the five weights of multi-scale SSIM
-_ROOM = 32  # pixels a side: the filters of every measure fit into so many
+_ROOM = 32  # pixels a side: the filters of every measure fit
 _CHUNK = 8  # pictures at once: VSI enlarges them, and blocks larger than this cost page faults
 
 
 def masked_psnr(changed: Images, originals: Images, removed: Tensor) -> Tensor:
-    """(B,): PSNR over the removed pixels, (B,) shares of each picture: what stayed visible has no error to spread.
+    """(B,): PSNR over the removed pixels only, whose (B,) shares are given: visible pixels would dilute the error.
 
-    Where not only they differ (a soft mask), all error is counted as theirs. Equal pictures have 80 dB, as with PSNR.
+    If other pixels differ too (a soft mask), all error is attributed to the removed ones. Equal pictures have 80 dB, as
+    with PSNR.
     """
     error = (changed.clamp(0, 1).double() - originals.double()).square().flatten(1).mean(1).cpu()
     share = removed.double().cpu()
@@ -35,11 +36,11 @@ def masked_psnr(changed: Images, originals: Images, removed: Tensor) -> Tensor:
 
 
 def quality(measure: Measure, changed: Images, originals: Images, removed: Tensor | None = None) -> Tensor:
-    """(B,): one measure of the changed pictures, the originals being the reference. GMSD is 0 for equal
-    pictures. `removed` says which share of each was removed, for `psnr_masked`; without it, all.
+    """(B,): one measure of the changed pictures against the originals. GMSD is 0 for equal pictures. `removed` is
+    the removed share of each picture, for `psnr_masked`; the default is all.
 
-    Multi-scale SSIM needs 161 pixels for its five scales; smaller pictures use as many as fit, their weights
-    raised to sum to one.
+    Multi-scale SSIM needs 161 pixels for its five scales; smaller pictures use as many as fit, with weights
+    rescaled to sum to one.
     """
     if measure == "psnr_masked":
         return masked_psnr(changed, originals, torch.ones(len(changed)) if removed is None else removed)
@@ -91,9 +92,9 @@ def _piq() -> Any:
 @metric
 @dataclass(frozen=True)
 class ImageQuality:
-    """How like the originals an evaluation's samples are: PSNR, SSIM, MS-SSIM, FSIM, GMSD, HaarPSI or VSI.
+    """How similar an evaluation's samples are to the originals: PSNR, SSIM, MS-SSIM, FSIM, GMSD, HaarPSI or VSI.
 
-    Likeness is not realism: an evaluation that hardly changes the picture wins. `psnr_masked` is PSNR of the removed
+    Similarity is not realism: an evaluation that hardly changes the picture wins. `psnr_masked` is PSNR of the removed
     pixels alone, which does not reward removing less.
 
     Paper: Kastryulin et al. 2022, "PyTorch Image Quality: Metrics for Image Quality Assessment"
@@ -117,7 +118,7 @@ class ImageQuality:
         values = quality(self.measure, changed, originals, removed).view(-1, levels)
         holes = values.isnan().sum(1).tolist()
         notes = [
-            f"{self.measure} is undefined on {n} of {levels} samples: too little in them to compare" for n in holes
+            f"{self.measure} is undefined on {n} of {levels} samples: too little contrast to compare" for n in holes
         ]
-        told = tuple(note if n else "" for note, n in zip(notes, holes, strict=True))
-        return Scored(values.mean(1), told if any(told) else (), Curve(samples.removed, values))
+        remarks = tuple(note if n else "" for note, n in zip(notes, holes, strict=True))
+        return Scored(values.mean(1), remarks if any(remarks) else (), Curve(samples.removed, values))

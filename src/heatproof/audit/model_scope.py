@@ -1,8 +1,8 @@
-"""Whether an occlusion strategy leaves the model within what it knows: its answer as segments go at random.
+"""R-OMS and NR-OMS: whether an occlusion strategy keeps the model in distribution as segments go in random order.
 
-R-OMS is the area under the target's probability when segments go in random order, NR-OMS the same for
-whichever class is then the likeliest. Under a strategy with a low R-OMS the model is lost as soon as anything
-is hidden, and flipping curves say more about the paint than about the maps.
+R-OMS is the area under the target's probability when segments go in random order, NR-OMS the same for the
+likeliest class at each step. Under a strategy with a low R-OMS the model fails as soon as anything is hidden, and
+flipping curves say more about the imputer than about the maps.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _DRAWN = torch.linspace(0, 1, 41, dtype=torch.float64)
 @part
 @dataclass(frozen=True)
 class RandomOrders:
-    """How often and how finely segments are removed at random."""
+    """The number of random orders, and the grid of removed shares."""
 
     orders: int = 5
     steps: Steps = "linear"
@@ -64,7 +64,7 @@ def scope(
 
 @dataclass(frozen=True)
 class Scope:
-    """What the two share: they judge the strategy, whatever the method."""
+    """The base of R-OMS and NR-OMS, which judge the occlusion strategy, not the method."""
 
     occlusion: Occlusion = field(default_factory=Occlusion)
     how: RandomOrders = field(default_factory=RandomOrders)
@@ -108,7 +108,7 @@ _SHUFFLES = 500
 
 
 def shape(segmenter: Segmenter) -> str:
-    """How a segmenter cuts, whatever the number of segments: its label without that."""
+    """A segmenter's label without its number of segments."""
     if not dataclasses.is_dataclass(segmenter) or isinstance(segmenter, type):
         return recipe.label(segmenter)
     usual = {f.name: f.default for f in dataclasses.fields(segmenter) if f.name in _NUMBERS}
@@ -128,11 +128,11 @@ def scopes(
     """One row per model × imputer × segmenter × image, with both scopes.
 
     `batches` holds one batch per model name, targets set, or one for all. Columns: model, imputer, shape (the
-    segmenter without its number), number (of segments, as asked for), image, segments (really made), r_oms, nr_oms.
+    segmenter without its number), number (of segments requested), image, segments (obtained), r_oms, nr_oms.
     """
-    _told_apart("models", [model.name for model in models])
-    _told_apart("imputers", [recipe.label(imputer) for imputer in imputers])
-    _told_apart("segmenters", [recipe.label(segmenter) for segmenter in segmenters])
+    _check_distinct("models", [model.name for model in models])
+    _check_distinct("imputers", [recipe.label(imputer) for imputer in imputers])
+    _check_distinct("segmenters", [recipe.label(segmenter) for segmenter in segmenters])
     tables = []
     for model, imputer, segmenter in product(models, imputers, segmenters):
         batch = batches if isinstance(batches, Batch) else batches[model.name]
@@ -166,14 +166,14 @@ def summary(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
 
 
 def spread(table: pd.DataFrame, value: str = "r_oms", *, level: float = 0.95) -> pd.DataFrame:
-    """How far each design choice alone moves the scope: max - min over it, all other choices held fixed.
+    """How far each design choice moves the scope: max - min over its settings with all other choices fixed.
 
     Columns: choice, groups (settings of the other choices in which it varies), then the mean of those ranges
     with its bootstrap interval over images, their max and their interquartile range, and `chance`. A choice that
-    never varies while the others stand still has no groups, and NaN.
+    never varies while the others are fixed has no groups, and NaN.
 
-    A range is never negative, so its interval cannot cover 0 even if the choice moves nothing: what `chance` gives
-    is the mean range to expect then, with the values of every image shuffled among the settings of the choice.
+    A range is never negative, so its interval cannot cover 0 even if the choice has no effect: `chance` is the mean
+    range expected in that case, from shuffling every image's values among the settings of the choice.
     """
     wide = _checked(table).pivot(index="image", columns=list(CHOICES), values=value)
     if wide.isna().to_numpy().any():
@@ -199,16 +199,16 @@ def spread(table: pd.DataFrame, value: str = "r_oms", *, level: float = 0.95) ->
 
 
 def _range_by_chance(values: FloatArray) -> float:
-    """The mean range of column means, (images, settings), when every image's values change places at random."""
+    """The mean range of column means, (images, settings), with every image's values shuffled."""
     rng = np.random.default_rng(0)
     shuffled = (rng.permuted(values, axis=1).mean(0) for _ in range(_SHUFFLES))
     return float(np.mean([np.ptp(means) for means in shuffled]))
 
 
-def _told_apart(what: str, labels: Sequence[str]) -> None:
+def _check_distinct(what: str, labels: Sequence[str]) -> None:
     twice = [label for label, count in Counter(labels).items() if count > 1]
     if twice:
-        raise BadInput(f"{what} must have different names to be told apart in a table, got several {twice[0]!r}")
+        raise BadInput(f"{what} must have different names in a table, got several {twice[0]!r}")
 
 
 def _checked(table: pd.DataFrame) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""What natural pictures look like to the model beside those that are evaluated: a reference for the energy score."""
+"""Natural pictures of other classes: a reference for the energy score."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from heatproof.types import Attribution, Dataset
 @part
 @dataclass(frozen=True)
 class OtherClasses:
-    """No evaluation but a reference for them: beside each picture, whole ones that the model takes for another class.
+    """A reference, not an evaluation: with each picture, whole ones that the model assigns to another class.
 
-    Nothing was removed from these, and still their energy differs. They are drawn by image out of up to a hundred
-    pictures spread over the data set, whoever shares the batch.
+    Nothing is removed from these, and still their energy differs. They are drawn by image from up to a hundred
+    pictures spread over the data set, independently of the batch.
     """
 
     pictures: Dataset = field(default_factory=TwoFactor)
@@ -38,7 +38,7 @@ class OtherClasses:
     revision = revision_of("pictures")
 
     def samples(self, attribution: Attribution, /) -> Samples:
-        """Other pictures, of which none of the original is left."""
+        """Other pictures; all of the original counts as removed."""
         model, batch = attribution.model, attribution.batch
         every, names = background(self.pictures, model, batch.images)
         classes = engine.forward(model, every).argmax(1).tolist()

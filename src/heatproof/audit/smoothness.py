@@ -1,4 +1,4 @@
-"""Whether confidence falls in order as more is removed, and whether that says anything about the map."""
+"""Smoothness: whether confidence falls monotonically as more is removed, and whether that is due to the map."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from heatproof.types import REMOVED, Attribution, Curve, Scored, read
 
 
 def kendall(removed: Tensor, confidence: Tensor) -> Tensor:
-    """(B,): tau-b between the kept share and the confidence; 1 if it falls with every step, 0 if it never
-    moves."""
+    """(B,): tau-b between the kept share and the confidence; 1 if it falls with every step, 0 if it never moves."""
     rows = [tau(x, y) for x, y in zip(removed.numpy(), confidence.numpy(), strict=True)]
     return torch.tensor(rows, dtype=torch.float64)
 
@@ -29,9 +28,9 @@ def confidences(attribution: Attribution, samples: Samples) -> Curve:
     count, levels = samples.images.shape[:2]
     shown = torch.cat([batch.images[:, None], samples.images.clamp(0, 1)], 1)
     targets = batch.targets.repeat_interleave(1 + levels)
-    told = read(engine.forward(model, shown.flatten(0, 1)), targets, "probability").double().cpu()
+    found = read(engine.forward(model, shown.flatten(0, 1)), targets, "probability").double().cpu()
     removed = torch.cat([torch.zeros(count, 1, dtype=torch.float64), samples.removed.double()], 1)
-    return Curve(removed, told.view(count, 1 + levels))
+    return Curve(removed, found.view(count, 1 + levels))
 
 
 def mean_height(curve: Curve) -> Tensor:
@@ -46,7 +45,9 @@ def mean_height(curve: Curve) -> Tensor:
 
 
 def fall(curve: Curve) -> Tensor:
-    """(B,): the confidence lost between the whole picture and the sample with most removed, wherever it stands."""
+    """(B,): the confidence lost between the whole picture and the sample with most removed, wherever it is in the
+    order.
+    """
     most = curve.x.argmax(1, keepdim=True)
     return curve.y[:, 0] - curve.y.gather(1, most)[:, 0]
 
@@ -54,11 +55,11 @@ def fall(curve: Curve) -> Tensor:
 @metric
 @dataclass(frozen=True)
 class Smoothness:
-    """Kendall's tau between what is kept and the confidence: 1 if confidence falls with every removal.
+    """Kendall's tau between the kept share and the confidence: 1 if confidence falls with every removal.
 
-    A smooth curve is no proof of a faithful map: the details say how smooth the random and the inverted order
-    are, and the evaluation's own controls, how far the curve falls at all (`fall`), and how much confidence the
-    random order leaves (`scope`, R-OMS). Where the map has no say in what is removed there is no such order.
+    A smooth curve is no proof of a faithful map. The details give the same tau for the random and the inverted order
+    and for the evaluation's own controls, how far the curve falls at all (`fall`), and how much confidence the random
+    order leaves (`scope`, R-OMS). If the map has no influence on what is removed, there is no such order.
     """
 
     of: Evaluation = field(default_factory=Removal)
@@ -84,5 +85,5 @@ class Smoothness:
         if isinstance(self.of, Controlled):
             shown.update(self.of.control_samples(attribution))
         curves = {name: confidences(attribution, samples) for name, samples in shown.items()}
-        told = {name: kendall(*curve) for name, curve in curves.items()}
-        return {**told, "scope": mean_height(curves["random"])} if "random" in curves else told
+        taus = {name: kendall(*curve) for name, curve in curves.items()}
+        return {**taus, "scope": mean_height(curves["random"])} if "random" in curves else taus

@@ -1,4 +1,4 @@
-"""The command line. Imports wait until a command needs them: `--help` must not wait for torch."""
+"""The command line. Imports wait until a command needs them: `--help` must not load torch."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The commands: one module each in this folder, named like the command; plug-ins add theirs by entry point.
 
-A command module holds a function, or a `typer.Typer` with commands of its own, under the module's name (`list_` where
-the name is Python's). A package adds a command with an entry point in the group `heatproof.commands` that names one.
+A command module holds a function, or a `typer.Typer` with sub-commands, under the module's name (`list_` where the
+name is a Python builtin). A package adds a command with an entry point in the group `heatproof.commands`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 import typer
 
-FIRST = ("demo", "run", "report", "table")  # of the help page; the others follow by name
+FIRST = ("demo", "run", "report", "table")  # on the help page; the others follow alphabetically
 
 
 def commands() -> dict[str, Any]:
@@ -42,7 +42,7 @@ def _of_plugins() -> dict[str, Any]:
 
 
 def add(app: typer.Typer, name: str, command: Any) -> None:
-    """Put a command into the application."""
+    """Adds a command to the application."""
     if isinstance(command, typer.Typer):
         app.add_typer(command, name=name)
     else:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FirstRun:
-    """The scores beside a stored study, to be told how far those of its replay are from them."""
+    """The scores beside a stored study, for the comparison with the scores of its replay."""
 
     file: Path
     scores: pd.DataFrame
@@ -39,7 +39,7 @@ class FirstRun:
         except HeatproofError as error:
             echo(f"The replay cannot be compared with its first run: {error}", err=True)
             return None
-        # The studies of the file itself: what it names was checked, or trusted.
+        # The studies of the file itself: the code it names was checked or trusted before.
         return cls(file, before.scores, study_file.read(study), list(before.info["methods"]), trust_code)
 
     def apart(self, results: Results, studies: list[Any]) -> str:
@@ -47,12 +47,13 @@ class FirstRun:
         from heatproof.spec import recipe, replay
 
         names: dict[str, dict[str, str]] = {"dataset": {}, "model": {}, "method": {}}
-        if len(self.methods) == len(results.info["methods"]):  # else they are of another run; a name may hold a path
+        # Unequal numbers of methods mean scores of another run. Names are paired by place: they may hold a path.
+        if len(self.methods) == len(results.info["methods"]):
             names["method"] = dict(zip(self.methods, results.info["methods"], strict=True))
         for stored, study in zip(self.studies, studies, strict=True):
-            names["model"] |= {one["spec"]: now.name for one, now in zip(stored["models"], study.models, strict=True)}
-            for one, now in zip(stored["datasets"], study.datasets, strict=True):
-                with suppress(HeatproofError):  # known to another file only: then it is called what it was
-                    names["dataset"][recipe.label(recipe.build(one, trust_code=self.trust_code))] = recipe.label(now)
+            names["model"] |= {then["spec"]: now.name for then, now in zip(stored["models"], study.models, strict=True)}
+            for then, now in zip(stored["datasets"], study.datasets, strict=True):
+                with suppress(HeatproofError):  # registered in another file only: it keeps its old name
+                    names["dataset"][recipe.label(recipe.build(then, trust_code=self.trust_code))] = recipe.label(now)
         unstable = [label for label, about in results.info["methods"].items() if about.get("unstable")]
         return str(replay.compared(self.scores, results.scores, names, self.file, unstable))

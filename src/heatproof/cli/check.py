@@ -1,4 +1,4 @@
-"""`check`: a component put through the conformance kit."""
+"""`check`: runs the conformance kit on a component."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def check(
         str, typer.Argument(help="A method, metric, imputer, segmenter, data set or model, or file.py:Name.")
     ],
 ) -> None:
-    """Put a component through the conformance kit and say what holds."""
+    """Check a component with the conformance kit and list what holds."""
     from heatproof import registry, testing
     from heatproof.spec.parse import parse
 

@@ -1,4 +1,4 @@
-"""`consistency`: what a table of pixel-flipping scores over many setups adds up to."""
+"""`consistency`: how well rankings agree across many pixel-flipping setups."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _of_csv(path: Path) -> pd.DataFrame:
 
 
 def _of_run(path: Path) -> pd.DataFrame:
-    """The table that a pixel-flipping run's strategies make."""
+    """The table of scores over a pixel-flipping run's occlusion strategies."""
     from heatproof.results import Results
     from heatproof.stats.strategies import setups_table, strategies_of, without_holes
 
@@ -36,9 +36,9 @@ def _of_run(path: Path) -> pd.DataFrame:
         usage(f"{path} holds no occlusion strategies to compare: run the protocol pixel_flipping, or name a CSV table")
     whole = without_holes(setups_table(run.scores, strategies))
     for setup in whole.setups:
-        echo(f"left out, because no method has all scores under it: {setup}", err=True)
+        echo(f"left out, because no method has all scores in this setup: {setup}", err=True)
     for method in whole.methods:
-        echo(f"left out, because some setup has no score of it: {method}", err=True)
+        echo(f"left out, because it has no score in some setup: {method}", err=True)
     return whole.table
 
 
@@ -51,7 +51,7 @@ def consistency(
         bool, typer.Option(help="nDCG over lists sorted as in the paper (worst first for LIF and SRG).")
     ] = False,
 ) -> None:
-    """Which rankings agree over the setups, and what the disagreement goes with."""
+    """Which rankings agree across setups, and which choices explain the disagreement."""
     from heatproof.stats.consistency import consistency as compute
     from heatproof.stats.strategies import random_among
 
@@ -70,7 +70,7 @@ def consistency(
         share = f"{alike}the most frequent in {rankings.reference_count}"
         echo(f"{measure:>4}: {rankings.distinct} rankings, {share}: {' > '.join(rankings.reference)}")
     if found.n_setups == 1:
-        echo("one setup has nothing to agree with: give scores under several (imputers, segments, models)", err=True)
+        echo("one setup cannot be compared: give scores for several (imputers, segments, models)", err=True)
         return
     echo("variance over setups")
     for method, row in found.variance.items():

@@ -1,4 +1,4 @@
-"""`data build`: data sets made from what a person has downloaded."""
+"""`data build`: builds data sets from downloaded parts."""
 
 from __future__ import annotations
 

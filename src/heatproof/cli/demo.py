@@ -1,4 +1,4 @@
-"""`demo`: judge the first contestants on embedded models and data."""
+"""`demo`: judges the first contestants on embedded models and data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`explain`: look at heatmaps, without judging them."""
+"""`explain`: draws heatmaps without judging them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from heatproof.cli._terminal import COMPLETE, FAILED_ROWS, Device, Quiet, echo, 
 
 def explain(
     images: Annotated[list[Path], typer.Argument(help="Pictures, or folders of them.")],
-    model: Annotated[list[str], typer.Option(help="Who is explained, one model.")],
+    model: Annotated[list[str], typer.Option(help="The model to explain; one.")],
     methods: Annotated[list[str], typer.Option(help="a,b,c(field=value),file.py:Name; may be repeated.")],
     out: Annotated[
         Path, typer.Option("--out", "-o", help="The grid, a .png, with raw maps beside it as .npz; or a folder.")
@@ -29,13 +29,13 @@ def explain(
 
     if len(model) > 1:
         usage(
-            f"explain takes one --model, got {len(model)}: {', '.join(model)}; ask once per model, each with its --out"
+            f"explain takes one --model, got {len(model)}: {', '.join(model)}; run it once for each, with its own --out"
         )
     with readable_errors(), progress_bar(quiet) as watch:
         contact_sheet.places(out)  # before anything is computed
-        asked = components("method", ",".join(methods))
+        chosen = components("method", ",".join(methods))
         loaded = models.load(model[0], trust_pickle=trust_pickle).to(engine.pick(device))
-        sheet = contact_sheet.explain(loaded, images, asked, target=target, seed=seed, watch=watch)
+        sheet = contact_sheet.explain(loaded, images, chosen, target=target, seed=seed, watch=watch)
     for name, reason in sheet.missing.items():
         echo(f"{name}: {reason}", err=True)
     if not sheet.maps:

@@ -29,7 +29,7 @@ def list_(
     what: Annotated[Listable, typer.Argument(help="What to list.")],
     as_json: Annotated[bool, typer.Option("--json", help="A JSON list of objects.")] = False,
 ) -> None:
-    """List what there is, with its fields and its paper."""
+    """List components, with their fields and papers."""
     from heatproof.spec.catalogue import catalogue
 
     kind: Any = what.value.removesuffix("s")
@@ -60,7 +60,7 @@ def list_(
 
 
 def _aliases(row: dict[str, Any]) -> list[tuple[str, str]]:
-    """Names of other packages for a component, with what differs there."""
+    """Other packages' names for a component, with the differences."""
     return list(row.get("aliases", {}).items())
 
 

@@ -1,4 +1,4 @@
-"""`report`: the page of a run, drawn again."""
+"""`report`: draws the page of a run again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`table`: what a run found, for a paper or a spreadsheet."""
+"""`table`: the results of a run, for a paper or a spreadsheet."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from heatproof.cli._terminal import echo, readable_errors, warn_of_later
 
 
 class Test(StrEnum):
-    """How pairs are tested."""
+    """How pairs of methods are tested."""
 
     means = "means"
     signed_ranks = "signed-ranks"
 
 
 class Form(StrEnum):
-    """How a table is written."""
+    """Output formats of a table."""
 
     csv = "csv"
     md = "md"

@@ -1,4 +1,4 @@
-"""`train`: make what is embedded again."""
+"""`train`: trains the embedded models again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from heatproof.cli._terminal import echo, readable_errors
 
 
 class Trainable(StrEnum):
-    """What can be trained."""
+    """The trainable models."""
 
     embedded = "embedded"
     prior = "prior"
@@ -29,9 +29,9 @@ def train(
     data: Annotated[Path | None, typer.Option(help="bam: a folder of pictures by class, e.g. data/obj/train.")] = None,
     epochs: Annotated[int, typer.Option(help="bam: passes over the pictures.")] = 5,
     weights: Annotated[str, typer.Option(help="bam: what to start from, a file, a name, or random.")] = "DEFAULT",
-    steps: Annotated[int | None, typer.Option(help="bam: stop after so many steps.")] = None,
+    steps: Annotated[int | None, typer.Option(help="bam: stop after this many steps.")] = None,
 ) -> None:
-    """Train the embedded models anew: minutes each on one core; the diffusion model takes over an hour.
+    """Train the embedded models again: minutes each on one core; the diffusion model takes over an hour.
 
     bam fine-tunes a ResNet-50. Its cost is an estimate, passes times the measured time of a pass: 90 000 pictures and
     5 epochs are 450 000 passes; at 0.29 s each, measured on one CPU thread, 36 hours. The first steps are timed and the

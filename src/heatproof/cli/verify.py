@@ -1,4 +1,4 @@
-"""`verify`: is a run directory as it was written?"""
+"""`verify`: checks that the files of a run are intact."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from heatproof.cli._terminal import COMPLETE, FAILED_ROWS, echo, readable_errors
 
 
 def verify(directory: Annotated[Path, typer.Argument(help="A directory that a run wrote.")]) -> None:
-    """Check every file of a run against its seal or hash; change nothing. Exit status 1 if something is wrong."""
+    """Check every file of a run against its seal or hash; changes nothing. Exit status 1 if something is wrong."""
     from heatproof.results import run_state
     from heatproof.run import verify
 
@@ -23,10 +23,10 @@ def verify(directory: Annotated[Path, typer.Argument(help="A directory that a ru
         echo(f"{finding.file} {finding.problem}")
     checked = f"{len(findings)} files checked"
     if wrong:
-        echo(f"{checked}, {len(wrong)} of them to look at. Run the same command again: {HEALS}")
+        echo(f"{checked}, {len(wrong)} of them with problems. Run the same command again: {HEALS}")
         raise typer.Exit(FAILED_ROWS)
     outcome = f"the run is {state.state}" if state else "no run"
-    echo(f"{checked}, all as they were written; {outcome}.")
+    echo(f"{checked}, all intact; {outcome}.")
     raise typer.Exit(COMPLETE)
 
 

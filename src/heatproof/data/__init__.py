@@ -1,4 +1,4 @@
-"""Where pictures come from: `load(spec)` makes a data set of a folder, a table or a built-in name.
+"""Data sets: `load(spec)` makes one from a folder, a table or a registered name.
 
 two_factor, two_factor(seed=3)      a registered data set, its fields set as in Python
 path/to/pictures                    a folder, flat or one sub-folder per class
@@ -54,12 +54,12 @@ def _of_folder(spec: str, path: Path, masks: str, view: View | None, classes: tu
 
 def _alone(found: Dataset, masks: str) -> Dataset:
     if masks:
-        raise BadInput(f"masks belong to a folder of pictures; {found.name!r} brings its own or has none")
+        raise BadInput(f"masks belong to a folder of pictures; {found.name!r} has its own masks or none")
     return found
 
 
 def _registered(spec: str) -> Dataset:
-    if not spec.partition("(")[0].replace("_", "").isalnum():  # a path, then
+    if not spec.partition("(")[0].replace("_", "").isalnum():  # so it is a path
         raise BadInput(f"there is no folder {spec}: name a folder of pictures, a .csv file or a registered data set")
     try:
         found = parse("dataset", spec)
@@ -71,7 +71,7 @@ def _registered(spec: str) -> Dataset:
 
 
 def in_grey(dataset: Dataset) -> Dataset:
-    """The data set with its pictures in one channel, if they are files, its own or of what it is made of."""
+    """The data set with its picture files read in one channel, nested data sets included; others unchanged."""
     if getattr(dataset, "grey", None) is False:
         return dataclasses.replace(dataset, grey=True)  # type: ignore[type-var]
     inner = getattr(dataset, "of", None)
@@ -79,12 +79,12 @@ def in_grey(dataset: Dataset) -> Dataset:
 
 
 def seen_by(model: Model, dataset: Dataset) -> Dataset:
-    """The data set as this model wants to see it: pictures from disk are cut the way the model's source declares, if it
-    does, and of one channel if it looks at no more.
+    """The data set as this model needs it: pictures from disk are cut as the model's source declares, if it does, and
+    read in one channel if the model takes only one.
     """
     dataset = in_grey(dataset) if takes_grey(model) else dataset
     own = getattr(dataset, "fitted", None)
-    if own is not None:  # one made of other data sets knows itself
+    if own is not None:  # data sets made of others have their own rule
         return own(model)  # type: ignore[no-any-return]
     if getattr(dataset, "view", ...) is None and model.view is not None:
         return dataclasses.replace(dataset, view=model.view)  # type: ignore[type-var]
@@ -92,7 +92,7 @@ def seen_by(model: Model, dataset: Dataset) -> Dataset:
 
 
 def check_labels(labels: Tensor, classes: int, ids: Sequence[str]) -> None:
-    """`BadInput` if a true class is none of the model's; -1 means it is not known."""
+    """Raises `BadInput` if a true class is not one of the model's; -1 means unknown."""
     outside = ((labels < -1) | (labels >= classes)).nonzero().flatten().tolist()
     if outside:
         first = outside[0]

@@ -1,4 +1,4 @@
-"""Objects on scenes from two folders of one's own: cut-outs with transparency by class, photographs by class."""
+"""Objects on scenes from two user folders: cut-outs with transparency by class, photographs by class."""
 
 from __future__ import annotations
 
@@ -27,15 +27,13 @@ from heatproof.types import Batch, keyed_seed
 
 
 def by_class(folder: Path, what: str) -> dict[str, list[Path]]:
-    """One sub-folder per class, at least two of them, each with pictures."""
+    """The pictures of each class: one sub-folder per class, at least two."""
     names = sorted(path.name for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
     found = {name: pictures_under(folder / name) for name in names}
     empty = [name for name, files in found.items() if not files]
     if len(names) < 2 or empty:
-        told = f"{', '.join(empty)} without pictures" if empty else f"{len(names)} sub-folders"
-        raise BadInput(
-            f"{folder} must hold at least two classes of {what}, one sub-folder of pictures each, got {told}"
-        )
+        got = f"{', '.join(empty)} without pictures" if empty else f"{len(names)} sub-folders"
+        raise BadInput(f"{folder} must hold at least two classes of {what}, one sub-folder of pictures each, got {got}")
     return found
 
 
@@ -68,16 +66,15 @@ def _scene(path: Path, size: int, seed: int) -> np.ndarray[tuple[int, ...], np.d
 @dataset
 @dataclass(frozen=True)
 class Cutouts:
-    """Cut-outs of one's own pasted on scenes of one's own, with exact regions and twins.
+    """Your cut-outs pasted on your scenes, with exact regions and twins.
 
     `objects` and `scenes` are folders with one sub-folder per class. Class pairs take turns, so that any first few
-    pictures show all classes alike; which cut-out, which part
-    of which photograph, what size and where is drawn per picture from the seed. Alpha is cut at one half, so regions
-    are exact and twins agree outside them bit for bit. `share` sets aside files: 0.8 takes the first 80 % of each
-    class's files (to train on), -0.2 the rest.
+    pictures show all classes equally; cut-out, part of the photograph, size and place are drawn per picture from the
+    seed. Alpha is cut at one half, so regions are exact and twins agree outside them bit for bit. `share` sets aside
+    files: 0.8 takes the first 80 % of each class's files (to train on), -0.2 the rest.
     """
 
-    takes_turns: ClassVar[bool] = True  # of the classes: any first pictures show them about alike
+    takes_turns: ClassVar[bool] = True  # of the classes: the first pictures show them about equally often
 
     objects: str = ""
     scenes: str = ""
@@ -129,7 +126,7 @@ class Cutouts:
         return self.count
 
     def sample(self, position: int) -> int:
-        """The number of the picture at this position: it is drawn from its number, and says the class pair."""
+        """The number of the picture at this position, which determines its draw and its class pair."""
         things, places = self._files
         block, place = divmod(position, len(things) * len(places))
         o, s = pair(place, len(things), len(places))
@@ -173,21 +170,21 @@ class Cutouts:
             known = (o, s, keyed_seed(str(thing)) >> 8, keyed_seed(str(place)) >> 8)
             for values, value in zip(labels.values(), known, strict=True):
                 values.append(value)
-        told = {name: torch.tensor(values, dtype=torch.int64) for name, values in labels.items()}
+        tensors = {name: torch.tensor(values, dtype=torch.int64) for name, values in labels.items()}
         none = torch.zeros(0, self.size, self.size, dtype=torch.bool)
-        told[OTHER_REGION] = torch.stack(lent) if lent else none
+        tensors[OTHER_REGION] = torch.stack(lent) if lent else none
         return Batch(
             images=_pixels(images, self.size),
-            targets=told["object"],
+            targets=tensors["object"],
             ids=tuple(kept),
             regions=torch.stack(regions) if regions else none,
             twins=_pixels(twins, self.size),
-            labels=told,
+            labels=tensors,
             missing=missing,
         )
 
     def _region(self, position: int) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-        """Where the object is, whatever the scene shows; nowhere if it cannot be read."""
+        """The object's region; empty if the object cannot be read."""
         _, _, thing, _, dice = self._chosen(self.sample(position))
         blank = np.zeros((self.size, self.size, 3), np.uint8)
         try:

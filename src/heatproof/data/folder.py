@@ -43,7 +43,7 @@ def list_folder(folder: Path, classes: Sequence[str] = ()) -> tuple[PictureFile,
             f"and "
             f"{inside[0]}/{inside[1]}): move one of them elsewhere"
         )
-    # An empty class folder still counts, or the numbers of those after it would move.
+    # An empty class folder still counts, else the indices of those after it would shift.
     names = [] if loose else [p.name for p in folder.iterdir() if p.is_dir() and not p.name.startswith(".")]
     labels = class_indices(names, classes)
     return tuple(
@@ -64,7 +64,7 @@ class Folder:
     path: str = ""
     view: View | None = None
     classes: tuple[str, ...] = ()
-    grey: bool = False  # in one channel, for models that look at no more
+    grey: bool = False  # in one channel, for models that take only one
     levels: Levels | None = None  # grey values of black and white in pictures of more than 8 bits: [0, 4095]
 
     def __post_init__(self) -> None:

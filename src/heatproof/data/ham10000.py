@@ -1,4 +1,4 @@
-"""HAM10000: dermatoscopic pictures of skin lesions, with the lesion's outline, as they are downloaded."""
+"""HAM10000: dermatoscopic pictures of skin lesions with the lesion's outline, in the published folders."""
 
 from __future__ import annotations
 
@@ -45,12 +45,13 @@ METADATA = "HAM10000_metadata.csv"
 def numbers_of(classes: Sequence[str], task: Task = "diagnosis") -> dict[str, int]:
     """The class of each diagnosis: by name where the model's classes are diagnoses, else in alphabetical order.
 
-    For the task `melanoma` there are two: melanoma is the class that is called so, else 1, and all the rest the other.
+    For the task `melanoma` there are two: melanoma has the index of the class of that name, else 1; all other diagnoses
+    are the other class.
     """
     named = {name.casefold().strip(): index for index, name in reversed(list(enumerate(classes)))}
     if task == "melanoma":
         if len(classes) not in (0, 2):
-            raise BadInput(f"task='melanoma' asks for one of two classes, and the model has {len(classes)}")
+            raise BadInput(f"task='melanoma' needs a model of two classes, and the model has {len(classes)}")
         found = named.get("melanoma", named.get(MELANOMA, 1))
         return {name: found if name == MELANOMA else 1 - found for name in DIAGNOSES}
     if not set(DIAGNOSES) & set(named):
@@ -66,7 +67,7 @@ def list_ham10000(
     seed: int = 0,
     one_per_lesion: bool = True,
 ) -> tuple[PictureFile, ...]:
-    """The pictures with mask, diagnosis and lesion: one of each lesion or every one, and of these a subset if asked."""
+    """The pictures with mask, diagnosis and lesion: one per lesion or all, optionally a subset."""
     numbers = numbers_of(classes, task)
     rows = {row["image_id"]: row for row in read_rows(folder / METADATA, ["image_id", "dx"])}
     lesions = numbered([row.get("lesion_id", "") for row in rows.values() if row.get("lesion_id")])
@@ -100,7 +101,7 @@ def list_ham10000(
 
 
 def one_of_each(files: Sequence[PictureFile]) -> list[PictureFile]:
-    """The first photo of every lesion, one with an outline if there is any; of unknown lesions every photo."""
+    """The first photo of every lesion, preferably with an outline; all photos of unknown lesions."""
     chosen: dict[int, PictureFile] = {}
     for file in sorted(files, key=lambda file: file.mask is None):  # in their order otherwise
         chosen.setdefault(file.cluster, file)
@@ -108,7 +109,7 @@ def one_of_each(files: Sequence[PictureFile]) -> list[PictureFile]:
 
 
 def drawn(diagnoses: Sequence[str], subset: tuple[int, int], seed: int) -> list[int]:
-    """The places of so many melanomas and so many others, drawn by the seed and given in order."""
+    """The sorted indices of a seeded draw of the given numbers of melanomas and others."""
     places: list[int] = []
     parts = {
         "melanomas": [at for at, name in enumerate(diagnoses) if name == MELANOMA],
@@ -130,11 +131,11 @@ class HAM10000:
     """Skin lesions with diagnosis and outline, in the folders HAM10000 is published in.
 
     `path` holds HAM10000_images*/ISIC_*.jpg, HAM10000_segmentations*/ISIC_*_segmentation.png and
-    HAM10000_metadata.csv. Labels are the seven diagnoses, by name where the
-    model's classes are so called, else in alphabetical order. `task="melanoma"` asks for melanoma (1) or not (0)
-    instead; `subset=(167, 333)` draws so many melanomas and so many others by the seed. Of a lesion that was
-    photographed several times one photo is shown. `one_per_lesion=False` shows every photo: those of one lesion are a
-    sampled group, which intervals and tests allow for.
+    HAM10000_metadata.csv. Labels are the seven diagnoses, matched by name if the model's classes have these names, else
+    in alphabetical order. `task="melanoma"` labels melanoma (1) or not (0) instead; `subset=(167, 333)` draws that many
+    melanomas and that many others by the seed. Of a lesion photographed several times one photo is shown.
+    `one_per_lesion=False` shows every photo: those of one lesion are a sampled group, which intervals and tests allow
+    for.
 
     Paper: Tschandl et al. 2018, "The HAM10000 dataset, a large collection of multi-source dermatoscopic
     images of common pigmented skin lesions"
@@ -142,7 +143,7 @@ class HAM10000:
 
     path: str = ""
     view: View | None = None
-    classes: tuple[str, ...] = ()  # the model's, where they are called akiec, bcc, …
+    classes: tuple[str, ...] = ()  # the model's, if they are named akiec, bcc, …
     task: Task = "diagnosis"
     subset: tuple[int, int] | None = None  # melanomas and others; all pictures if None
     seed: int = 0  # of the subset
@@ -178,7 +179,7 @@ class HAM10000:
         return tuple(file.label for file in self.files)
 
     def groups(self) -> Mapping[str, Grouping]:
-        """Lesions, sampled; diagnoses, fixed, where every photo shows another lesion."""
+        """Lesions, sampled; diagnoses, fixed, if every photo shows another lesion."""
         lesions = tuple(None if file.cluster == UNKNOWN else str(file.cluster) for file in self.files)
         return {**by_class(self.class_labels()), "lesion": Grouping("sampled", lesions)}
 

@@ -61,7 +61,7 @@ class MaskedFolder:
     masks: str = ""
     view: View | None = None
     classes: tuple[str, ...] = ()
-    grey: bool = False  # in one channel, for models that look at no more
+    grey: bool = False  # in one channel, for models that take only one
     levels: Levels | None = None  # grey values of black and white in pictures of more than 8 bits: [0, 4095]
 
     def __post_init__(self) -> None:

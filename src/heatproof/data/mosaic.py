@@ -1,4 +1,4 @@
-"""Mosaics: pictures of the class asked for beside pictures of others, so one knows where the answer is."""
+"""Mosaics: pictures of the target class beside pictures of other classes, so that the answer's place is known."""
 
 from __future__ import annotations
 
@@ -44,20 +44,20 @@ def target_regions(labels: Tensor, targets: Tensor, height: int, width: int) -> 
 
 def _read(path: str | Path) -> Mapping[str, Any]:
     try:
-        told: Mapping[str, Any] = json.loads(Path(path).read_text())
+        stored_plan: Mapping[str, Any] = json.loads(Path(path).read_text())
     except (OSError, ValueError) as error:
         raise BadInput(f"{path} must be a plan of mosaics in JSON, got: {error}") from error
-    return told
+    return stored_plan
 
 
 def _check_plan(laid: Sequence[Laid], grid: Any) -> None:
-    """`BadInput` unless a plan from elsewhere can be laid."""
+    """Raises `BadInput` unless an external plan is valid."""
     if type(grid) is not int:
         raise BadInput(f"grid of a plan must be the number of tiles per side, got {grid!r}")
     if not laid or any(len(m.pictures) != grid**2 or len(m.labels) != grid**2 for m in laid):
         raise BadInput(f"every mosaic of the plan must hold {grid**2} pictures and labels")
     for at, mosaic in enumerate(laid):
-        strange = [one for one in (mosaic.target, *mosaic.labels) if type(one) is not int]
+        strange = [label for label in (mosaic.target, *mosaic.labels) if type(label) is not int]
         if strange:
             raise BadInput(f"target and labels of a plan must be class numbers, got {strange[0]!r} in mosaic {at}")
         if mosaic.target not in mosaic.labels:
@@ -76,22 +76,21 @@ class Mosaic:
     XAI-Evaluations"
 
     A 2×2 mosaic has twice the side of its pictures; `resize` shrinks it to the side of one, for networks that
-    take one size only. `laid` is a plan kept from elsewhere (`plan`, `from_plan`); without one it is drawn
-    from the seed.
+    take one size only. `laid` is a stored plan (`plan`, `from_plan`); without one it is drawn from the seed.
     """
 
-    target: ClassVar[Literal["given"]] = "given"  # the mosaic's class is explained, whatever the model says
+    target: ClassVar[Literal["given"]] = "given"  # the mosaic's class is explained, whatever the prediction
 
-    takes_turns: ClassVar[bool] = True  # of the classes: any first pictures show them about alike
+    takes_turns: ClassVar[bool] = True  # of the classes: the first pictures show them about equally often
 
     of: Dataset = field(default_factory=TwoFactor)
-    between: tuple[int, ...] = ()  # the classes that meet; all there are if empty
+    between: tuple[int, ...] = ()  # the classes in the mosaics; all if empty
     per_class: int = 10
     grid: int = 2
     seed: int = 0
-    task: str | None = None  # which label names the class: `label` of files, `object` or `scene` embedded
+    task: str | None = None  # the label that holds the class: `label` of files, `object` or `scene` embedded
     resize: bool = False
-    title: str = ""  # what tables call it
+    title: str = ""  # its name in tables
     view: View | None = None  # how pictures from disk are cut: the model's own if None
     laid: tuple[Laid, ...] = ()
 
@@ -99,7 +98,7 @@ class Mosaic:
         object.__setattr__(self, "view", as_view(self.view))
         object.__setattr__(self, "between", tuple(self.between))
         object.__setattr__(self, "laid", tuple(Laid(t, tuple(p), tuple(c)) for t, p, c in self.laid))
-        layouts(self.grid)  # says which grids there are
+        layouts(self.grid)  # raises for an unknown grid
         if self.per_class < 1:
             raise BadInput(f"per_class must be at least 1 mosaic, got {self.per_class}")
 
@@ -108,13 +107,13 @@ class Mosaic:
         return self.title or spelt(dataclasses.replace(self, view=None, laid=()))
 
     def fitted(self, model: Model) -> Mosaic:
-        """These mosaics as the model wants to see them, or `BadInput` where it cannot or has no such classes."""
+        """These mosaics as the model needs them; raises `BadInput` if it cannot take them or lacks their classes."""
         made = self.cut_for(model)
         made._check_classes(model)
         return made
 
     def cut_for(self, model: Model) -> Mosaic:
-        """The same mosaics of pictures cut and numbered as the model wants them, whether or not they can be laid."""
+        """The same mosaics of pictures cut and numbered for the model, without checks."""
         if model.fixed_size and not self.resize:
             side = f"{model.view.size}×{model.view.size}" if model.view else "one size of"
             raise BadInput(
@@ -122,7 +121,7 @@ class Mosaic:
                 f"{self.grid} times the side: set resize=True to shrink it, or take a network for any size"
             )
         of = in_grey(self.of) if takes_grey(model) else self.of
-        if model.classes and getattr(of, "classes", None) == ():  # folders mean the model's classes
+        if model.classes and getattr(of, "classes", None) == ():  # folders use the model's classes
             of = dataclasses.replace(of, classes=model.classes)  # type: ignore[type-var]
         view = self.view
         if getattr(of, "view", ...) is None and view is None:
@@ -135,7 +134,7 @@ class Mosaic:
         return dataclasses.replace(self, of=of, view=view)
 
     def _check_classes(self, model: Model) -> None:
-        """A class explained that the model does not have, or means by another number, would still get scores."""
+        """Raises if the model lacks a class or numbers it differently, which would still give scores."""
         task = self.task or self._task
         by_name = bool(model.classes) and self._class_names(task) == tuple(model.classes)
         if task != model.task and not by_name:
@@ -155,14 +154,14 @@ class Mosaic:
         return tuple(getattr(self.of, "classes", ()))
 
     def _outputs(self, model: Model) -> int:
-        """How many classes the model has, asked of it; 0 if the first mosaic cannot be shown."""
+        """The number of the model's outputs, from a forward pass; 0 if the first mosaic cannot be shown."""
         first = self.batch([0]).to(model.device)
         with torch.no_grad():
             return model(first.images).shape[1] if len(first) else 0
 
     @cached_property
     def pictures(self) -> Dataset:
-        """What the mosaics are made of, cut as they are to be shown."""
+        """The pictures of the mosaics, cut as they are shown."""
         if self.view is not None and getattr(self.of, "view", ...) is None:
             return dataclasses.replace(self.of, view=self.view)  # type: ignore[type-var]
         return self.of
@@ -179,17 +178,17 @@ class Mosaic:
         return draw(pools_of(self._labelled[1], self.between), self.per_class, self.grid, self.seed)
 
     def plan(self) -> dict[str, Any]:
-        """The plan as plain data, to be kept: `Mosaic.from_plan` lays the same mosaics again, bit for bit."""
+        """The plan as plain data, for storage: `Mosaic.from_plan` makes the same mosaics again, bit for bit."""
         rows = [{"target": m.target, "pictures": list(m.pictures), "labels": list(m.labels)} for m in self.mosaics]
         return {"heatproof_mosaics": 1, "grid": self.grid, "mosaics": rows}
 
     @classmethod
     def from_plan(cls, stored: Mapping[str, Any] | str | Path, of: Dataset, **fields: Any) -> Mosaic:
-        """Mosaics as they were planned: from `plan()`, or from a file that holds it as JSON."""
-        told = _read(stored) if isinstance(stored, str | Path) else stored
+        """Mosaics of a stored plan: from `plan()`, or a JSON file of it."""
+        stored_plan = _read(stored) if isinstance(stored, str | Path) else stored
         try:
-            laid = tuple(Laid(m["target"], tuple(m["pictures"]), tuple(m["labels"])) for m in told["mosaics"])
-            grid = told["grid"]
+            laid = tuple(Laid(m["target"], tuple(m["pictures"]), tuple(m["labels"])) for m in stored_plan["mosaics"])
+            grid = stored_plan["grid"]
         except (KeyError, TypeError) as error:
             raise BadInput(
                 f"a plan of mosaics must hold grid and mosaics (target, pictures, labels), but lacks {error}"
@@ -208,10 +207,10 @@ class Mosaic:
         )
 
     def digest(self, indices: Sequence[int], /) -> str:
-        told: list[Any] = [self.grid, self.resize, self.task]
+        content: list[Any] = [self.grid, self.resize, self.task]
         for mosaic in (self.mosaics[i] for i in indices):
-            told += [mosaic.target, mosaic.labels, self.pictures.digest(self._places(mosaic))]
-        return hashlib.sha256(repr(told).encode()).hexdigest()[:32]
+            content += [mosaic.target, mosaic.labels, self.pictures.digest(self._places(mosaic))]
+        return hashlib.sha256(repr(content).encode()).hexdigest()[:32]
 
     def batch(self, indices: Sequence[int], /) -> Batch:
         ids = self.ids()

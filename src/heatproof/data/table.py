@@ -19,8 +19,8 @@ from heatproof.registry import dataset
 from heatproof.types import Batch, View
 
 _SEVERAL = re.compile(r"[;|]|^\s*\d+\s*(,\s*\d+\s*)+$")  # `3;7`, `cat|dog`, `3, 7`
-GROUP = "group:"  # before the name of a column that says which pictures belong together
-_MOST = 10**9  # classes; a larger label is a number of something else
+GROUP = "group:"  # prefix of columns that group pictures
+_MOST = 10**9  # classes; a larger number is no class index
 
 
 def read_rows(path: Path, needed: Sequence[str]) -> list[dict[str, str]]:
@@ -55,7 +55,7 @@ def list_table(path: Path, classes: Sequence[str] = ()) -> tuple[PictureFile, ..
         raise BadInput(f"{path}: line {line} has no mask while others have: give every row one, or none")
     labels = _labels([row.get("label", "") for row in rows], classes, path)
     files: list[PictureFile] = []
-    lines: dict[str, list[int]] = {}  # where each picture is listed
+    lines: dict[str, list[int]] = {}  # the lines that list each picture
     for line, (row, label) in enumerate(zip(rows, labels, strict=True), start=2):
         if not row["path"]:
             raise BadInput(f"{path}: line {line} has no path")
@@ -68,7 +68,7 @@ def list_table(path: Path, classes: Sequence[str] = ()) -> tuple[PictureFile, ..
                     "twice makes every interval too narrow: remove one"
                 )
         lines[identity].append(line)
-        if len(lines[identity]) > 1:  # listed again with another label or mask: two questions about one picture
+        if len(lines[identity]) > 1:  # listed again with another label or mask: two entries of one picture
             identity = f"{identity}#{len(lines[identity])}"
         files.append(PictureFile(identity, _beside(path, row["path"]), label, mask))
     if not any(_is_there(file.path) for file in files):
@@ -99,7 +99,7 @@ def _labels(texts: list[str], classes: Sequence[str], path: Path) -> list[int]:
     if several is not None:
         raise BadInput(
             f"{path}: a picture must have one label, got {several!r}; pictures with several labels cannot be judged "
-            "yet: keep the label that is to be explained, or leave the cell empty and explain what the model says"
+            "yet: keep the label that is to be explained, or leave the cell empty and explain the prediction"
         )
     try:
         indices = {text: int(text) for text in given}
@@ -115,7 +115,7 @@ def _labels(texts: list[str], classes: Sequence[str], path: Path) -> list[int]:
 @dataset
 @dataclass(frozen=True)
 class Table:
-    """Pictures listed in a CSV file with the columns `path`, `label` and, if there are any, `mask`.
+    """Pictures listed in a CSV file with the columns `path`, `label` and, optionally, `mask`.
 
     Further columns `group:NAME` (`group:patient`) say which pictures belong together: tests then allow for it. Paths
     are relative to the table. A label is an index, a class name, or empty where it is not known.
@@ -124,7 +124,7 @@ class Table:
     path: str = ""
     view: View | None = None
     classes: tuple[str, ...] = ()
-    grey: bool = False  # in one channel, for models that look at no more
+    grey: bool = False  # in one channel, for models that take only one
     levels: Levels | None = None  # grey values of black and white in pictures of more than 8 bits: [0, 4095]
 
     def __post_init__(self) -> None:

@@ -1,6 +1,6 @@
-"""Where the work runs: an executor does the parts of a run and yields a label for every unit that is done.
+"""Executors: run the parts of a run and yield a label for every unit that is done.
 
-`local`, the default, is a pool of forked processes. A package brings another one by an entry point in the group
+`local`, the default, is a pool of forked processes. A package adds another by an entry point in the group
 `heatproof.executors` that names an object with the two functions of `Executor`.
 """
 
@@ -21,15 +21,15 @@ OURS = ("local",)
 
 
 class Executor(Protocol):
-    """How many workers there are, and the parts spread over them."""
+    """Decides the number of workers and spreads the parts over them."""
 
-    def how_many(self, asked: Workers, device: torch.device) -> int:
-        """The number of workers for a request; `BadInput` for one that cannot be met."""
+    def how_many(self, requested: Workers, device: torch.device) -> int:
+        """The number of workers for a request; raises `BadInput` if it cannot be met."""
         ...
 
     def spread(self, work: Callable[[Part], Iterator[str]], parts: Sequence[Part], workers: int) -> Generator[str]:
-        """What `work` yields for every part, as soon as it comes. An error in a part ends the others and is raised
-        here; what they finished stays done.
+        """Yields what `work` yields for every part, as soon as it comes. An error in a part ends the others and is
+        raised here; what they finished is kept.
         """
         ...
 

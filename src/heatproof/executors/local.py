@@ -1,4 +1,4 @@
-"""Parts of the work side by side, in processes of this machine, each on one thread."""
+"""The local executor: parts of the work in parallel, in forked processes of one thread each."""
 
 from __future__ import annotations
 
@@ -31,61 +31,61 @@ class WorkerLost(HeatproofError):
 
 
 class Elsewhere(Exception):
-    """Where in a worker an error came from."""
+    """The traceback inside the worker, as the cause of an error raised here."""
 
 
-def how_many(asked: Workers, device: torch.device) -> int:
-    """So many processes. `auto`: one per core where networks are so small that they run on one thread, else one."""
+def how_many(requested: Workers, device: torch.device) -> int:
+    """The number of processes. `auto`: one per core if networks are so small that they run on one thread, else one."""
     possible = device.type == "cpu" and sys.platform.startswith("linux")
-    if asked == "auto":
+    if requested == "auto":
         return engine.idle_cores() if possible else 1
-    if isinstance(asked, bool) or not isinstance(asked, int) or asked < 1:
-        raise BadInput(f"workers must be a number of processes from 1 on, or 'auto', got {asked!r}")
-    if asked > 1 and not possible:
+    if isinstance(requested, bool) or not isinstance(requested, int) or requested < 1:
+        raise BadInput(f"workers must be a number of processes, at least 1, or 'auto', got {requested!r}")
+    if requested > 1 and not possible:
         where = f"device {device.type}" if device.type != "cpu" else f"{sys.platform}, where processes cannot be forked"
-        raise BadInput(f"more than one worker needs Linux and the CPU, got {asked} on {where}: leave workers out")
-    return asked
+        raise BadInput(f"more than one worker needs Linux and the CPU, got {requested} on {where}: leave workers out")
+    return requested
 
 
 def spread(work: Callable[[Part], Iterator[str]], parts: Sequence[Part], workers: int) -> Generator[str]:
-    """What `work` says of every part, as soon as it is said; so many parts are done at a time.
+    """Yields what `work` yields for every part, as soon as it comes; `workers` parts run at a time.
 
-    The processes are forks: they have models, pictures and code of one's own as those are now, also what no file could
-    hold. An error in one of them is raised here, and ends the others; what they finished stays done.
+    The processes are forks: they share the models, pictures and user code of this process, even what cannot be pickled.
+    An error in one of them is raised here and ends the others; what they finished is kept.
     """
     if min(workers, len(parts)) < 2:
         for part in parts:
             yield from work(part)
         return
     fork = multiprocessing.get_context("fork")
-    turn = fork.Value("i", 0)  # the next part that nobody has taken
-    crew: dict[Connection, Any] = {}
+    turn = fork.Value("i", 0)  # index of the next part to take
+    workers_by_pipe: dict[Connection, Any] = {}
     try:
         with _ctrl_c_waiting():
             for _ in range(min(workers, len(parts))):
-                ear, mouth = fork.Pipe(duplex=False)
-                process = fork.Process(target=_take_turns, args=(work, parts, turn, mouth, os.getpid()), daemon=True)
+                reader, writer = fork.Pipe(duplex=False)
+                process = fork.Process(target=_take_turns, args=(work, parts, turn, writer, os.getpid()), daemon=True)
                 process.start()
-                mouth.close()  # so that the end of the worker is the end of what can be heard
-                crew[ear] = process
-        waiting = dict(crew)
+                writer.close()  # so that the end of the worker closes the pipe
+                workers_by_pipe[reader] = process
+        waiting = dict(workers_by_pipe)
         while waiting:
             for ready in wait(list(waiting)):
-                said = _heard(cast(Connection, ready), waiting)
-                if said is not None:
-                    yield said
+                label = _received(cast(Connection, ready), waiting)
+                if label is not None:
+                    yield label
     finally:
-        for process in crew.values():
+        for process in workers_by_pipe.values():
             process.terminate()
-        for ear, process in crew.items():
+        for reader, process in workers_by_pipe.items():
             process.join()
-            ear.close()
+            reader.close()
 
 
 @contextmanager
 def _ctrl_c_waiting() -> Iterator[None]:
-    """Ctrl-C is heard afterwards: in the middle of a fork it would be lost, or leave a worker that nobody knows of."""
-    if threading.current_thread() is not threading.main_thread():  # only that one hears it
+    """Delays Ctrl-C: in the middle of a fork it would be lost, or leave a worker without a parent that ends it."""
+    if threading.current_thread() is not threading.main_thread():  # only the main thread gets signals
         yield
         return
     came: list[int] = []
@@ -98,15 +98,15 @@ def _ctrl_c_waiting() -> Iterator[None]:
         before(signal.SIGINT, None)
 
 
-def _heard(ear: Connection, waiting: dict[Connection, Any]) -> str | None:
+def _received(reader: Connection, waiting: dict[Connection, Any]) -> str | None:
     try:
-        kind, what = ear.recv()
+        kind, what = reader.recv()
     except EOFError:
-        process = waiting.pop(ear)
+        process = waiting.pop(reader)
         process.join()
         raise WorkerLost(_how_it_ended(process.exitcode)) from None
     if kind == "ended":
-        waiting.pop(ear)
+        waiting.pop(reader)
         return None
     if kind == "failed":
         error, trace = what
@@ -126,38 +126,38 @@ def _how_it_ended(code: int) -> str:
 
 
 def _take_turns(
-    work: Callable[[Part], Iterator[str]], parts: Sequence[Part], turn: Any, mouth: Connection, parent: int
+    work: Callable[[Part], Iterator[str]], parts: Sequence[Part], turn: Any, writer: Connection, parent: int
 ) -> None:
-    """The life of a worker: one part after the other until none is left."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started the run hears Ctrl-C and ends the workers
+    """A worker's loop: takes one part after the other until none is left."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and ends the workers
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)  # and if they end, however, so do the workers
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)  # and if the parent ends in any way, so do the workers
     if os.getppid() != parent:
         os._exit(1)
-    multiprocessing.current_process()._config["daemon"] = False  # type: ignore[attr-defined]  # may have children of its own
-    # A progress bar may have put its own in their place, with a lock that somebody held.
+    multiprocessing.current_process()._config["daemon"] = False  # type: ignore[attr-defined]  # may have children
+    # A progress bar may have replaced them, with a lock that another thread held during the fork.
     sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__  # type: ignore[misc]
-    # Threads of the libraries do not survive a fork, and the cores have their workers.
+    # Threads of the libraries do not survive a fork, and every core already has a worker.
     os.environ["OMP_NUM_THREADS"] = "1"
     torch.set_num_threads(1)
     cv2.setNumThreads(1)
-    warnings.showwarning = lambda message, *_, **__: mouth.send(("warned", _portable(message, UserWarning)))
+    warnings.showwarning = lambda message, *_, **__: writer.send(("warned", _portable(message, UserWarning)))
     try:
         while True:
             with turn.get_lock():
                 mine, turn.value = turn.value, turn.value + 1
             if mine >= len(parts):
                 break
-            for said in work(parts[mine]):
-                mouth.send(("did", said))
-        mouth.send(("ended", None))
+            for label in work(parts[mine]):
+                writer.send(("did", label))
+        writer.send(("ended", None))
     except Exception as error:
-        mouth.send(("failed", (_portable(error, RuntimeError), traceback.format_exc())))
-    mouth.close()
+        writer.send(("failed", (_portable(error, RuntimeError), traceback.format_exc())))
+    writer.close()
 
 
 def _portable(error: Any, instead: type[Exception]) -> Any:
-    """The error or warning itself if it survives the way, else another one of the same words."""
+    """The error or warning itself if it can be pickled, else another with the same text."""
     try:
         if type(error).__module__ not in sys.modules:
             raise ImportError

@@ -1,6 +1,6 @@
-"""How a heatmap is judged: one number per image.
+"""Metrics: each judges a heatmap by one number per image.
 
-Every class can be had from here: `from heatproof.metrics import SRG, AUCIoU`.
+Every class can be imported from here: `from heatproof.metrics import SRG, AUCIoU`.
 """
 
 from __future__ import annotations

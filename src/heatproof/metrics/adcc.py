@@ -26,7 +26,7 @@ def harmonic_mean(*parts: Tensor) -> Tensor:
 
 
 def coherency(attribution: Attribution, found: Masked, mask: Rule) -> Tensor:
-    """(B,) in [0, 1]: how alike the map is to the map of the picture seen through it, ½ where they are unrelated."""
+    """(B,) in [0, 1]: the similarity of the map to the map of the masked picture; ½ if unrelated."""
     again = reattribute(attribution, batch=attribution.batch.showing(found.images))
     alike = correlation(found.masks.flatten(1).cpu(), normalise(again, mask).flatten(1).cpu())
     # A second map without contrast has nothing in common with a first one that has some.
@@ -36,7 +36,7 @@ def coherency(attribution: Attribution, found: Masked, mask: Rule) -> Tensor:
 
 @dataclass(frozen=True)
 class CoherentMask:
-    """What the parts share: how the map becomes a mask, and what stands where it is 0."""
+    """The base of ADCC's parts: how the map becomes a mask, and what replaces masked pixels."""
 
     imputer: Imputer = field(default_factory=Mean)
     mask: Rule = "positive"
@@ -50,9 +50,9 @@ class CoherentMask:
 @metric
 @dataclass(frozen=True)
 class Coherency(CoherentMask):
-    """How alike the map stays when the picture is shown through it: (1 + Pearson's correlation) / 2.
+    """How similar the map stays when it masks the picture: (1 + Pearson's correlation) / 2.
 
-    The class asked about stays the one that was explained. ½ for unrelated maps.
+    The explained class stays the same. ½ for unrelated maps.
 
     Paper: Poppi et al. 2021, "Revisiting The Evaluation of Class Activation Mapping for Explainability: A Novel Metric
     and Experimental Analysis"
@@ -92,9 +92,9 @@ class MaskArea:
 @metric("adcc")
 @dataclass(frozen=True)
 class ADCC(CoherentMask):
-    """The harmonic mean of coherency, of how little the mask lets through, and of what is kept of the probability.
+    """The harmonic mean of coherency, 1 - mask area, and the kept share of the probability.
 
-    A part that is 0 makes it 0. Redrawn noise scores up to 0.6, since a noisy mask lets half of the picture through.
+    It is 0 if a part is 0. Redrawn noise scores up to 0.6, since a noisy mask lets half of the picture through.
 
     Paper: Poppi et al. 2021, "Revisiting The Evaluation of Class Activation Mapping for Explainability: A Novel Metric
     and Experimental Analysis"

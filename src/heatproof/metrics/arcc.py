@@ -18,10 +18,10 @@ from heatproof.types import Attribution, Imputer, Price, Scored
 @metric("arcc")
 @dataclass(frozen=True)
 class ARCC:
-    """The harmonic mean of coherency, of how little the mask lets through, and of ROAD's gain, cut to [0, 1].
+    """The harmonic mean of coherency, 1 - mask area, and ROAD's gain, clipped to [0, 1].
 
-    ROAD's gain is the probability left when the least important pixels are gone, less that when the most important
-    are. A map that does not beat its own inverse has none, and scores 0.
+    ROAD's gain is the probability after removing the least important pixels minus that after removing the most
+    important. A map that does not beat its own inverse has none, and scores 0.
 
     Paper: Gildenblat 2023, "pytorch-grad-cam" (its metric; the parts are Poppi et al. 2021 and Rong et al. 2022)
     """

@@ -1,4 +1,4 @@
-"""Localisation metrics: IoU over thresholds, and what the order of the pixels says without any.
+"""Localisation metrics: IoU over thresholds, and scores of the pixel order without thresholds.
 
 Every metric here needs regions. A degenerate picture (constant map, empty or full region) carries a note;
 where the score would be meaningless it is left undefined.
@@ -100,7 +100,7 @@ class IoUAt(Localisation):
 @metric("best_iou")
 @dataclass(frozen=True)
 class BestIoU(ByOrder):
-    """IoU at each image's own best threshold, which only who knows the region can choose: an upper bound."""
+    """IoU at each image's own best threshold, chosen with knowledge of the region: an upper bound."""
 
     def __call__(self, attribution: Attribution, /) -> Scored:
         return self.judge(attribution, best_iou)

@@ -1,4 +1,4 @@
-"""Average drop, increase and gain: what the map's own mask leaves of the answer."""
+"""Average drop, increase and gain: the model's confidence when the picture is masked by its map."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from heatproof.types import Attribution, Batch, Images, Imputer, Maps, Model, Pr
 
 
 class Masked(NamedTuple):
-    """The picture seen through its map: the masks, the pictures, and the probability before and after, (B,) each."""
+    """The picture masked by its map: the masks, the pictures, and the probability before and after, (B,) each."""
 
     masks: Maps
     images: Images
@@ -29,7 +29,7 @@ class Masked(NamedTuple):
 
 
 def emptied(batch: Batch, imputer: Imputer) -> Images:
-    """Each picture with everything replaced."""
+    """Each picture with all pixels imputed."""
     count, _, height, width = batch.images.shape
     nothing = torch.zeros(count, 1, height, width, dtype=torch.bool, device=batch.images.device)
     return shown(batch, nothing, Occlusion(imputer, draws=1))[:, 0] if count else batch.images
@@ -41,7 +41,7 @@ def confidence(model: Model, batch: Batch, images: Images) -> Tensor:
 
 
 def masked(attribution: Attribution, imputer: Imputer, mask: Rule) -> Masked:
-    """Pictures blended with their empty version as the map says: where it is 1 they stay, where it is 0 they go."""
+    """Pictures blended with their imputed version by the mask: 1 keeps a pixel, 0 replaces it."""
     model, batch = attribution.model, attribution.batch
     masks = normalise(attribution.maps, mask)
     images = torch.lerp(emptied(batch, imputer), batch.images, masks[:, None].to(batch.images)).clamp(0, 1)
@@ -49,16 +49,16 @@ def masked(attribution: Attribution, imputer: Imputer, mask: Rule) -> Masked:
 
 
 def relative_drop(before: Tensor, after: Tensor) -> Tensor:
-    """What share of the probability is gone; 0 if it has grown, NaN if there was none."""
+    """The lost share of the probability; 0 if it grows, NaN if it was 0."""
     return (before - after).clamp_min(0) / before
 
 
 @dataclass(frozen=True)
 class ThroughMask:
-    """What the three share: the map becomes a mask in [0, 1], which the picture is multiplied by.
+    """The base of the three: the map becomes a mask in [0, 1], which the picture is multiplied by.
 
-    `positive` is the map's positive part over its maximum. Where the mask is 0 stands what the imputer paints. A mask
-    of ones costs nothing and drops nothing, so the detail `mask_area`, its mean, belongs beside every score.
+    `positive` is the map's positive part over its maximum. Where the mask is 0, the imputer fills the picture. A mask
+    of ones drops nothing, so read every score beside the detail `mask_area`, the mask's mean.
     """
 
     imputer: Imputer = field(default_factory=Mean)
@@ -81,7 +81,7 @@ class ThroughMask:
 @metric
 @dataclass(frozen=True)
 class AverageDrop(ThroughMask):
-    """The share of the class's probability that is lost when the picture is shown through its map.
+    """The lost share of the class's probability when the picture is masked by its map.
 
     Paper: Chattopadhay et al. 2018, "Grad-CAM++: Generalized Gradient-based Visual Explanations for Deep Convolutional
     Networks"
@@ -97,7 +97,7 @@ class AverageDrop(ThroughMask):
 @metric
 @dataclass(frozen=True)
 class AverageIncrease(ThroughMask):
-    """Whether the class's probability grows when the picture is shown through its map: 1 or 0.
+    """Whether the class's probability grows when the picture is masked by its map: 1 or 0.
 
     Paper: Chattopadhay et al. 2018, "Grad-CAM++: Generalized Gradient-based Visual Explanations for Deep Convolutional
     Networks"
@@ -114,7 +114,7 @@ class AverageIncrease(ThroughMask):
 @metric
 @dataclass(frozen=True)
 class AverageGain(ThroughMask):
-    """The share of the probability still missing that is gained when the picture is shown through its map.
+    """The gain in the class's probability, as a share of the possible gain, when the picture is masked by its map.
 
     Paper: Zhang et al. 2023, "Opti-CAM: Optimizing saliency maps for interpretability"
     """
@@ -138,6 +138,6 @@ for _name, _kind in (
 metric.alias(
     "DropInConfidence",
     AverageDrop,
-    "pytorch-grad-cam. There the drop is not divided by the probability, and is of the logit unless told otherwise.",
+    "pytorch-grad-cam. There the drop is not divided by the probability, and is of the logit unless set otherwise.",
     mask="min_max",
 )

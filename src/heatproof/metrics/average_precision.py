@@ -1,4 +1,4 @@
-"""The order of the pixels against the region: average precision and AUROC."""
+"""Average precision and AUROC: the pixel order against the region."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from heatproof.types import Attribution, Scored
 @metric
 @dataclass(frozen=True)
 class AveragePrecision(ByOrder):
-    """The area under precision over recall when pixels are found hottest first."""
+    """The area under precision over recall when pixels are taken hottest first."""
 
     def __call__(self, attribution: Attribution, /) -> Scored:
         return self.judge(attribution, average_precision)

@@ -1,4 +1,4 @@
-"""The completeness error: does the map add up to what the answer rises by?"""
+"""The completeness error: whether the map adds up to the rise of the model's output."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from heatproof.types import Attribution, Batch, Model, Price, Readout, Scored
 
 @runtime_checkable
 class Complete(Protocol):
-    """A method that promises what its maps add up to."""
+    """A method that declares what its maps add up to."""
 
     def total(self, model: Model, batch: Batch, /) -> Tensor:
-        """(B,): the sum that each map is to have; `NotApplicable` where its settings promise none."""
+        """(B,): the declared sum of each map; `NotApplicable` if its settings imply none."""
         ...
 
 
@@ -30,9 +30,9 @@ class Complete(Protocol):
 class CompletenessError:
     """How far the map's sum is from the answer's rise over a baseline, in units of that rise; a zero map scores 1.
 
-    Without a `baseline` each method is held to what it promises itself, with its own baseline and readout, and one
-    that promises nothing is not asked. With one, every method is held to the rise over it. The rise counts as no less
-    than `floor` times the spread of the answers to all classes. The detail `ratio` is the sum over the rise.
+    Without a `baseline` each method is judged by the sum it declares, with its own baseline and readout; a method that
+    declares none is not applicable. With one, every method is judged by the rise over it. The rise counts as no less
+    than `floor` times the spread of the outputs of all classes. The detail `ratio` is the sum over the rise.
 
     Paper: Sundararajan et al. 2017, "Axiomatic Attribution for Deep Networks"
     """
@@ -55,7 +55,7 @@ class CompletenessError:
         total = attribution.maps.double().flatten(1).sum(1).cpu()
         logits = engine.forward(attribution.model, attribution.batch.images).double().cpu()
         unit = rise.abs().clamp_min(self.floor * logits.std(1)) if len(rise) else rise
-        undefined = {"the answer is the same to the baseline and to the picture": unit == 0}
+        undefined = {"the model's answer is the same to the baseline and to the picture": unit == 0}
         return scored((total - rise).abs() / unit, undefined, {"ratio": total / rise, "rise": rise})
 
     def _rise(self, attribution: Attribution) -> Tensor:
@@ -64,8 +64,8 @@ class CompletenessError:
             return answer_rise(model, batch, self.baseline, 1, self.readout)
         if not isinstance(method, Complete):
             raise NotApplicable(
-                f"{recipe.label(method)} does not promise that its maps add up to the answer: name a baseline to hold "
-                "every method to the answer's rise over it, as completeness_error(baseline=black)"
+                f"{recipe.label(method)} does not declare that its maps add up to the answer: name a baseline to judge "
+                "every method by the answer's rise over it, as completeness_error(baseline=black)"
             )
         return method.total(model, batch)
 

@@ -17,7 +17,7 @@ from heatproof.types import Attribution, Images, Price, Scored
 
 
 def shifted(images: Tensor, by: int, border: Literal["reflect", "wrap"]) -> Images:
-    """(B, …, H, W) moved to the right by so many pixels (to the left if negative)."""
+    """(B, …, H, W) moved to the right by `by` pixels (to the left if negative)."""
     if border == "wrap":
         return images.roll(by, -1)
     width = images.shape[-1]
@@ -32,10 +32,10 @@ def shifted(images: Tensor, by: int, border: Literal["reflect", "wrap"]) -> Imag
 class Continuity:
     """The largest change of the map per change of the picture, when the picture is shifted sideways.
 
-    The map of the shifted picture is held against the shifted map, on the columns that both show (`compare="shifted"`):
-    a map that follows its object has not changed. `compare="unshifted"` is the published comparison, which punishes it;
-    the other number is a detail. The change of the map is a sum of magnitudes, that of the picture a Euclidean length;
-    `scale="unit"` divides maps by the original's sum of magnitudes.
+    The map of the shifted picture is compared with the shifted map, on the columns that both show
+    (`compare="shifted"`): a map that follows its object is unchanged. `compare="unshifted"` is the published
+    comparison, which penalises it; the other number is a detail. The change of the map is a sum of magnitudes, that of
+    the picture a Euclidean length; `scale="unit"` divides maps by the original's sum of magnitudes.
 
     Paper: Montavon et al. 2018, "Methods for Interpreting and Understanding Deep Neural Networks"
     """

@@ -1,4 +1,4 @@
-"""Effective complexity: how much of a picture, in the map's order, the answer needs."""
+"""Effective complexity: how many segments, in the map's order, the model needs for its answer."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def smallest_sufficient(values: Tensor, tolerance: float) -> Tensor:
 @metric
 @dataclass(frozen=True)
 class EffectiveComplexity:
-    """The smallest share of the segments, the most important first, with which the answer is as good as whole.
+    """The smallest share of segments, most important first, with which the answer is as good as on the whole picture.
 
-    As good as whole means within `tolerance` of the answer's rise from the empty to the whole picture, with this many
-    segments and with every larger number. It describes the map together with the model, and ranks none: an answer that
+    As good means within `tolerance` of the answer's rise from the empty to the whole picture, with this many
+    segments and with every larger number. It describes map and model together and does not rank methods: an answer that
     rests on the whole picture needs all of it, whatever the map.
 
     Paper: Nguyen & Rodríguez Martínez 2020, "On Quantitative Aspects of Model Interpretability"

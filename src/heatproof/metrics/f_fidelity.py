@@ -1,4 +1,4 @@
-"""F-Fidelity: what a network that knows masked pictures loses when part of what the map names is hidden."""
+"""F-Fidelity: the loss of a network adapted to masked pictures when part of the explanation is hidden."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from heatproof.types import Attribution, Curve, Price, Scored
 
 @dataclass(frozen=True)
 class Fidelity:
-    """What both directions share: random parts of the hottest, or of the other, pixels are hidden.
+    """The base of both directions: random parts of the hottest, or of the other, pixels are hidden.
 
     Of the hottest share `size` of the pixels a random part of `part` is hidden, but never more than `most` of the
-    picture, which is what the fine-tuned copy has seen. `surrogate=none` asks the network as it is (R-Fidelity).
+    picture, which is what the fine-tuned copy has seen. `surrogate=none` evaluates the network itself (R-Fidelity).
     """
 
     occlusion: Occlusion = field(default_factory=lambda: Occlusion(Mean(), Pixels(), 1))
@@ -68,7 +68,7 @@ class Fidelity:
         return game_of(model, batch, self.occlusion, "probability")
 
     def visible(self, game: Game, ranks: Tensor, size: float) -> Tensor:
-        """(B, draws, n) bool: what stays when random parts are hidden, keyed by image."""
+        """(B, draws, n) bool: the pixels that stay visible when random parts are hidden, keyed by image."""
         keep = torch.ones(len(ranks), self.draws, ranks.shape[1], dtype=torch.bool)
         dices = game.batch.generators(f"f_fidelity {size}")
         for row, count, dice in zip(range(len(ranks)), game.counts, dices, strict=True):
@@ -92,7 +92,8 @@ class Fidelity:
 @metric
 @dataclass(frozen=True)
 class FFidelity(Fidelity):
-    """The loss of the answer when random parts of the hottest pixels are hidden from a network used to such pictures.
+    """The loss of the answer when random parts of the hottest pixels are hidden from a network adapted to such
+    pictures.
 
     The mean over explanations of several sizes. The network is a copy, fine-tuned on pictures with as much hidden, so
     that a loss is a loss of evidence and not of familiarity; it is made once for all methods.

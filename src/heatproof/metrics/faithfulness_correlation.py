@@ -1,4 +1,4 @@
-"""Faithfulness correlation: do random sets of segments take away as much as the map says?"""
+"""Faithfulness correlation: between the map's sum over random sets of segments and the drop without them."""
 
 from __future__ import annotations
 

@@ -1,11 +1,10 @@
-"""FUD: keep what the map calls important, let a diffusion model draw the rest again, and see if the class
-survives.
+"""FUD: keeps what the map calls important, lets a diffusion model redraw the rest, and checks if the class survives.
 
-The removed pixels are drawn by a prior that knows nothing of the class; near the end a term against the class
-keeps the prior from painting it back. What is left of the model's confidence was carried by what was kept. The
-term is an attack on the model as well, so a score is never given without its controls: the random and the
-inverted order, no guidance, and on a picture from which nothing was removed guidance alone and the prior alone.
-What guidance alone leaves less than the prior alone is the attack.
+The removed pixels are drawn by a prior that has no information on the class; near the end a term against the class
+keeps the prior from painting it back. The confidence that remains was carried by the kept pixels. The term also
+attacks the model, so a score always comes with controls: the random and the inverted order, no guidance, and, on a
+picture from which nothing was removed, guidance alone and the prior alone. The difference between the last two is
+the attack.
 """
 
 from __future__ import annotations
@@ -39,8 +38,7 @@ PROFILES = {
 @metric
 @dataclass(frozen=True)
 class Fud:
-    """FUD: the area under the model's confidence as the least important pixels are drawn again by a
-    diffusion model.
+    """FUD: the area under the model's confidence as a diffusion model redraws the least important pixels.
 
     Notes give the confidence in the clean picture, and the same score for the controls. `score="gain"` is the
     area less that of a random order, `relative` the area as a share of the clean confidence, `retention` the area
@@ -59,8 +57,8 @@ class Fud:
     mask: Literal["hard", "soft"] = "hard"
     score: Literal["area", "gain", "relative", "retention"] = "area"
     controls: tuple[Control, ...] = CONTROLS
-    at: Literal["noisy", "guess"] | None = None  # where the model is asked; none: the guess if the window is wide
-    known: Literal["clean", "noised"] = "clean"  # how kept pixels are shown to the prior on the way
+    at: Literal["noisy", "guess"] | None = None  # the model's input; none: the guess if the window is wide
+    known: Literal["clean", "noised"] = "clean"  # how the prior sees kept pixels at intermediate steps
 
     higher_is_better: ClassVar[bool] = True
     axes: ClassVar[tuple[str, str]] = ("share of the picture re-drawn", "confidence")
@@ -77,13 +75,13 @@ class Fud:
 
     @property
     def sampler(self) -> Sampler:
-        """The profile's, with nothing skipped that a wide window would guide."""
+        """The profile's sampler, without skipping steps that a wide window would guide."""
         chosen = PROFILES[self.profile]
         late = chosen.late_start and self.window == "late"
         return replace(chosen, mask=self.mask, known=self.known, late_start=late)
 
     def guidance(self, scale: float | None = None) -> Guidance:
-        """A model that knows clean pictures only says nothing of noise: a wide window asks it about the guess."""
+        """The guidance. Under noise the model's output means nothing, so a wide window evaluates it on the guess."""
         usual: Literal["noisy", "guess"] = "guess" if self.window == "wide" else "noisy"
         return Guidance(self.scale if scale is None else scale, self.window, at=self.at or usual)
 
@@ -102,7 +100,7 @@ class Fud:
         return Scored(values, curve=Curve(self.removed, curve), details={"clean": curve[:, 0], **beside})
 
     def beside(self, attribution: Attribution) -> dict[str, Tensor]:
-        """The areas of the controls asked for, each per image."""
+        """The areas of the selected controls, each per image."""
         curves = {
             "random": lambda: self.curve(attribution, _random(attribution.batch)),
             "inverted": lambda: self.curve(attribution, -attribution.maps),
@@ -129,12 +127,12 @@ class Fud:
         return torch.cat([whole[:, None], torch.stack(shares).mean(0)], 1)
 
     def _read(self, attribution: Attribution, pictures: Tensor) -> Tensor:
-        """What the model says of each picture's target; several pictures in a row may belong to one."""
+        """The readout of each picture's target; several consecutive pictures may belong to one image."""
         targets = attribution.batch.targets
         rows = targets.repeat_interleave(len(pictures) // max(1, len(targets)))
         logits = engine.forward(attribution.model, pictures)
-        told = logits.argmax(1) == rows if self.score == "retention" else read(logits, rows, "probability")
-        return told.double().cpu()
+        found = logits.argmax(1) == rows if self.score == "retention" else read(logits, rows, "probability")
+        return found.double().cpu()
 
     def drawn(
         self,
@@ -163,12 +161,12 @@ class Fud:
         return levels
 
     def samples(self, attribution: Attribution, /) -> Samples:
-        """What the model is shown, first draw."""
+        """The pictures the model sees, first draw."""
         pictures = self.drawn(attribution, attribution.maps, 0)
         return Samples(pictures, self.removed[1:].expand(len(pictures), -1))
 
     def control_samples(self, attribution: Attribution, /) -> dict[str, Samples]:
-        """What the model is shown without guidance, and of the whole picture with guidance or the prior alone."""
+        """The pictures the model sees without guidance, and of the whole picture with guidance or the prior alone."""
         maps, count = attribution.maps, len(attribution.batch)
         removed = self.removed[1:].expand(count, -1)
         return {

@@ -1,4 +1,4 @@
-"""The grid pointing game: how much positive heat of a mosaic lies in the cell of the class that is explained."""
+"""The grid pointing game: the share of positive heat in the mosaic cells of the explained class."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NO_HEAT = "the map has no positive heat"
 
 
 class Disconnected(nn.Module):
-    """Each cell of a mosaic alone in front of the network; the classes of the cells stand side by side."""
+    """Runs the network on each cell of a mosaic alone; the outputs of the cells are concatenated."""
 
     def __init__(self, network: nn.Module, grid: int) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class Disconnected(nn.Module):
 
 
 class PartlyDisconnected(nn.Module):
-    """The network's lower layers see the whole mosaic, and what follows a layer sees one cell of it at a time."""
+    """Runs the lower layers on the whole mosaic, and the layers after a given one on each cell alone."""
 
     def __init__(self, network: nn.Module, grid: int, layer: str) -> None:
         super().__init__()
@@ -83,10 +83,10 @@ def shown_cells(regions: Keep, grid: int) -> Tensor:
 class GridPointing:
     """The share of positive heat in the cells of the explained class, on mosaics of pictures of several classes.
 
-    `grid` asks the model about the whole mosaic (GridPG), and it may well look elsewhere. `disconnected` shows the
-    model one cell at a time and explains the answer to the first cell of the class (DiFull): heat elsewhere cannot be
-    justified, and a faithful map scores 1. `partly_disconnected` lets the layers up to the one that activation maps are
-    read from see the whole mosaic (DiPart). The detail `chance` is the cells' share of the mosaic.
+    `grid` evaluates the model on the whole mosaic (GridPG), where it may legitimately use other cells. `disconnected`
+    shows the model one cell at a time and explains the answer to the first cell of the class (DiFull): heat elsewhere
+    cannot be justified, and a faithful map scores 1. `partly_disconnected` lets the layers up to the one that CAM
+    methods read see the whole mosaic (DiPart). The detail `chance` is the cells' share of the mosaic.
 
     Paper: Böhle et al. 2021, "Convolutional Dynamic Alignment Networks for Interpretable Classifications"; Rao et al.
     2022, "Towards Better Understanding Attribution Methods"
@@ -117,7 +117,7 @@ class GridPointing:
         maps = attribution.maps
         if self.setting != "grid" and len(maps):
             first = shown.long().argmax(1)
-            maps = reattribute(attribution, model=self.model(attribution), batch=self.asked(attribution, first))
+            maps = reattribute(attribution, model=self.model(attribution), batch=self.aimed(attribution, first))
             regions = self.region(attribution, first)
         heat = maps.clamp(min=0).double()
         empty = (heat.flatten(1) == 0).all(1)
@@ -129,7 +129,7 @@ class GridPointing:
         )
 
     def model(self, attribution: Attribution) -> Model:
-        """The model behind the wrapper, whose classes are those of each cell, one cell after the other."""
+        """The model behind the wrapper, whose outputs are those of all cells, concatenated."""
         model = attribution.model
         layer = ""
         if self.setting == "partly_disconnected":
@@ -144,8 +144,8 @@ class GridPointing:
             kept[key] = dataclasses.replace(model, name=name, network=wrapped, cam_layer=None, classes=())
         return kept[key]
 
-    def asked(self, attribution: Attribution, first: Tensor) -> Batch:
-        """The batch asked about its class in the first cell that shows it."""
+    def aimed(self, attribution: Attribution, first: Tensor) -> Batch:
+        """The batch, aimed at its class in the first cell that shows it."""
         batch, model = attribution.batch, attribution.model
         height, width = (side // self.grid for side in batch.images.shape[2:])
         classes = engine.forward(model, batch.images[:1, :, :height, :width]).shape[1]

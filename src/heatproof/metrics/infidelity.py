@@ -1,4 +1,4 @@
-"""Infidelity: how far the map is from saying what the answer does when the picture is disturbed."""
+"""Infidelity: the error of the map in predicting how the model's output changes under disturbances."""
 
 from __future__ import annotations
 
@@ -16,22 +16,21 @@ from heatproof.registry import metric
 from heatproof.types import Attribution, Readout, Scored, read
 
 
-def infidelity(said: Tensor, changed: Tensor) -> Tensor:
-    """(B, M) what the map says and what the answer did -> (B,) mean squared error at the map's best scale."""
-    power = said.square().sum(-1)
-    scale = torch.where(power > 0, (said * changed).sum(-1) / power.clamp_min(1e-300), torch.zeros_like(power))
-    return (scale[:, None] * said - changed).square().mean(-1)
+def infidelity(predicted: Tensor, changed: Tensor) -> Tensor:
+    """(B, M) predicted and actual changes -> (B,) mean squared error at the best scale."""
+    power = predicted.square().sum(-1)
+    scale = torch.where(power > 0, (predicted * changed).sum(-1) / power.clamp_min(1e-300), torch.zeros_like(power))
+    return (scale[:, None] * predicted - changed).square().mean(-1)
 
 
 @metric
 @dataclass(frozen=True)
 class Infidelity:
-    """The squared error between what the map says of random disturbances and what the answer does, at the
-    best scale.
+    """The squared error of the map in predicting the answer's changes under random disturbances, at the best scale.
 
-    `square` hides squares: the map's sum over the square should be the drop. `gaussian` shows a noisy black
-    picture instead, the noise the same in all channels: the map times what is taken from each pixel should be the
-    drop, which suits gradient-like maps.
+    `square` hides squares: the map's sum over the square should equal the drop. `gaussian` shows a noisy black
+    picture instead, with the same noise in all channels: the sum of the map times what is removed from each pixel
+    should equal the drop, which suits gradient-like maps.
 
     Paper: Yeh et al. 2019, "On the (In)fidelity and Sensitivity of Explanations"
     """
@@ -58,19 +57,19 @@ class Infidelity:
 
     def __call__(self, attribution: Attribution, /) -> Scored:
         model, batch = attribution.model, attribution.batch
-        said = torch.zeros(len(batch), self.count, dtype=torch.float64, device=batch.images.device)
-        changed = torch.zeros_like(said)
+        predicted = torch.zeros(len(batch), self.count, dtype=torch.float64, device=batch.images.device)
+        changed = torch.zeros_like(predicted)
         plan = engine.settled(model, batch.images, "forward")
         whole = read(engine.forward(model, batch.images, plan), batch.targets, self.readout).double()
         for row in range(len(batch)):
             moved, weights = self.disturbed(attribution, row, self.count)
             targets = batch.targets[row].expand(self.count)
             changed[row] = whole[row] - read(engine.forward(model, moved, plan), targets, self.readout).double()
-            said[row] = (weights.double() * attribution.maps[row].double()).flatten(1).sum(1)
-        return Scored(infidelity(said, changed).cpu())
+            predicted[row] = (weights.double() * attribution.maps[row].double()).flatten(1).sum(1)
+        return Scored(infidelity(predicted, changed).cpu())
 
     def disturbed(self, attribution: Attribution, row: int, count: int) -> tuple[Tensor, Tensor]:
-        """(M, C, H, W) disturbed pictures, and (M, H, W) what multiplies the map: hidden or not, or how much
+        """(M, C, H, W) disturbed pictures, and (M, H, W) the factors of the map: hidden or not, or how much
         darker."""
         batch = attribution.batch
         picture = batch.images[row]
@@ -84,7 +83,7 @@ class Infidelity:
         return moved, (picture - moved).mean(1)
 
     def samples(self, attribution: Attribution, /) -> Samples:
-        """What the model is shown: nine disturbances of each picture."""
+        """The pictures the model sees: nine disturbances of each."""
         both = [self.disturbed(attribution, row, 9) for row in range(len(attribution.batch))]
         changed = torch.stack([(weights != 0).flatten(1).double().mean(1) for _, weights in both])
         return Samples(torch.stack([moved for moved, _ in both]), changed.cpu())

@@ -1,6 +1,6 @@
-"""Input independence: a patch that does not change the answer should not change the map either.
+"""Input independence: a patch that does not change the model's output should not change the map either.
 
-A map that never changes passes perfectly, so these scores mean nothing without the blind controls beside them.
+A constant map passes perfectly, so these scores mean nothing without the blind controls.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ Start: TypeAlias = Literal["object", "noise", "given"]
 def patched(model: Model, batch: Batch, start: Start, solver: PatchSolver) -> tuple[Images, Patched]:
     """The bare pictures and the patched ones, solved once per batch and model however many methods are judged.
 
-    - `object`: the twins, patched from the object that was on them (or, as the data set may tell, would be)
+    - `object`: the twins, patched from the object that was on them (or, if the data set declares it, would be)
     - `noise`: the pictures themselves, patched from uniform noise
-    - `given`: the twins, and the pictures as patches that somebody made; they are verified, not solved
+    - `given`: the twins, and the pictures as existing patches; they are verified, not solved
     """
     if start not in get_args(Start):
         raise BadInput(f"start must be one of {', '.join(get_args(Start))}, got {start!r}")
@@ -57,7 +57,7 @@ def _objects(batch: Batch) -> Images:
 
 
 def nothing_there(batch: Batch, start: Start) -> list[str]:
-    """A reason for pictures that are their own twins: a patch that is the scene itself changes nothing, for anybody."""
+    """A reason for pictures that equal their twins: a patch that is the scene itself can change nothing."""
     first = _objects(batch) if start == "object" else batch.images
     same = torch.zeros(len(batch)) if start == "noise" else (first == twins_of(batch)).flatten(1).all(1)
     return ["no object to start from" if yes else "" for yes in same.tolist()]
@@ -71,7 +71,7 @@ def _noise(batch: Batch) -> Images:
 
 @dataclass(frozen=True)
 class InputIndependence:
-    """A functionally insignificant patch, and where its heat is read."""
+    """The base of IIR: a functionally insignificant patch, and how its heat is measured."""
 
     start: Start = "object"
     region: Law = "object"
@@ -93,7 +93,7 @@ class InputIndependence:
         if isinstance(method, ConceptMethod):
             raise NotApplicable("a concept method gives no heat to compare between two pictures: it is judged by MCS")
         regions = framed_region(batch, self.region)
-        keep(attribution)  # of given patches, or of pictures to be patched, half of the answer is there already
+        keep(attribution)  # for given or noise patches, one of the two maps exists already
         images, result = patched(model, batch, self.start, self.solver)
         bare, covered = batch.showing(images), batch.showing(result.images)
         before = ask(model, bare.aimed(classes(model, bare)), method)

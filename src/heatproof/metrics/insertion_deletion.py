@@ -1,5 +1,4 @@
-"""Insertion and deletion: pixels come to a blurred picture, or go from a whole one, the most important
-first."""
+"""Insertion and deletion: pixels are added to a blurred picture, or removed from a whole one, most important first."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ from heatproof.types import REMOVED, Attribution, Curve, Readout, Scored
 
 @dataclass(frozen=True)
 class _Steps:
-    """Pixels change sides in equal steps, the most important first."""
+    """The base of both: pixels are switched in equal steps, the most important first."""
 
     occlusion: Occlusion = field(default_factory=lambda: Occlusion(Mean(), Pixels(), 1))
     readout: Readout = "probability"
@@ -36,14 +35,14 @@ class _Steps:
         return Scored(area(curve), curve=curve)
 
     def coalitions(self, game: Game, attribution: Attribution, points: int) -> tuple[Tensor, Tensor]:
-        """(B, K, n) who is visible at each step, and (B, K) the share of the area that has changed sides."""
+        """(B, K, n) visibility at each step, and (B, K) the switched share of the area."""
         ranks = removal_ranks(pooled(game, attribution.maps), lots(game.batch, game.counts, "ties"))
         moved = removals(game.counts, "linear", points)
         places, steps = ranks.int()[:, None, :], moved.int()[:, :, None]  # half the memory to compare
         return (places < steps if self.comes else places >= steps), share_gone(game.sizes, ranks, moved)
 
     def samples(self, attribution: Attribution, /) -> Samples:
-        """What the model is shown at nine equal steps between the ends."""
+        """The pictures the model sees at nine equal steps between the ends."""
         game = game_of(attribution.model, attribution.batch, self.occlusion, self.readout)
         visible, x = self.coalitions(game, attribution, 11)
         visible, x = visible[:, 1:-1], x[:, 1:-1]

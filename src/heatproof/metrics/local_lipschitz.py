@@ -18,8 +18,8 @@ from heatproof.types import Attribution, Price, Scored
 class LocalLipschitz:
     """The largest change of the map per change of the picture, among noisy copies of the picture.
 
-    Lengths are Euclidean; the change of the picture is what clipping leaves of the noise. With `scale="unit"` both maps
-    are divided by the length of the original's, so that maps in other units compare; `none` leaves them as they are.
+    Lengths are Euclidean; the change of the picture is measured after clipping. With `scale="unit"` both maps are
+    divided by the length of the original's, so that maps in different units compare; `none` leaves them as they are.
     The chance level, √2 over the noise's length, shrinks with the radius: it is the detail `chance`.
 
     Paper: Alvarez-Melis & Jaakkola 2018, "On the Robustness of Interpretability Methods"
@@ -44,8 +44,8 @@ class LocalLipschitz:
         maps, images = attribution.maps.double(), attribution.batch.images.double()
         size = length(maps) if self.scale == "unit" else torch.ones(len(maps), dtype=torch.float64, device=maps.device)
         found = self._neighbourhood.of(attribution)
-        moved = torch.stack([length(one.batch.images - images) for one in found], 1)
-        changed = torch.stack([length(one.maps - maps) for one in found], 1) / size[:, None]
+        moved = torch.stack([length(neighbour.batch.images - images) for neighbour in found], 1)
+        changed = torch.stack([length(neighbour.maps - maps) for neighbour in found], 1) / size[:, None]
         slopes = torch.where(moved > 0, changed / moved, 0.0)
         chance = 2**0.5 * length(maps) / size / moved.amin(1)
         undefined = {ZERO_MAP: is_zero(maps) & (self.scale == "unit"), "no noise is left": (moved == 0).all(1)}

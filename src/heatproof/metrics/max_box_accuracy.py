@@ -1,4 +1,4 @@
-"""Max-box accuracy: does a box around the heat match the box around the object?"""
+"""Max-box accuracy: the overlap of boxes around the heat with boxes around the object."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ def boxes_of(mask: NDArray[np.bool_]) -> Boxes:
     return np.array(found, dtype=np.float64).reshape(-1, 4)
 
 
-def best_overlap(one: Boxes, other: Boxes) -> float:
-    """The largest IoU of a box of one kind with a box of the other; 0 if there are none."""
-    if not len(one) or not len(other):
+def best_overlap(found: Boxes, wanted: Boxes) -> float:
+    """The largest IoU of a box of the first list with a box of the second; 0 if a list is empty."""
+    if not len(found) or not len(wanted):
         return 0.0
-    low = np.maximum(one[:, None, :2], other[None, :, :2])
-    high = np.minimum(one[:, None, 2:], other[None, :, 2:])
+    low = np.maximum(found[:, None, :2], wanted[None, :, :2])
+    high = np.minimum(found[:, None, 2:], wanted[None, :, 2:])
     shared = (high - low).clip(min=0).prod(2)
-    sizes = [(boxes[:, 2:] - boxes[:, :2]).prod(1) for boxes in (one, other)]
+    sizes = [(boxes[:, 2:] - boxes[:, :2]).prod(1) for boxes in (found, wanted)]
     return float((shared / (sizes[0][:, None] + sizes[1][None] - shared)).max())
 
 
 def overlaps(heat: NDArray[np.float32], region: NDArray[np.bool_], thresholds: NDArray[Any]) -> list[float]:
-    """The best IoU of a box around heat of at least each threshold with a box around a part of the region."""
+    """The best IoU between boxes around heat at or above each threshold and boxes around the region's parts."""
     true = boxes_of(region)
     return [best_overlap(boxes_of(heat >= threshold), true) for threshold in thresholds]
 
@@ -74,10 +74,10 @@ def max_box_accuracy(curves: Tensor, folds: int = 2) -> float:
 class MaxBoxAccuracy:
     """Whether a box around the heat overlaps a box around the object: the mean over several required overlaps.
 
-    Heat is a map in [0, 1]; a box goes round each connected part of what is at least the threshold, and the best of
-    them counts. The published accuracy takes the threshold that suits the data set; a score of one picture needs one
-    that does not depend on the others, and the curve holds all of them (`max_box_accuracy` chooses on other pictures).
-    The detail `centred_box` is what a box in the middle scores that has seen nothing: a strong baseline.
+    Heat is a map in [0, 1]; each connected part at or above the threshold gets a box, and the best box counts. The
+    published accuracy chooses the threshold that is best for the data set; a score of one picture needs one that does
+    not depend on the others, and the curve holds all of them (`max_box_accuracy` chooses on other pictures). The detail
+    `centred_box` is the score of a box in the middle, without any evidence: a strong baseline.
 
     Paper: Choe et al. 2020, "Evaluating Weakly Supervised Object Localization Methods Right"
     """
@@ -98,7 +98,7 @@ class MaxBoxAccuracy:
                 f"threshold must be above 0 and at most 1, and thresholds at least 2, got {self.threshold} and "
                 f"{self.thresholds}"
             )
-        if not self.overlaps or not all(0 < one <= 1 for one in self.overlaps):
+        if not self.overlaps or not all(0 < overlap <= 1 for overlap in self.overlaps):
             raise BadInput(f"overlaps must be above 0 and at most 1, got {self.overlaps}")
 
     def __call__(self, attribution: Attribution, /) -> Scored:

@@ -1,4 +1,4 @@
-"""Max- and average sensitivity: how far a map moves when its picture hardly does."""
+"""Max- and average sensitivity: how far a map moves under small noise on its picture."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def relative_changes(maps: Tensor, moved: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """What both read: the relative change of the map for each noisy copy of the picture."""
+    """The base of both: the relative change of the map for each noisy copy of the picture."""
 
     radius: float = 0.02  # of the noise, in units of the pixel range
     draws: int = 10
     law: Law = "uniform"
-    neighbours: Literal["all", "same_class"] = "all"  # or only those that the model gives the same class
+    neighbours: Literal["all", "same_class"] = "all"  # or only those with the same predicted class
 
     higher_is_better: ClassVar[bool] = False
     measures: ClassVar[Literal["robustness"]] = "robustness"
@@ -45,8 +45,8 @@ class Sensitivity:
 
     def __call__(self, attribution: Attribution, /) -> Scored:
         found = self._neighbourhood.of(attribution)
-        changes = relative_changes(attribution.maps, torch.stack([one.maps for one in found], 1)).cpu()
-        same = torch.stack([one.same_class for one in found], 1).cpu()
+        changes = relative_changes(attribution.maps, torch.stack([neighbour.maps for neighbour in found], 1)).cpu()
+        same = torch.stack([neighbour.same_class for neighbour in found], 1).cpu()
         kept = same if self.neighbours == "same_class" else torch.ones_like(same)
         mean = changes.where(kept, 0.0).sum(1) / kept.sum(1)
         most = changes.where(kept, 0.0).amax(1)
@@ -65,7 +65,7 @@ class Sensitivity:
 class MaxSensitivity(Sensitivity):
     """The largest relative change of the map among noisy copies of the picture.
 
-    It grows with the number of draws: compare only runs with equally many. A map that does not look at the picture
+    It grows with the number of draws: compare only runs with equally many. A map that ignores the picture
     scores a perfect 0, so read it beside the blind controls.
 
     Paper: Yeh et al. 2019, "On the (In)fidelity and Sensitivity of Explanations"
@@ -79,7 +79,7 @@ class MaxSensitivity(Sensitivity):
 class AvgSensitivity(Sensitivity):
     """The mean relative change of the map over noisy copies of the picture.
 
-    A map that does not look at the picture scores a perfect 0, so read it beside the blind controls.
+    A map that ignores the picture scores a perfect 0, so read it beside the blind controls.
 
     Paper: Yeh et al. 2019, "On the (In)fidelity and Sensitivity of Explanations"
     """

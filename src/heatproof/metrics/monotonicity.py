@@ -1,4 +1,4 @@
-"""Monotonicity: does every segment with positive heat raise the answer, and does more heat mean more change?"""
+"""Monotonicity: whether every segment with positive heat raises the answer, and more heat means more change."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from heatproof.occlusion.segmenters.grid import Grid
 from heatproof.registry import metric
 from heatproof.types import Attribution, Batch, Price, Readout, Scored, keyed_seed
 
-STILL = 1e-6  # of the largest step: smaller ones are rounding, and no step
+STILL = 1e-6  # of the largest step: smaller ones are rounding
 
 
 def revealed(ranks: Tensor) -> Tensor:
-    """(n,) places, -1 for segments that never come -> (m + 1, n) bool: nothing, then one more at a time."""
+    """(n,) places, -1 for segments never shown -> (m + 1, n) bool: no segment, then one more at a time."""
     many = int(ranks.max()) + 1 if len(ranks) else 0
     return (ranks[None] >= 0) & (ranks[None] < torch.arange(many + 1)[:, None])
 
@@ -41,12 +41,12 @@ def ascending(values: Tensor, chosen: Tensor) -> Tensor:
 @metric
 @dataclass(frozen=True)
 class Monotonicity:
-    """The share of steps that go the way the map says, as segments come to an empty picture, the weakest first.
+    """The share of steps in the direction the map predicts, as segments are added to an empty picture, weakest first.
 
-    Segments with positive heat come to one empty picture, where each should raise the answer, and those with negative
-    heat to another, where each should lower it. Steps that leave the answer as it is count for nothing. Weak by design:
-    where all parts of a picture speak for the class, any positive map scores 1. The detail `monotone` says whether all
-    steps go the right way.
+    Segments with positive heat are added to an empty picture, where each should raise the answer, and those with
+    negative heat to another, where each should lower it. Steps without a change are ignored. Weak by design: where all
+    parts of a picture speak for the class, any positive map scores 1. The detail `monotone` is whether all steps go the
+    right way.
 
     Paper: Arya et al. 2019, "One Explanation Does Not Fit All: A Toolkit and Taxonomy of AI Explainability Techniques"
     """
@@ -82,10 +82,10 @@ class Monotonicity:
 @metric
 @dataclass(frozen=True)
 class MonotonicityCorrelation:
-    """The rank correlation between a segment's magnitude and how far the answer moves when the segment is drawn anew.
+    """The rank correlation between a segment's magnitude and how far the answer moves when the segment is resampled.
 
-    How far is the mean square of the change over several draws. The published division by the squared answer changes
-    no rank and is left out.
+    The distance is the mean square of the change over several draws. The published division by the squared answer
+    changes no rank and is left out.
 
     Paper: Nguyen & Rodríguez Martínez 2020, "On Quantitative Aspects of Model Interpretability"
     """
@@ -95,7 +95,7 @@ class MonotonicityCorrelation:
 
     higher_is_better: ClassVar[bool] = True
     measures: ClassVar[Literal["faithfulness"]] = "faithfulness"
-    follows_map: ClassVar[bool] = False  # every segment is drawn anew, whatever the map
+    follows_map: ClassVar[bool] = False  # every segment is resampled, whatever the map
     chance: ClassVar[float] = 0.0
 
     def __post_init__(self) -> None:
@@ -122,7 +122,7 @@ class MonotonicityCorrelation:
 
 
 def redrawn(batch: Batch, draw: int) -> Batch:
-    """The batch with another seed for each draw, kept on it, so that its games are found again."""
+    """The batch with another seed for each draw, cached on it, so that its games are reused."""
     kept: dict[int, Batch] = vars(batch).setdefault("_redrawn", {})
     if draw == 0:
         return batch

@@ -1,7 +1,7 @@
-"""A heatmap as a classifier: positive relevance says "target here", negative "not here", and a mosaic knows.
+"""Mosaic metrics: a heatmap as a classifier whose positive relevance means "target here", negative "not here".
 
 Relevance is added up, not counted: TP and FN are the positive and negative relevance on tiles that show the
-target, FP and TN the same on the others. A ratio without a denominator is undefined: NaN and why, never 0.
+target, FP and TN the same on the others. A ratio without a denominator is undefined: NaN with a note, never 0.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from heatproof.types import AnyMethod, Attribution, Batch, Keep, Maps, Model, Sc
 
 Ratio = Literal["precision", "recall", "specificity", "accuracy", "f1", "fnr", "fpr"]
 
-# What an undefined ratio lacks, in words.
+# Why each ratio may be undefined.
 LACKING: dict[Ratio, str] = {
     "precision": "the map has no positive relevance",
     "recall": "the map is zero on the target tiles",
@@ -80,14 +80,14 @@ def mosaic_scores(maps: Maps, target_region: Keep) -> dict[Ratio, Tensor]:
     }
 
 
-def _keeps_its_word(method: AnyMethod | None) -> bool:
-    """Whether a method is known to give both signs, even where some maps show one only; others' maps are looked at."""
+def _is_known_signed(method: AnyMethod | None) -> bool:
+    """Whether a method is known to give both signs, so that maps of one sign are valid; others are checked by map."""
     return registry.name_of(method) is not None and not isinstance(method, Precomputed)
 
 
 @dataclass(frozen=True)
 class MosaicRatio:
-    """What the seven share: which ratio it is, and that most of them need relevance of both signs."""
+    """The base of the seven ratios; most of them need relevance of both signs."""
 
     ratio: ClassVar[Ratio]
     higher_is_better: ClassVar[bool] = True
@@ -98,7 +98,7 @@ class MosaicRatio:
         regions = regions_of(attribution)
         one_sign = [False] * len(attribution.maps) if self.ratio == "precision" else self._one_sign(attribution)
         values = mosaic_scores(attribution.maps, regions)[self.ratio]
-        if not _keeps_its_word(attribution.method):  # a map that is never negative would win without being better
+        if not _is_known_signed(attribution.method):  # a map that is never negative would win without being better
             values = values.masked_fill(torch.tensor(one_sign, device=values.device), torch.nan)
         notes = tuple(
             ONE_SIGN if single else LACKING[self.ratio] if missing else ""
@@ -107,7 +107,7 @@ class MosaicRatio:
         return Scored(values, notes, details={"one_sign": torch.tensor(one_sign, dtype=torch.float64)})
 
     def _one_sign(self, attribution: Attribution) -> list[bool]:
-        """Which maps have no negative relevance; `NotApplicable` where that is how the method is.
+        """Which maps have no negative relevance; `NotApplicable` if the method is unsigned.
 
         Maps that are never negative have recall 1 whatever they show.
         """

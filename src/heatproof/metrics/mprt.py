@@ -1,4 +1,4 @@
-"""Model parameter randomisation: a map that explains the model must change when the model forgets."""
+"""Model parameter randomisation: a map that explains the model must change when its parameters are randomised."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from heatproof.types import Attribution, Curve, Price, Scored
 
 @dataclass(frozen=True)
 class Randomised:
-    """How the model is made to forget, and how maps are compared."""
+    """The base of MPRT: how the model is randomised, and how maps are compared."""
 
     order: Order = "top_down"
     similarity: Similarity = "spearman"
     sign: Sign = "absolute"  # maps as they are, their positive parts, or their magnitudes
-    stages: int = 5  # at most so many models, evenly spaced over the layers; the last has forgotten everything
+    stages: int = 5  # number of randomised models at most, evenly spaced over the layers; in the last all are
     draw: Draw = "permuted"  # each parameter's own entries in another order, or Gaussian noise of their size
 
     higher_is_better: ClassVar[bool] = False
@@ -48,7 +48,7 @@ class Randomised:
             other = randomised(model, names, self.draw, batch.seed)
             steps.append(similar(before, signed(reattribute(attribution, model=other), self.sign), self.similarity))
         curve = torch.stack(steps, 1) if steps else torch.zeros(len(batch), 0, dtype=torch.float64)
-        # A map that is constant once the model has forgotten has nothing left that could be alike.
+        # A map that is constant after randomisation has no similarity left.
         flat = is_constant(before).cpu()
         curve = curve.nan_to_num(nan=0.0)
         x = torch.arange(1, len(reached) + 1, dtype=torch.float64) / max(1, len(reached))
@@ -68,12 +68,12 @@ class Randomised:
 @metric("mprt")
 @dataclass(frozen=True)
 class MPRT(Randomised):
-    """How alike the map stays while the model's layers are made to forget what they learnt, one after the other.
+    """The similarity of the map to itself as the model's layers are randomised one after the other.
 
-    The mean over the stages of the similarity to the map of the intact model, which is itself no part of the mean. From
-    the answer down, from the picture up, or each part of the layers by itself. A map that does not look at the model
-    scores 1. A faithful map need not reach 0: maps that are multiplied by the picture stay alike through the picture,
-    and from the answer down blurry maps forget first.
+    The mean over the stages of the similarity to the map of the intact model, which is itself not part of the mean.
+    Layers are randomised from the output down, from the input up, or each part by itself. A map that ignores the model
+    scores 1. A faithful map need not reach 0: maps that are multiplied by the picture stay similar through the picture,
+    and from the output down blurry maps change first.
 
     Paper: Adebayo et al. 2018, "Sanity Checks for Saliency Maps"
     """
@@ -84,7 +84,7 @@ class MPRT(Randomised):
 class SmoothMPRT(Randomised):
     """The parameter randomisation test on maps that are averaged over noisy copies of the picture.
 
-    The same noise for the intact model and all randomised ones, so that what differs is the model.
+    The intact model and all randomised ones get the same noise, so that only the model differs.
 
     Paper: Hedström et al. 2023, "Sanity Checks Revisited: An Exploration to Repair the Model Parameter Randomisation
     Test"
@@ -108,7 +108,7 @@ class SmoothMPRT(Randomised):
 
 
 def histogram_entropy(values: Tensor, bins: int, reach: float) -> Tensor:
-    """(B, n) -> (B,): the entropy of the values' histogram from -reach to reach; the end bins take what is beyond."""
+    """(B, n) -> (B,): the entropy of the values' histogram from -reach to reach; the end bins include values beyond."""
     places = ((values.double().clamp(-reach, reach) + reach) / (2 * reach) * bins).long().clamp(max=bins - 1)
     counts = torch.zeros(len(values), bins, dtype=torch.float64)
     counts.scatter_add_(1, places, torch.ones_like(places, dtype=torch.float64))
@@ -118,7 +118,7 @@ def histogram_entropy(values: Tensor, bins: int, reach: float) -> Tensor:
 @metric("efficient_mprt")
 @dataclass(frozen=True)
 class EfficientMPRT:
-    """How much more disordered a map becomes when the model forgets everything: the relative rise of its entropy.
+    """The relative rise of the map's entropy when all layers of the model are randomised.
 
     The entropy is that of a histogram of the map's values, after the map is divided by the root of its mean square; the
     bins are the same for both maps. A noisy map cannot become more disordered and scores about 0 whether it is faithful

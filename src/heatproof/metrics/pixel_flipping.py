@@ -1,8 +1,8 @@
-"""Pixel flipping: take segments away in the order of their attribution and watch the model's answer.
+"""Pixel flipping: removes segments in the order of their attribution and records the model's answer.
 
 MIF removes the most important first (a good map makes the answer fall at once), LIF the least important first
-(a good map lets it stand). Which of the two one looks at, and what is painted over the segments, changes the
-winner; their difference, SRG, nearly does not.
+(a good map keeps it up). The choice between the two, and the imputer, change the winner; their difference, SRG,
+depends on neither much.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ _DRAWN = torch.linspace(0, 1, 41, dtype=torch.float64)  # where differences of c
 
 
 TIED = "all segments tie: their order is drawn by lot"
-UNLABELLED = "target='label' asks about the true class, and nobody told this picture's"
+UNLABELLED = "target='label' judges the true class, and this picture has no label"
 
 
 def aimed(model: Model, batch: Batch, target: Target) -> Batch:
-    """The batch asked about the class that was explained, or about the data set's own label.
+    """The batch aimed at the explained class, or at the data set's label.
 
-    A picture without a label (-1) is asked about class 0, for its row to be there; `unlabelled` says which.
+    A picture without a label (-1) is aimed at class 0, to keep its row; `unlabelled` lists these.
     """
     if target == "explained":
         return batch
@@ -56,7 +56,7 @@ def aimed(model: Model, batch: Batch, target: Target) -> Batch:
 
 
 def _labelled(task: str, batch: Batch) -> Batch:
-    """One aimed batch per batch and task, kept on it, so that its games are found again."""
+    """One aimed batch per batch and task, cached on it, so that its games are reused."""
     kept: dict[str, Batch] = vars(batch).setdefault("_labelled", {})
     if task not in kept:
         kept[task] = batch.aimed(batch.labels[task].clamp(min=0))
@@ -64,13 +64,13 @@ def _labelled(task: str, batch: Batch) -> Batch:
 
 
 def unlabelled(model: Model, batch: Batch, target: Target) -> list[bool]:
-    """Per image: whether its true class is asked about and not known."""
+    """Per image: whether its true class is needed and unknown."""
     return [False] * len(batch) if target == "explained" else (batch.labels[model.task] < 0).tolist()
 
 
 @dataclass(frozen=True)
 class Flipping:
-    """How segments are taken away one after another, and what is read off."""
+    """The base of flipping metrics: how segments are removed, and which readout is recorded."""
 
     occlusion: Occlusion = field(default_factory=Occlusion)
     readout: Readout = "probability"
@@ -93,10 +93,10 @@ class Flipping:
         return removals(game.counts, self.steps, self.points)
 
     def curve(self, attribution: Attribution, first: Literal["most", "least"]) -> Curve:
-        """What the model says as the most, or the least, important segments go first.
+        """The model's answer as segments are removed, most or least important first.
 
-        One lot per image breaks ties in both directions, so a constant map scores exactly nothing; it does
-        not depend on the method, so all methods have the same luck.
+        One random order per image breaks ties in both directions, so a constant map scores exactly 0; it does not
+        depend on the method, so all methods have the same luck.
         """
         game = self.game(attribution)
         values = pooled(game, attribution.maps) * (1 if first == "most" else -1)
@@ -104,12 +104,12 @@ class Flipping:
         return removal_curve(game, ranks, self.removed(game))
 
     def details(self, attribution: Attribution) -> dict[str, Tensor]:
-        """Per image: how many segments it has, and which share of them tie."""
+        """Per image: the number of segments, and the share of them that tie."""
         game = self.game(attribution)
         return {"segments": torch.tensor(game.counts).double(), "tied": tied(pooled(game, attribution.maps))}
 
     def scored(self, attribution: Attribution, values: Tensor, curve: Curve) -> Scored:
-        """The scores with their details; where there is none, NaN and why."""
+        """The scores with their details; an undefined score is NaN with a note."""
         details = self.details(attribution)
         notes = [TIED if share == 1 else "" for share in details["tied"].tolist()]
         values = values.clone()
@@ -207,7 +207,7 @@ class MRG(Flipping):
 @metric
 @dataclass(frozen=True)
 class LRG(Flipping):
-    """Least relevance gain, LIF - R-OMS: how much longer than by chance the answer stands; random is 0.
+    """Least relevance gain, LIF - R-OMS: how much longer than by chance the answer stays up; random is 0.
 
     Paper: Blücher et al. 2024, "Decoupling Pixel Flipping and Occlusion Strategy for Consistent XAI
     Benchmarks"

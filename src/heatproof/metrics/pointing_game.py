@@ -1,4 +1,4 @@
-"""The pointing game: does the hottest pixel lie where the answer is?"""
+"""The pointing game: whether the hottest pixel lies in the region."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from heatproof.types import Attribution, Keep, Maps, Price, Scored, Scores
 
 
 def near(regions: Keep, tolerance: float) -> Keep:
-    """The regions with every pixel within so many pixels of them, as the crow flies."""
+    """The regions dilated by a Euclidean distance of `tolerance` pixels."""
     if tolerance <= 0:
         return regions
     grown = [
@@ -48,8 +48,8 @@ def pointing_game(maps: Maps, regions: Keep, tolerance: float = 0.0) -> Scores:
 class PointingGame:
     """Whether the hottest pixel lies inside the region, or within `tolerance` pixels of it; ties count by their share.
 
-    The paper's tolerance is 15 pixels on photos. The detail `chance` is what a random pixel hits: the share of the
-    picture that counts as a hit.
+    The paper's tolerance is 15 pixels on photos. The detail `chance` is the hit rate of a random pixel: the share of
+    the picture that counts as a hit.
 
     Paper: Zhang et al. 2018, "Top-Down Neural Attention by Excitation Backprop"
     """

@@ -21,11 +21,11 @@ from heatproof.types import Attribution, Price, Scored
 @metric
 @dataclass(frozen=True)
 class RandomLogit:
-    """How alike the maps of the explained class and of another class are.
+    """The similarity of the maps of the explained class and of another class.
 
-    The other class is drawn by lot for each image from the model's own classes (the mean over `draws`), or is the
-    likeliest other one. A map that does not depend on the class scores 1. With two classes, signed maps of a gradient
-    are opposites (-1) and their magnitudes equal (1): the sign rule is a choice that turns the result round.
+    The other class is drawn at random for each image (the mean over `draws`), or is the likeliest other one. A map that
+    does not depend on the class scores 1. With two classes, signed maps of a gradient are opposites (-1) and their
+    magnitudes equal (1): the sign rule reverses the result.
 
     Paper: Sixt et al. 2020, "When Explanations Lie: Why Many Modified BP Attributions Fail"
     """
@@ -49,7 +49,7 @@ class RandomLogit:
         found = []
         for targets in self._others(attribution):
             other = signed(reattribute(attribution, batch=batch.aimed(targets)), self.sign)
-            # Another class's map without any contrast shares nothing with one that has some.
+            # A constant map of the other class has no similarity to a map with contrast.
             found.append(similar(before, other, self.similarity).nan_to_num(nan=0.0))
         return scored(torch.stack(found).mean(0), {CONSTANT_MAP: is_constant(before).cpu()})
 
@@ -62,7 +62,7 @@ class RandomLogit:
             return [without.argmax(1)] if len(batch) else [targets]
         drawn = []
         for draw in range(self.draws):
-            # One to count - 1 further on, round the end: never the explained class itself.
+            # An offset of 1 … count - 1, modulo count: never the explained class itself.
             steps = [
                 int(torch.randint(1, count, (1,), generator=dice)) for dice in batch.generators(f"random logit {draw}")
             ]

@@ -1,4 +1,4 @@
-"""How large the region is: what results are split by, so it is kept with them."""
+"""The region's share of the picture; results are split by it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from heatproof.registry import metric
 from heatproof.traits import Need
 from heatproof.types import Attribution, Batch, Dataset, Keep, Scores
 
-LABEL = "region_share"  # Batch.labels under which a data set tells the share in its original picture
+LABEL = "region_share"  # the key in Batch.labels of the share in the original picture
 
 
 @metric
@@ -32,7 +32,7 @@ class RegionShare:
 
 def shares(dataset: Dataset) -> list[float]:
     """The region shares of a whole data set, leaving out pictures that cannot be read."""
-    batches = (dataset.batch([i]) for i in range(len(dataset)))  # one by one: their sizes may differ
+    batches = (dataset.batch([i]) for i in range(len(dataset)))  # singly: their sizes may differ
     found = [_shares(batch, batch.regions) for batch in batches if len(batch) and batch.regions is not None]
     if not found:
         raise BadInput(f"data set {dataset.name!r} has no regions to measure: give masks")

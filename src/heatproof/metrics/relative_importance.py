@@ -1,8 +1,8 @@
-"""Relative importance: maps compared where it is known that something matters more here than there.
+"""Relative importance: compares maps where it is known which of two things matters more.
 
-An object matters to the model that names objects and not to the one that names scenes (MCS). What covers the scene
-matters less to a scene model than the scene it covers (IDR). Only pictures that are classified rightly on both sides of
-a comparison are judged: nobody knows what should matter for a mistake.
+An object matters to an object model and not to a scene model (MCS). An object that covers the scene matters less to a
+scene model than the scene it covers (IDR). Only pictures classified correctly on both sides of a comparison are
+judged: for a mistake it is unknown what should matter.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from heatproof.registry import metric
 from heatproof.spec import recipe, source_hash
 from heatproof.types import Attribution, Batch, ConceptMethod, Images, Keep, Maps, Model, Scored, Scores
 
-# Variants of a score load the same contrast model, and one of them is enough.
+# Cached: variants of a score use the same contrast model.
 _contrasts: WeakValueDictionary[tuple[str, str], Model] = WeakValueDictionary()
 
 
 @lru_cache(maxsize=4)
 def _read(model: Model, shape: tuple[int, ...]) -> Model:
-    """The contrast model, read as what its answers show it to be: one that ends in a softmax has no logits."""
+    """The contrast model, with its output type recognised: a network that ends in a softmax has no logits."""
     return recognised(model, made_up.pictures(shape, MADE_UP))
 
 
 def concept_importance(attribution: Attribution) -> Scores | None:
-    """What a concept method says directly; None for heatmap methods. NaN where the concept is not shown."""
+    """The importance from a concept method; None for heatmap methods. NaN where the concept is not shown."""
     method = attribution.method
     return method.importance(attribution.model, attribution.batch) if isinstance(method, ConceptMethod) else None
 
@@ -53,7 +53,7 @@ def concept_layers(attribution: Attribution, role: str) -> dict[str, Tensor]:
 
 
 def wrong(model: Model, batch: Batch, task: str = "", what: str = "") -> list[str]:
-    """Per picture: empty if the model names it rightly, else a reason to leave it out."""
+    """Per picture: empty if it is classified correctly, else a reason to leave it out."""
     right = classes(model, batch) == true_classes(model, batch, task).to(batch.images.device)
     return ["" if ok else f"misclassified by {model.name}{what}" for ok in right.tolist()]
 
@@ -64,10 +64,12 @@ def scored(
     remarks: list[str] | None = None,
     details: Mapping[str, Tensor] | None = None,
 ) -> Scored:
-    """Values where there is no reason against one; the others undefined, with all reasons."""
-    told = ["; ".join(word for word in words if word) for words in zip(*reasons, strict=True)]
-    void = torch.tensor([bool(words) for words in told], dtype=torch.bool, device=values.device)
-    notes = [words or remark for words, remark in zip(told, remarks or [""] * len(told), strict=True)]
+    """The values; an image with reasons against it is undefined, with all reasons in its note."""
+    reasons_by_image = ["; ".join(word for word in words if word) for words in zip(*reasons, strict=True)]
+    void = torch.tensor([bool(words) for words in reasons_by_image], dtype=torch.bool, device=values.device)
+    notes = [
+        words or remark for words, remark in zip(reasons_by_image, remarks or [""] * len(reasons_by_image), strict=True)
+    ]
     values = values.double().masked_fill(void, torch.nan)
     lost = (values.isnan() & ~void).tolist()
     notes = ["the heat in the region is undefined" if no else n for n, no in zip(notes, lost, strict=True)]
@@ -75,13 +77,17 @@ def scored(
 
 
 def framed_region(batch: Batch, law: Law) -> Keep:
-    """The region in the frame heat is read in: the model's input, or the pictures' own where the data set tells it."""
+    """The region in the frame in which heat is measured: the model's input, or the pictures' own if the data set has
+    it.
+    """
     own = batch.labels.get(NATIVE)
     if own is not None:
         small = interpolate(batch.images, size=own.shape[1:], mode="area").clamp(0, 1)
         lent = batch.labels.get(OTHER_REGION)
-        told = {} if lent is None else {OTHER_REGION: interpolate(lent[:, None].float(), size=own.shape[1:])[:, 0] > 0}
-        batch = replace(batch, images=small, regions=own, twins=None, labels=told)
+        labels = (
+            {} if lent is None else {OTHER_REGION: interpolate(lent[:, None].float(), size=own.shape[1:])[:, 0] > 0}
+        )
+        batch = replace(batch, images=small, regions=own, twins=None, labels=labels)
     return region_of(batch, law)
 
 
@@ -92,9 +98,9 @@ def framed_heat(maps: Maps, regions: Keep, rule: Rule) -> Scores:
     return region_heat(maps, regions, rule)
 
 
-def flat_remarks(rule: Rule, *asked: Maps) -> list[str]:
-    """A word per picture where all maps are flat: a score that says nothing."""
-    every = torch.stack([flat(maps, rule) for maps in asked]).all(0)
+def flat_remarks(rule: Rule, *compared: Maps) -> list[str]:
+    """A note for each picture whose maps are all flat: its score is meaningless."""
+    every = torch.stack([flat(maps, rule) for maps in compared]).all(0)
     return [FLAT if yes else "" for yes in every.tolist()]
 
 
@@ -116,8 +122,8 @@ class MCS:
     """Model contrast: how much hotter the object is for this model than for a contrast model; 0 is blind, 1 perfect.
 
     With models of a k-series and the last of them as contrast this is the relative (fine-grained) score. A concept
-    method (TCAV) is asked for the importance of its concept instead of the heat of a region. `contrast` is what a model
-    is named by, or in Python the model itself.
+    (TCAV) is judged by the importance of its concept instead of the heat of a region. `contrast` is a model name, or in
+    Python the model itself.
 
     Paper: Yang & Kim 2019, "Benchmarking Attribution Methods with Relative Feature Importance"
     """
@@ -125,7 +131,7 @@ class MCS:
     contrast: str | Model = "embedded:scene"
     region: Law = "object"
     rule: Rule = "paper"
-    task: str = ""  # which labels are the model's classes, where the model itself does not say
+    task: str = ""  # which labels are the model's classes, if the model does not declare it
     contrast_task: str = ""  # the same for the contrast model
 
     higher_is_better: ClassVar[bool] = True
@@ -142,18 +148,20 @@ class MCS:
         return _contrasts.setdefault((loaded.name, loaded.revision), loaded)
 
     def recipe(self) -> dict[str, object]:
-        """The fields and what the contrast model holds: another one under the same name asks another question."""
+        """The fields and a hash of the contrast model: another one under the same name changes the metric."""
         name = self.contrast.name if isinstance(self.contrast, Model) else self.contrast
-        told = {one.name: recipe.plain(getattr(self, one.name)) for one in fields(self) if one.name != "contrast"}
+        settings = {
+            field.name: recipe.plain(getattr(self, field.name)) for field in fields(self) if field.name != "contrast"
+        }
         source = {"source": source_hash.digest(type(self))} if source_hash.is_component(type(self)) else {}
-        held = {"fields": {"contrast": name, **told}, **source, "revision": self._against.revision}
+        held = {"fields": {"contrast": name, **settings}, **source, "revision": self._against.revision}
         return {**recipe.identity(self), **held}
 
     def __call__(self, attribution: Attribution, /) -> Scored:
         model, batch = attribution.model, attribution.batch
         regions = framed_region(batch, self.region)
         other = _read(self._against, tuple(batch.images.shape[1:])).to(model.device)
-        # The class explained is the model's own: each answers for what it sees.
+        # Each model explains its own predicted class.
         theirs = ask(other, batch.aimed(classes(other, batch)), attribution.explainer)
         reasons = [wrong(model, batch, self.task), wrong(other, batch, self.contrast_task), hidden(batch)]
         mine = concept_importance(attribution)
@@ -174,7 +182,7 @@ class MCS:
 class RelativeMCS(MCS):
     """Model contrast within a k-series: against the model for which the object is in every scene and tells nothing.
 
-    Asked of the models `scene_k1` … `scene_k9`; over k it should follow how much accuracy drops without the object.
+    For the models `scene_k1` … `scene_k9`; over k it should follow how much accuracy drops without the object.
 
     Paper: Yang & Kim 2019, "Benchmarking Attribution Methods with Relative Feature Importance"
     """
@@ -186,7 +194,7 @@ def _pair(attribution: Attribution, task: str) -> tuple[Maps, list[list[str]]]:
     """The map of the picture without the object, and reasons to leave pictures out."""
     if isinstance(attribution.method, ConceptMethod):
         raise NotApplicable("a concept method gives no heat to compare between two pictures: it is judged by MCS")
-    keep(attribution)  # what an object model is contrasted with is often this very answer
+    keep(attribution)  # it is often the map that an object model is contrasted with
     model, batch = attribution.model, attribution.batch
     bare = batch.showing(twins_of(batch))
     without = ask(model, bare.aimed(classes(model, bare)), attribution.explainer)
@@ -198,14 +206,14 @@ def _pair(attribution: Attribution, task: str) -> tuple[Maps, list[list[str]]]:
 class IDR:
     """Input dependence: the share of pictures in which the object is colder than the scene it covers; ties count ½.
 
-    Asked of a scene model. Chance is not ½: compare with the same score of a random region (`region="moved"`).
+    For a scene model. Chance is not ½: compare with the same score of a random region (`region="moved"`).
 
     Paper: Yang & Kim 2019, "Benchmarking Attribution Methods with Relative Feature Importance"
     """
 
     region: Law = "object"
     rule: Rule = "paper"
-    task: str = ""  # which labels are the model's classes, where the model itself does not say
+    task: str = ""  # which labels are the model's classes, if the model does not declare it
 
     higher_is_better: ClassVar[bool] = True
     share: ClassVar[bool] = True  # of pictures
@@ -215,7 +223,7 @@ class IDR:
         return measured(self.region)
 
     def stage(self) -> tuple[Model, Batch]:
-        """For the conformance kit: the question is asked of models of scenes."""
+        """A scene model with pictures, for the conformance kit."""
         return staged("embedded:scene")
 
     def __call__(self, attribution: Attribution, /) -> Scored:

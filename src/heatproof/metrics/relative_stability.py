@@ -1,4 +1,4 @@
-"""Relative stability: how far a map moves, measured by how far its picture, the answer or a layer moves."""
+"""Relative stability: the change of a map relative to the change of its picture, of the output, or of a layer."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from heatproof.registry import metric
 from heatproof.types import Attribution, Batch, Price, Scored
 
 Relative = Literal["norm", "elementwise"]
-SMALLEST = 1e-6  # a denominator is never taken for less
+SMALLEST = 1e-6  # lower bound of denominators
 
 
 def relative_distance(before: Tensor, after: Tensor, relative: Relative, floor: float) -> Tensor:
-    """(B,) how far rows moved in units of themselves.
+    """(B,) the relative change of each row.
 
     `norm` is |a - a'| / |a|; `elementwise` the length of (a - a') / a, with magnitudes of a below `floor` times the
     largest taken for that.
@@ -37,7 +37,7 @@ def relative_distance(before: Tensor, after: Tensor, relative: Relative, floor: 
 
 @dataclass(frozen=True)
 class RelativeStability:
-    """What the three share: neighbours that keep their class, and the largest quotient among them."""
+    """The base of the three: the largest quotient over neighbours that keep their class."""
 
     radius: float = 0.02  # of the noise, in units of the pixel range
     draws: int = 16
@@ -61,15 +61,17 @@ class RelativeStability:
         return Neighbourhood(self.radius, self.draws, self.law)
 
     def moved(self, attribution: Attribution, near: Sequence[Neighbour]) -> list[Tensor]:
-        """For each neighbour (B,): how far what the maps are held against has moved."""
+        """For each neighbour (B,): the change of the quantity in the denominator."""
         raise TypeError("a relative stability must say what it is relative to")
 
     def __call__(self, attribution: Attribution, /) -> Scored:
         maps = attribution.maps
         found = self._neighbourhood.of(attribution)
-        kept = torch.stack([one.same_class for one in found], 1).cpu()
+        kept = torch.stack([neighbour.same_class for neighbour in found], 1).cpu()
         below = torch.stack(self.moved(attribution, found), 1).cpu()
-        above = torch.stack([relative_distance(maps, one.maps, self.relative, self.floor) for one in found], 1).cpu()
+        above = torch.stack(
+            [relative_distance(maps, neighbour.maps, self.relative, self.floor) for neighbour in found], 1
+        ).cpu()
         quotients = (above / below.clamp_min(SMALLEST)).where(kept, 0.0)
         few = f"fewer than {self.least} neighbours keep their class"
         still = f"nothing moves that {self.what} is measured by"
@@ -91,7 +93,7 @@ class RelativeStability:
 class RelativeInputStability(RelativeStability):
     """The largest relative change of the map per relative change of the picture, among noisy copies of one class.
 
-    A map that does not look at the picture scores a perfect 0, so read it beside the blind controls.
+    A map that ignores the picture scores a perfect 0, so read it beside the blind controls.
 
     Paper: Agarwal et al. 2022, "Rethinking Stability for Attribution-based Explanations"
     """
@@ -100,7 +102,7 @@ class RelativeInputStability(RelativeStability):
 
     def moved(self, attribution: Attribution, near: Sequence[Neighbour]) -> list[Tensor]:
         images = attribution.batch.images
-        return [relative_distance(images, one.batch.images, self.relative, self.floor) for one in near]
+        return [relative_distance(images, other.batch.images, self.relative, self.floor) for other in near]
 
 
 @metric
@@ -108,7 +110,7 @@ class RelativeInputStability(RelativeStability):
 class RelativeOutputStability(RelativeStability):
     """The largest relative change of the map per change of the logits, among noisy copies of one class.
 
-    A map that does not look at the picture scores a perfect 0, so read it beside the blind controls.
+    A map that ignores the picture scores a perfect 0, so read it beside the blind controls.
 
     Paper: Agarwal et al. 2022, "Rethinking Stability for Attribution-based Explanations"
     """
@@ -118,7 +120,7 @@ class RelativeOutputStability(RelativeStability):
     def moved(self, attribution: Attribution, near: Sequence[Neighbour]) -> list[Tensor]:
         model = attribution.model
         logits = engine.forward(model, attribution.batch.images).double()
-        return [length(engine.forward(model, one.batch.images).double() - logits) for one in near]
+        return [length(engine.forward(model, other.batch.images).double() - logits) for other in near]
 
     def cost(self) -> Price:
         again = self._neighbourhood.cost()
@@ -130,7 +132,7 @@ class RelativeOutputStability(RelativeStability):
 class RelativeRepresentationStability(RelativeStability):
     """The largest relative change of the map per relative change of one layer, among noisy copies of one class.
 
-    The layer is by default the one activation maps are read from. A map that does not look at the picture scores a
+    The layer is by default the one that CAM methods read. A map that ignores the picture scores a
     perfect 0, so read it beside the blind controls.
 
     Paper: Agarwal et al. 2022, "Rethinking Stability for Attribution-based Explanations"
@@ -143,8 +145,8 @@ class RelativeRepresentationStability(RelativeStability):
     def moved(self, attribution: Attribution, near: Sequence[Neighbour]) -> list[Tensor]:
         before = self._representation(attribution, attribution.batch)
         return [
-            relative_distance(before, self._representation(attribution, one.batch), self.relative, self.floor)
-            for one in near
+            relative_distance(before, self._representation(attribution, other.batch), self.relative, self.floor)
+            for other in near
         ]
 
     def _representation(self, attribution: Attribution, batch: Batch) -> Tensor:

@@ -1,4 +1,4 @@
-"""ROAD: flipping with an imputer that leaves no edges to give the removed pixels away."""
+"""ROAD: flipping with an imputer that leaves no visible edges around removed pixels."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ from heatproof.types import REMOVED, Attribution, Curve, Readout, Scored
 @metric
 @dataclass(frozen=True)
 class Road:
-    """Half the difference in confidence between removing the least and the most important pixels, filled in
-    smoothly.
+    """Half the confidence difference between removing the least and the most important pixels, imputed smoothly.
 
     The mean over the removed shares; random is 0.
 

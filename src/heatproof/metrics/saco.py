@@ -1,4 +1,4 @@
-"""SaCo: are groups of pixels as far apart in the answer as they are in the map?"""
+"""SaCo: whether groups of pixels differ in their effect as they differ in the map."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def salience_agreement(salience: Tensor, effect: Tensor) -> Tensor:
 @metric("saco")
 @dataclass(frozen=True)
 class SaCo:
-    """Salience-guided faithfulness: pixels in groups by heat, and whether hotter groups take more of the answer away.
+    """Salience-guided faithfulness: whether hotter groups of pixels have larger effects.
 
     Pairs of groups weigh as much as their heat differs. 1 if every hotter group has the larger effect, -1 if none has,
-    0 by chance. Effects that are equal count for neither: a model that does not react gives no score.
+    0 by chance. Equal effects count for neither side: a model that does not react gives no score.
 
     Paper: Wu et al. 2024, "On the Faithfulness of Vision Transformer Explanations"
     """

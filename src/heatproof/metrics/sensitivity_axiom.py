@@ -17,7 +17,7 @@ from heatproof.types import Attribution, Keep, Model, Price, Scored, keyed_seed
 
 
 class Blindfolded(nn.Module):
-    """A network that sees zeros, its own mean colour, on some fixed pixels, whatever the picture shows there."""
+    """A network whose input is zero, its mean colour, on some fixed pixels, whatever the picture shows there."""
 
     keep: Tensor
 
@@ -32,7 +32,7 @@ class Blindfolded(nn.Module):
 
 
 def squares_by_lot(height: int, width: int, side: int, share: float, seed: int) -> Keep:
-    """(H, W) bool, False on a share of the side × side rectangles that is drawn by lot; at least one, never all."""
+    """(H, W) bool, False on a share of the side × side rectangles that is drawn at random; at least one, never all."""
     rows, columns = (min(side, length) for length in (height, width))
     cells = rows * columns
     hidden = max(1, min(cells - 1, round(share * cells)))
@@ -48,8 +48,8 @@ def squares_by_lot(height: int, width: int, side: int, share: float, seed: int) 
 class SensitivityAxiom:
     """The share of the map's magnitude that lies on pixels which the model cannot see.
 
-    The model is asked through a blindfold that shows it one colour on some squares, the same for all pictures and
-    methods, and the method explains the blindfolded model. Every answer is then independent of these pixels by
+    The model is wrapped in a blindfold that shows it one colour on some squares, the same for all pictures and
+    methods, and the method explains the blindfolded model. Every output is then independent of these pixels by
     construction. 0 where the axiom holds; noise scores the squares' share of the picture.
 
     Paper: Sundararajan et al. 2017, "Axiomatic Attribution for Deep Networks" (there Sensitivity(b))
@@ -69,7 +69,7 @@ class SensitivityAxiom:
 
     @property
     def chance(self) -> float:
-        """The hidden cells' share, which noise puts there."""
+        """The hidden cells' share of the picture, which is the score of noise."""
         cells = self.side**2
         return max(1, min(cells - 1, round(self.hidden * cells))) / cells
 

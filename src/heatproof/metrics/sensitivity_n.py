@@ -1,5 +1,4 @@
-"""Sensitivity-n: does the attribution of a random set of pixels say how much the answer changes without
-them?"""
+"""Sensitivity-n: the correlation of a random set's summed attribution with the drop without the set."""
 
 from __future__ import annotations
 
@@ -21,17 +20,17 @@ from heatproof.registry import metric
 from heatproof.types import REMOVED, Attribution, Curve, Readout, Scored
 
 
-def pearson(one: Tensor, other: Tensor) -> Tensor:
-    """The correlation of the last dimension; 0 where one side does not vary and so says nothing."""
-    a, b = one - one.mean(-1, keepdim=True), other - other.mean(-1, keepdim=True)
+def pearson(values: Tensor, other: Tensor) -> Tensor:
+    """The correlation of the last dimension; 0 where one side is constant."""
+    a, b = values - values.mean(-1, keepdim=True), other - other.mean(-1, keepdim=True)
     spread = (a.square().sum(-1) * b.square().sum(-1)).sqrt()
-    # Sums of equal numbers in another order differ in the last bits; that is no variation.
-    flat = (a.abs().amax(-1) <= 1e-9 * one.abs().amax(-1)) | (b.abs().amax(-1) <= 1e-9 * other.abs().amax(-1))
+    # Sums of equal numbers in another order differ in the last bits; this is not variation.
+    flat = (a.abs().amax(-1) <= 1e-9 * values.abs().amax(-1)) | (b.abs().amax(-1) <= 1e-9 * other.abs().amax(-1))
     return torch.where(flat | (spread == 0), torch.zeros_like(spread), (a * b).sum(-1) / spread)
 
 
 def smallest(values: Tensor, count: int) -> Tensor:
-    """The `count` smallest values per row as bool, of equal ones the first, without a full sort."""
+    """The `count` smallest values per row as bool, the first ones of equal values, without a full sort."""
     chosen = torch.empty(values.shape, dtype=torch.bool)
     for row, drawn in zip(chosen.numpy(), values.numpy(), strict=True):
         last = ranked(drawn, count - 1)
@@ -45,8 +44,8 @@ def smallest(values: Tensor, count: int) -> Tensor:
 def ranked(values: npt.NDArray[np.float32], place: int) -> np.float32:
     """The value at that place in ascending order.
 
-    Of uniform draws from [0, 1) it lies near `place / n`: nearly always among the few values within six standard
-    deviations of that, which are all that is sorted.
+    For uniform draws from [0, 1) it lies near `place / n`, so only the values within six standard deviations of that
+    are sorted.
     """
     share = (place + 1) / len(values)
     reach = 6 * np.sqrt(share * (1 - share) / len(values))
@@ -96,7 +95,7 @@ class SensitivityN:
         for place in range(self.sizes):
             removed = self.removed(game, place)
             drops = whole - game.value(~removed)
-            # Set by set: all at once as numbers they would fill memory that is not at hand.
+            # Set by set: all sets at once as floats would need too much memory.
             sums = [[row.double().dot(values) for row in sets] for sets, values in zip(removed, owned, strict=True)]
             found.append(pearson(torch.tensor(sums, dtype=torch.float64), drops))
         curve = torch.stack(found, 1)
@@ -116,7 +115,7 @@ class SensitivityN:
         return chosen
 
     def samples(self, attribution: Attribution, /) -> Samples:
-        """What the model is shown: one set of each size."""
+        """The pictures the model sees: one set of each size."""
         game = game_of(attribution.model, attribution.batch, self.occlusion, self.readout)
         visible = torch.stack([~self.removed(game, place)[:, 0] for place in range(self.sizes)], 1)
         flat = game.segments.flatten(1)[:, None].expand(-1, self.sizes, -1)

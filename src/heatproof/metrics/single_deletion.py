@@ -1,4 +1,4 @@
-"""Single deletion: do the segments that the map calls important take the answer down when hidden alone?"""
+"""Single deletion: whether segments that the map calls important lower the answer when hidden alone."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from heatproof.types import Attribution, Price, Readout, Scored
 
 @dataclass(frozen=True)
 class Deletions:
-    """What single deletions share: the game, and how sums over segments are held against drops."""
+    """The base of single deletions: the game, and the comparison of sums over segments with drops."""
 
     occlusion: Occlusion = field(default_factory=lambda: Occlusion(Mean(), Grid(4), 1))
     readout: Readout = "logit"
@@ -48,7 +48,7 @@ class Deletions:
         return scored(compare(owned, drops), undefined, self.details(attribution, game))
 
     def details(self, attribution: Attribution, game: Game) -> dict[str, Tensor]:
-        """What is known beside the score, (B,) each."""
+        """Details of the score, (B,) each."""
         return {}
 
     def cost(self) -> Price:
@@ -62,8 +62,8 @@ class SingleDeletion(Deletions):
     """The rank correlation between the map's sum over each segment and the answer's drop without that segment.
 
     1 where the map orders the segments as the answer does, 0 by chance, with a deviation of 1/√(n - 1) for n segments
-    (0.26 for the 16 cells of the default): average over a hundred pictures. The network is asked as it is; `idsds`
-    asks a copy that was fine-tuned on such pictures.
+    (0.26 for the 16 cells of the default): average over a hundred pictures. The network itself is evaluated; `idsds`
+    evaluates a copy that is fine-tuned on such pictures.
 
     Paper: Hesse et al. 2024, "Benchmarking the Attribution Quality of Vision Models" (there of a fine-tuned model)
     """
@@ -72,10 +72,11 @@ class SingleDeletion(Deletions):
 @metric("idsds")
 @dataclass(frozen=True)
 class IDSDS(Deletions):
-    """In-domain single deletion: the same correlation, with drops of a copy of the network that knows such pictures.
+    """In-domain single deletion: the same correlation, with drops of a copy of the network that is adapted to such
+    pictures.
 
-    The copy is fine-tuned to answer pictures with hidden cells as the network answers whole ones, once for all methods.
-    The detail `same_class` says whether it names the whole picture as the network does.
+    The copy is fine-tuned to give pictures with hidden cells the output that the network gives whole ones, once for all
+    methods. The detail `same_class` says whether it classifies the whole picture as the network does.
 
     Paper: Hesse et al. 2024, "Benchmarking the Attribution Quality of Vision Models"
     """
@@ -90,7 +91,7 @@ class IDSDS(Deletions):
         return game_of(tuned, batch, self.occlusion, self.readout)
 
     def details(self, attribution: Attribution, game: Game) -> dict[str, Tensor]:
-        """Whether the copy gives each whole picture the class that the network gives it."""
+        """Whether the copy and the network predict the same class for each whole picture."""
         batch = attribution.batch
         return {"same_class": (classes(game.model, batch) == classes(attribution.model, batch)).double()}
 

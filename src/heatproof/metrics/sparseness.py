@@ -1,4 +1,4 @@
-"""Sparseness: on how few pixels a map puts its weight."""
+"""Sparseness: how few pixels carry a map's weight."""
 
 from __future__ import annotations
 

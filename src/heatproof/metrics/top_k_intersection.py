@@ -1,4 +1,4 @@
-"""Top-k intersection: how many of the hottest pixels lie inside the region."""
+"""Top-k intersection: the share of the hottest pixels inside the region."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from heatproof.types import Attribution, Keep, Maps, Price, Scored, Scores
 
 
 def top_k_intersection(maps: Maps, regions: Keep, share: float) -> Scores:
-    """The share of a picture's hottest pixels, this share of all, that lie inside the region; ties give what a random
-    order among them would give on average.
+    """The part of the hottest `share` of a picture's pixels that lies inside the region; ties count as a random order
+    would on average.
     """
     check_pair(maps, regions)
     taken = max(1, round(share * maps[0].numel())) if len(maps) else 1
@@ -36,7 +36,7 @@ class TopKIntersection:
     """The share of the hottest pixels that lie inside the region.
 
     By chance it is the region's share of the picture, which is a detail. A region smaller than the hottest pixels caps
-    it: `scaled` divides by the best that can be had. Ties count as a random order would on average.
+    it: `scaled` divides by the best possible score. Ties count as a random order would on average.
 
     Paper: Theiner et al. 2022, "Interpretable Semantic Photo Geolocation" (there concept influence)
     """

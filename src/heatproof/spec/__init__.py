@@ -1,1 +1,1 @@
-"""A study as words and as data: what is typed, what is stored, what is replayed."""
+"""A study as text and as data: parsed, stored, replayed."""

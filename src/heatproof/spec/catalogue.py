@@ -1,7 +1,7 @@
-"""What components there are, as plain data: read from the cache, without importing them, while nothing changed.
+"""The registered components as plain data, cached so that listing them needs no imports while nothing has changed.
 
-What a listing says is set by heatproof's own files, by Python and by the packages installed; it is kept under a hash of
-all three. Where a plug-in is installed nothing is kept: what it registers may depend on anything.
+A listing depends on heatproof's own files, on Python and on the installed packages; it is cached under a hash of all
+three. With a plug-in installed nothing is cached: what it registers may depend on anything.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def catalogue(kind: registry.Kind) -> list[Row]:
         content = sealed(f"catalogue {kind} {name}".encode(), json.dumps(found).encode())
         try:
             write_atomically(place, content)
-        except (OSError, StoreFull):  # a cache that cannot be written costs time, no more
+        except (OSError, StoreFull):  # a cache that cannot be written only costs time
             return found
     return found
 
@@ -59,7 +59,7 @@ def _state() -> str:
     """A hash of what a listing depends on: files by size and time, to the nanosecond."""
     home = Path(__file__).parents[1]
     files = sorted(file for file in home.rglob("*") if file.suffix != ".pyc" and file.is_file())
-    # What is installed or taken away changes these folders.
+    # Installing or removing a package changes these folders.
     folders = sorted({sysconfig.get_path(name) for name in ("purelib", "platlib")})
     seen = [
         (str(path), path.stat().st_size, path.stat().st_mtime_ns)

@@ -1,4 +1,4 @@
-"""From words on a command line to studies: protocols, or plain methods × metrics."""
+"""Studies from command-line options: protocols, or plain methods × metrics."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ def studies(
     trust_pickle: bool = False,
     changes: Mapping[str, Any] | None = None,
 ) -> list[Study]:
-    """The studies that were asked for; what was left out is embedded, or a first contestant."""
+    """The studies that the options describe; missing options stand for the embedded models and first contestants."""
     wanted = {name: value for name, value in (changes or {}).items() if value is not None}
     if not any((models, images)) and methods is metrics is protocols is None:
         raise BadInput(
             "say what to judge: --model, --images, --methods, --metrics or --protocols (or see `heatproof demo`)"
         )
-    for option, said in (("--methods", methods), ("--metrics", metrics), ("--protocols", protocols)):
-        if said is not None and not said.strip(" ,"):
-            raise BadInput(f"{option} must name at least one, got {said!r}: leave it out, or see `heatproof list`")
+    for option, value in (("--methods", methods), ("--metrics", metrics), ("--protocols", protocols)):
+        if value is not None and not value.strip(" ,"):
+            raise BadInput(f"{option} must name at least one, got {value!r}: leave it out, or see `heatproof list`")
     chosen = [heatproof.models.load(spec, trust_pickle=trust_pickle) for spec in models]
     pictures = [data.load(spec, masks) for spec in images]
     contestants = components("method", methods) if methods else None
-    asked = []
+    found = []
     for protocol in components("protocol", protocols) if protocols else []:
-        asked += protocol.studies(models=chosen or None, datasets=pictures or None, methods=contestants)
+        found += protocol.studies(models=chosen or None, datasets=pictures or None, methods=contestants)
     if metrics or not protocols:
-        if not chosen and any(on_disk(one) for one in pictures):
-            raise BadInput("pictures of one's own need a model: add --model, e.g. --model efficientnet-lite0")
-        asked.append(
+        if not chosen and any(on_disk(dataset) for dataset in pictures):
+            raise BadInput("your own pictures need a model: add --model, e.g. --model efficientnet-lite0")
+        found.append(
             Study(
                 models=chosen or ["embedded:object"],
                 datasets=pictures or ["two_factor"],
@@ -53,4 +53,4 @@ def studies(
                 metrics=components("metric", metrics or METRICS),
             )
         )
-    return [dataclasses.replace(study, **wanted) for study in asked]
+    return [dataclasses.replace(study, **wanted) for study in found]

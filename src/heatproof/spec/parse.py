@@ -1,4 +1,4 @@
-"""Components from words: what a person types on a command line, or a label, read back."""
+"""Parses components from text: command-line words, and labels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 
 
 def _quoted(text: str) -> str:
-    """Layers and paths need no quotes in a field: `layer=features.0` is read as `layer='features.0'`."""
+    """Adds quotes to layers and paths in a field: `layer=features.0` is read as `layer='features.0'`."""
 
     def quote(found: re.Match[str]) -> str:
         lead, word = found["lead"], found["word"]
@@ -33,10 +33,10 @@ def _quoted(text: str) -> str:
 def parse(kind: registry.Kind, text: str) -> Any:
     """A component from a command line: `srg`, `integrated_gradients(steps=32)`, nested as in Python.
 
-    Or one of somebody's own: `path/to/file.py:Name`, a class with or without fields, or a function as it is.
+    User code is `path/to/file.py:Name`: a class with or without fields, or a function.
     """
     own = IN_FILE.fullmatch(text.strip())
-    spoken = f"{own['name']}{own['told'] or ''}" if own else text.strip()
+    spoken = f"{own['name']}{own['fields'] or ''}" if own else text.strip()
     form = "file.py:Name or file.py:Name(field=value, …)" if own else "name or name(field=value, …)"
     try:
         node = expression(spoken)
@@ -101,9 +101,9 @@ def _of_file(kind: registry.Kind | None, own: re.Match[str], node: ast.Name | as
 
 
 def _in_file(name: ast.expr) -> re.Match[str] | None:
-    """Where a part with fields is, if in a file of one's own: `_quoted` has made `'file.py:Name'(k=2)` of it."""
+    """The match for `file.py:Name` in place of a component's name; `_quoted` turns it into `'file.py:Name'(k=2)`."""
     own = IN_FILE.fullmatch(name.value) if isinstance(name, ast.Constant) and isinstance(name.value, str) else None
-    return own if own and own["told"] is None else None
+    return own if own and own["fields"] is None else None
 
 
 def _component(kind: registry.Kind, node: ast.expr, text: str) -> Any:
@@ -118,7 +118,7 @@ def _component(kind: registry.Kind, node: ast.expr, text: str) -> Any:
 
 
 def _admits_dataset(hint: Any) -> bool:
-    from heatproof.types import Dataset  # and with it torch, for which who asks for help should not wait
+    from heatproof.types import Dataset  # imports torch, which `--help` must not wait for
 
     return Dataset in get_args(hint)
 
@@ -145,9 +145,9 @@ def _fields(make: Any, defaults: Mapping[str, Any], call: ast.Call, text: str) -
 
 
 def _field(default: Any, hint: Any, node: ast.expr, text: str) -> Any:
-    """What stands where `default` stood: another of its kind, the same with other fields, or a value."""
+    """The value of a field: another component in place of the default, the default with other fields, or plain data."""
     known = registry.name_of(default)
-    if (isinstance(node, ast.Call) or _in_file(node)) and _admits_dataset(hint):  # other words are names
+    if (isinstance(node, ast.Call) or _in_file(node)) and _admits_dataset(hint):  # other words are names of data sets
         return _dataset(node, text)
     if isinstance(node, ast.Call) and (own := _in_file(node.func)):
         return _of_file(known[0] if known else None, own, node, text)
@@ -172,11 +172,11 @@ def _value(node: ast.expr, hint: Any, text: str) -> Any:
         meant = words.get(node.id.lower(), node.id)
         return meant if registry.fits(meant, hint) else node.id  # `none` may be one of a field's choices
     if isinstance(node, ast.Tuple | ast.List):
-        # A component in a list stays spelt: only the owner of the field knows what kind it must be.
+        # A component in a list stays text: only the owner of the field knows its kind.
         return tuple(ast.unparse(item) if isinstance(item, ast.Call) else _value(item, Any, text) for item in node.elts)
     try:
         value = ast.literal_eval(node)
         wordlike = not registry.fits(value, hint) and registry.fits(ast.unparse(node), hint)
-        return ast.unparse(node) if wordlike else value  # layer=3 is the layer called 3
+        return ast.unparse(node) if wordlike else value  # layer=3 means the layer named "3"
     except ValueError as error:
         raise BadInput(f"{text!r}: a field must be a number, a word, true, false, none or a list of them") from error

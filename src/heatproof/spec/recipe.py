@@ -1,9 +1,9 @@
 """Component ⇄ plain data. A recipe is what is stored, hashed, shown and replayed.
 
 A configured component is a frozen dataclass of plain values and other components, so its recipe is its registered name
-and its fields. A function of one's own is named by module and hashed by source: it can be told apart, and found again
-if it lives in an importable module or file. So is an object of one's own, by its class, and found again if the class
-makes it without being told anything.
+and its fields. A user-defined function is named by module and hashed by source; it can be found again if it lives in
+an importable module or file. The same holds for a user-defined object, by its class, if the class makes an equal object
+without arguments.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Plain = Any  # None | bool | int | float | str | list[Plain] | dict[str, Plain]
 
 
 def plain(value: Any) -> Plain:
-    """The recipe of a value: JSON-ready, with every field spelt out, so that a changed default is a changed key."""
+    """The recipe of a value: JSON-ready, with every field, so that a changed default changes the key."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, Path):
@@ -41,15 +41,15 @@ def plain(value: Any) -> Plain:
     if isinstance(value, Mapping):
         return {str(name): plain(item) for name, item in value.items()}
     own = getattr(value, "recipe", None)
-    if callable(own):  # models and other things that are more than their fields say how to be found again
+    if callable(own):  # models and others with more state than their fields give their own recipe
         return own()
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value) if f.init}
         named = identity(value)
         source = {"source": source_hash.digest(type(value))} if source_hash.is_component(type(value)) else {}
-        # Other pictures or maps in the same place are another component.
-        told = hasattr(type(value), "revision")  # asked of the type: what goes wrong in the asking must be heard
-        revision = value.revision if told else ""  # type: ignore[attr-defined]
+        # The same path with other pictures or maps is another component.
+        declared = hasattr(type(value), "revision")  # on the type: errors of the property must surface
+        revision = value.revision if declared else ""  # type: ignore[attr-defined]
         held = {"revision": revision} if revision and isinstance(revision, str) else {}
         return {**named, "fields": fields, **source, **held}
     if isinstance(value, functools.partial) and _is_plain((*value.args, *value.keywords.values())):
@@ -64,21 +64,21 @@ def plain(value: Any) -> Plain:
 
 
 def identity(value: Any) -> dict[str, str]:
-    """What a component is stored as: the kind and name it is registered under, else the place of its class."""
+    """How a component is stored: by the kind and name it is registered under, else by the import path of its class."""
     known = registry.name_of(value)
     where = f"{type(value).__module__}:{type(value).__qualname__}"
-    # A name that a user file registers is known only to those who have read that file.
+    # A name registered by a user file is known only after that file is read.
     return {known[0]: known[1]} if known and not IN_FILE.fullmatch(where) else {"class": where}
 
 
 def _named(function: Any) -> str:
-    """Where a function, or the class of a callable object, is to be found."""
+    """The import path of a function, or of the class of a callable object."""
     home = function if hasattr(function, "__qualname__") else type(function)
     return f"{home.__module__}:{home.__qualname__}"
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether a recipe gives exactly this back: a list would come back as a tuple."""
+    """Whether a recipe restores exactly this value; a list, for one, would come back as a tuple."""
     if isinstance(value, tuple):
         return all(_is_plain(item) for item in value)
     return value is None or isinstance(value, bool | int | float | str)
@@ -87,44 +87,44 @@ def _is_plain(value: Any) -> bool:
 def _unedited(found: Any, recipe: dict[str, Any], where: str) -> None:
     if recipe.get("source", "") not in ("", source_hash.digest(found)):
         raise BadInput(
-            f"{where} was edited since this recipe was written (or Python is another): "
-            "run the study anew with what it is now"
+            f"{where} was edited since this recipe was written (or the Python version differs): "
+            "run the study again with the current code"
         )
 
 
 def _same_function(where: str, source: str) -> Any:
-    if "<" in where:  # as Python writes the names of what only a running function or line knows
+    if "<" in where:  # Python's mark for lambdas and local functions
         raise UnknownName(
-            f"{where} is a lambda, or a function made by another one, which has no name to be found by: "
+            f"{where} is a lambda, or a function made by another one, which cannot be imported by name: "
             "run its script again, or define it with `def` at the top of a file"
         )
     found = imported(where)
     if source in ("", source_hash.digest(found)):
         return found
     raise BadInput(
-        f"{where} was edited since this recipe was written, or what ran was made of it in Python under the same name "
-        "(a decorated copy, a method of an object), or Python is another: run its script again, or the study anew "
-        "with what it is now"
+        f"{where} was edited since this recipe was written, or the function that ran was made of it in Python under "
+        "the same name (a decorated copy, a method of an object), or the Python version differs: run its script again, "
+        "or the study with the current code"
     )
 
 
 def _same_object(make: Any, source: str, where: str) -> Any:
-    """What a class makes without being told anything, if that is the object it was."""
+    """The object a class makes without arguments, if it equals the stored one."""
     try:
         made = make()
-    except Exception:  # it wants to be told something, and nobody knows what
+    except Exception:  # the class needs arguments, which are not stored
         made = None
     if made is None or source_hash.digest(made) != source:
         raise BadInput(
-            f"{where} is the class of an object made in Python, and does not make the same one again by itself "
-            "(the object was told something, or the class was edited since): run its script again, "
+            f"{where} is the class of an object made in Python, and called without arguments it does not make an equal "
+            "one (the object was made with arguments, or the class was edited since): run its script again, "
             "or make the class a frozen dataclass"
         )
     return made
 
 
 def lost(value: Any) -> Iterator[Any]:
-    """Functions and objects in a component that its recipe cannot find again, however long nobody edits them."""
+    """Functions and objects in a component that its recipe cannot restore, even if their code does not change."""
     if isinstance(value, tuple | list):
         for item in value:
             yield from lost(item)
@@ -141,7 +141,7 @@ def lost(value: Any) -> Iterator[Any]:
 def _is_found(value: Any) -> bool:
     where = _named(value)
     place, _, name = where.rpartition(":")
-    found = sys.modules.get(place)  # not imported anew: a script may be in the middle of its run
+    found = sys.modules.get(place)  # not imported again: the script may still be running
     for part in name.split("."):
         found = getattr(found, part, None)
     if found is None or "<" in where:
@@ -160,7 +160,7 @@ def key(value: Any) -> str:
 
 
 def label(value: Any) -> str:
-    """A short name for people: its own, or the registered one and the fields that differ from their defaults."""
+    """A short name for display: its own, or the registered name with the fields that differ from their defaults."""
     for own in ("label", "name"):
         name = getattr(value, own, None)
         if isinstance(name, str) and name and not isinstance(value, type):
@@ -168,8 +168,8 @@ def label(value: Any) -> str:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return spelt(value)
     if isinstance(value, functools.partial):
-        told = [_short(item) for item in value.args] + [f"{k}={_short(v)}" for k, v in value.keywords.items()]
-        return f"{label(value.func)}({', '.join(told)})"
+        arguments = [_short(item) for item in value.args] + [f"{k}={_short(v)}" for k, v in value.keywords.items()]
+        return f"{label(value.func)}({', '.join(arguments)})"
     return str(getattr(value, "__name__", registry.snake(type(value).__name__)))
 
 
@@ -177,9 +177,9 @@ def spelt(value: Any) -> str:
     """`integrated_gradients(steps=32)`: the registered name and the fields that differ from their defaults."""
     known = registry.name_of(value)
     title = known[1] if known else registry.snake(type(value).__name__)
-    say = _found_again if known and known[0] == "method" else _short
+    form_of = _found_again if known and known[0] == "method" else _short
     changed = [
-        f"{f.name}={say(getattr(value, f.name))}"
+        f"{f.name}={form_of(getattr(value, f.name))}"
         for f in dataclasses.fields(value)
         if f.init and f.repr and _differs(f, getattr(value, f.name))
     ]
@@ -201,10 +201,10 @@ def listed(entry: registry.Entry) -> dict[str, Any]:
             row["unstable"] = stability.is_unstable(made)
             cost = cost_of(made)
             row["cost"] = cost._asdict() if cost else None
-        except Exception:  # of a plug-in, which needs fields or is broken: the list must not be
+        except Exception:  # a plug-in that needs fields or is broken must not break the list
             return row
     if entry.kind == "metric":
-        row |= {"aliases": {name: one.about for name, one in registry.aliases("metric", entry.name).items()}}
+        row |= {"aliases": {name: alias.about for name, alias in registry.aliases("metric", entry.name).items()}}
         row |= {"higher_is_better": None, "measures": "other", "chance": None, "cost": None}
         try:
             made = entry.make()
@@ -235,7 +235,7 @@ def is_number(text: str) -> bool:
 
 
 def _found_again(value: Any) -> str:
-    """Two methods may begin from two folders of one name, and a person names methods by their labels."""
+    """Like `_short`, but with whole paths: two methods may use folders of the same name, and labels must differ."""
     known = registry.name_of(value)
     return spelt(value) if known and known[0] == "dataset" else _short(value)
 
@@ -248,16 +248,16 @@ def _short(value: Any) -> str:
     if isinstance(value, float) and float(f"{value:g}") == value:
         return f"{value:g}"
     if isinstance(value, str) and (not re.fullmatch(BARE, value) or is_number(value)):
-        return repr(value)  # it could not be read again without quotes
+        return repr(value)  # it could not be parsed without quotes
     return str(value)
 
 
 _PARTIAL = ("partial", "arguments", "keywords")
-CODE = ("function", "object", "partial")  # recipes of what is not made of fields: always user code
+CODE = ("function", "object", "partial")  # recipes of components without fields: always user code
 
 
 def form(recipe: Mapping[str, Any]) -> str:
-    """How a recipe is read: the kind of a registered component, `class`, a word of `CODE`, or empty for a mapping."""
+    """What a recipe describes: the kind of a registered component, `class`, one of `CODE`, or empty for a mapping."""
     for kind in registry.KINDS:
         if kind in recipe and set(recipe) <= {kind, "fields", "revision", "source"}:
             return kind
@@ -271,7 +271,7 @@ def form(recipe: Mapping[str, Any]) -> str:
 
 
 def parts(recipe: Mapping[str, Any]) -> Iterator[tuple[str, Plain]]:
-    """What lies in a recipe, by its path: fields one by one, since together they are no mapping of the user's."""
+    """The parts of a recipe by path: field by field, since the fields together are not one of the user's mappings."""
     for name, item in recipe.items():
         if name == "fields" and form(recipe) and isinstance(item, dict):
             yield from ((f"fields.{field}", value) for field, value in item.items())
@@ -279,7 +279,7 @@ def parts(recipe: Mapping[str, Any]) -> Iterator[tuple[str, Plain]]:
             yield name, item
 
 
-# Parts as studies named them that were written before parts had registered names.
+# Import paths of parts in studies written before parts had registered names.
 FORMER = {
     "heatproof.types:View": "view",
     "heatproof.occlusion.game:Occlusion": "occlusion",
@@ -294,14 +294,16 @@ FORMER = {
 
 
 def former_part(where: str) -> type | None:
-    """heatproof's own part that an older study names by the place of its class; looked up, not imported."""
+    """heatproof's own part that an older study names by the import path of its class; looked up, not imported."""
     return registry.entry("part", FORMER[where]).make if where in FORMER else None  # type: ignore[return-value]
 
 
 def _class(where: str, trust_code: bool) -> Any:
     found = former_part(where)
     if found is None and not trust_code:
-        raise UntrustedCode(f"{where} is no component of heatproof's: read its code, then pass --trust-code to run it")
+        raise UntrustedCode(
+            f"{where} is not one of heatproof's components: read its code, then pass --trust-code to run it"
+        )
     return imported(where) if found is None else found
 
 
@@ -341,7 +343,7 @@ def build(recipe: Plain, *, trust_code: bool = False) -> Any:
 
 
 def _made(make: Callable[[], Any], whose: str) -> Any:
-    """What is made of stored fields. Of fields that nobody checks the class itself complains, in whatever way."""
+    """The component made of stored fields. With unchecked fields the class itself may raise anything."""
     try:
         return make()
     except HeatproofError:

@@ -1,4 +1,4 @@
-"""A stored study in another place: where its files are now, and whether its numbers are the same again."""
+"""Replays a stored study elsewhere: finds its files, and compares the new scores with the old."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from heatproof.storage import any_path
 
 PARTS = ("datasets", "methods", "metrics")
 ROW = ["dataset", "model", "method", "metric", "image"]
-FLOAT_NOISE = 1e-5  # of a mean over images: what other engine choices explain
+FLOAT_NOISE = 1e-5  # in a mean over images; other engine choices differ by no more
 
-# What a recipe or a model's spec may say of a file: `/a/b.csv`, `/a/b.py:Name`, `hf:/a/b`, `torchvision:resnet50@/a/b`.
+# How a recipe or a model's spec may name a file: `/a/b.csv`, `/a/b.py:Name`, `hf:/a/b`, `torchvision:resnet50@/a/b`.
 _PLACE = re.compile(r"(?P<lead>(?:[\w.-]+[@:])*)(?P<path>/.*?)(?P<name>(?<=\.py):[\w.<>]+)?")
 
 
 def found_here(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """The stored study with what is gone looked for from the working directory, as it was from the one it was run in.
+    """The stored study with missing files looked up relative to the working directory, as they were when it was run.
 
-    Weights, code and pictures are checked where they are read: files of the same name do not pass for others.
+    Weights, code and pictures are checked where they are read, so another file of the same name is not mistaken for
+    them.
     """
     before = stored.get("folder", "")
 
@@ -43,7 +44,7 @@ def found_here(stored: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _mapped(value: Any, change: Callable[[str], str]) -> Any:
-    """Plain data with every text changed, but not the names of fields."""
+    """Plain data with every text changed, but not its keys."""
     if isinstance(value, dict):
         return {name: _mapped(item, change) for name, item in value.items()}
     if isinstance(value, list):
@@ -52,26 +53,28 @@ def _mapped(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def told_anew(studies: Sequence[dict[str, Any]], models: Sequence[str], images: Sequence[str]) -> list[dict[str, Any]]:
-    """The stored studies with other places for their models and pictures, each in the order they are stored in."""
+    """The stored studies with new paths of models and pictures, given in the stored order."""
     specs = [model["spec"] for study in studies for model in study["models"]]
     paths = [path for study in studies for path in _paths(study["datasets"])]
     model_of = _paired("--model", specs, models)
-    path_of = _paired("--images", paths, [str(any_path.expanded(one).absolute()) for one in images])
+    path_of = _paired("--images", paths, [str(any_path.expanded(image).absolute()) for image in images])
     return [
         {
             **study,
             "models": [
-                {**one, "spec": model_of[one["spec"]], "from": model_of[one["spec"]]} if models else one
-                for one in study["models"]
+                {**model, "spec": model_of[model["spec"]], "from": model_of[model["spec"]]} if models else model
+                for model in study["models"]
             ],
-            **{part: _mapped(study[part], lambda text: path_of.get(text, text)) for part in PARTS},  # donors move too
+            **{
+                part: _mapped(study[part], lambda text: path_of.get(text, text)) for part in PARTS
+            },  # donor images move too
         }
         for study in studies
     ]
 
 
 def _paths(recipe: Any) -> Iterator[str]:
-    """Where the pictures of data sets are, those within others too."""
+    """The picture paths of data sets, nested ones included."""
     if isinstance(recipe, list):
         for item in recipe:
             yield from _paths(item)
@@ -88,18 +91,18 @@ def _paired(option: str, before: Sequence[str], now: Sequence[str]) -> dict[str,
     known = list(dict.fromkeys(before))
     if now and len(now) != len(known):
         raise BadInput(
-            f"{option} must say where each of these is now, in this order: {', '.join(known) or 'none'}; "
-            f"that is {len(known)} times, got {len(now)}"
+            f"{option} must give the new path of each of these, in this order: {', '.join(known) or 'none'}; "
+            f"{len(known)} wanted, got {len(now)}"
         )
     return dict(zip(known, now, strict=False))
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two tables of the same scores: how far they are apart, methods that amplify float noise apart from the others."""
+    """Two tables of the same scores: the differences, with methods that amplify float noise counted separately."""
 
     where: Path
-    scores: int  # that are in both
+    scores: int  # present in both
     same: bool  # every row in both, with the same bits
     largest: float  # difference of a score of a stable method
     largest_mean: float  # difference of a mean over images, of a stable method under one metric
@@ -116,7 +119,9 @@ class Comparison:
         parts = [f"{self.scores} scores {words} {self.where}, largest difference {self.largest:g}"]
         parts += [f"{count} {what}" for count, what in self.rest if count]
         if self.largest:
-            noise = "float noise" if self.holds else f"more than float noise ({FLOAT_NOISE:g}), so something changed"
+            noise = (
+                "float noise" if self.holds else f"more than float noise ({FLOAT_NOISE:g}), so something has changed"
+            )
             parts.append(f"means over images differ by up to {self.largest_mean:.1g}: {noise}")
         if any(self.unstable.values()):
             apart = ", ".join(f"{method} {gap:.1g}" for method, gap in self.unstable.items())
@@ -133,9 +138,10 @@ def compared(
     where: Path,
     unstable: Collection[str] = (),
 ) -> Comparison:
-    """How far two tables of scores are apart.
+    """The differences between two tables of scores.
 
-    `names` says what models, data sets and methods are called now, `unstable` which of the methods amplify float noise.
+    `names` maps old names of models, data sets and methods to the current ones; `unstable` lists the methods that
+    amplify float noise.
     """
     renamed = before.assign(
         **{column: [changed.get(name, name) for name in before[column]] for column, changed in names.items()}

@@ -1,8 +1,8 @@
-"""What somebody's own code does, as a hash: editing one's method must not find the old numbers again.
+"""Hashes of user code: after editing a method, its old numbers must not be found again.
 
-Read is the compiled code of a function or class, which is what runs, and of everything of one's own that it reaches by
+The hash covers the compiled code of a function or class, which is what runs, and all user code that it reaches by
 name: helpers in the same file or in files beside it, base classes, constants, what a closure or a partial holds.
-Installed packages are left out: what they do is their version's business.
+Installed packages are left out, since their version identifies them.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ _PACKAGES = frozenset(("site-packages", "dist-packages"))
 _GLOBAL = frozenset(("LOAD_GLOBAL", "LOAD_NAME"))
 
 
-_asked: ContextVar[str] = ContextVar("_asked", default="")  # the package of the plug-in that is read
+_plugin: ContextVar[str] = ContextVar("_asked", default="")  # the package of the plug-in being hashed
 
 
 def digest(thing: Any) -> str:
-    """A hash of the code of a function, a class or a callable object, and of what of one's own it reaches.
+    """A hash of the code of a function, a class or a callable object, and of the user code it reaches.
 
-    Of a plug-in's component also what of its own package it reaches, installed or not.
+    For a plug-in's component it also covers the code it reaches in its own package, installed or not.
     """
     total = hashlib.sha256()
-    token = _asked.set(_package(thing) if is_component(thing) else "")
+    token = _plugin.set(_package(thing) if is_component(thing) else "")
     try:
         for text in _texts(thing, {}):
             total.update(text.encode("utf-8", "backslashreplace"))
             total.update(b"\x1e")
     finally:
-        _asked.reset(token)
+        _plugin.reset(token)
     return total.hexdigest()[:16]
 
 
 def is_component(thing: Any) -> bool:
-    """Whether this is a class of configured things that is not heatproof's: such code is part of a key."""
+    """Whether this is a configurable class from outside heatproof: its code is part of a key."""
     return isinstance(thing, type) and dataclasses.is_dataclass(thing) and _package(thing) != "heatproof"
 
 
@@ -58,26 +58,26 @@ def _package(thing: Any) -> str:
 
 
 def is_own(thing: Any) -> bool:
-    """Whether a function, class or module is somebody's own: neither heatproof's nor of an installed package."""
+    """Whether a function, class or module is user code: part neither of heatproof nor of an installed package."""
     name = thing.__name__ if isinstance(thing, types.ModuleType) else getattr(thing, "__module__", None)
-    if _asked.get() and str(name).partition(".")[0] == _asked.get():
+    if _plugin.get() and str(name).partition(".")[0] == _plugin.get():
         return True
     module = sys.modules.get(str(name))
     file = getattr(module, "__file__", None)
-    if file is None:  # built in, or a notebook, whose classes live in __main__
+    if file is None:  # built-in, or from a notebook, whose classes live in __main__
         return name == "__main__" or module is None
     place = Path(file).resolve()
     return _PACKAGES.isdisjoint(place.parts) and _INSTALLED.isdisjoint(place.parents)
 
 
 def _texts(thing: Any, met: dict[int, Any]) -> Iterator[str]:
-    """Pieces of text that differ where the thing does, the same in every process."""
+    """Pieces of text that differ if the things differ, equal in every process."""
     if isinstance(thing, _PLAIN):
         yield repr(thing)
         return
     if id(thing) in met:
         return
-    met[id(thing)] = thing  # held: the number of something gone may be given away again
+    met[id(thing)] = thing  # keeps the object alive: Python reuses the id of a deleted one
     if isinstance(thing, tuple):
         for item in thing:
             yield from _texts(item, met)
@@ -95,16 +95,18 @@ def _texts(thing: Any, met: dict[int, Any]) -> Iterator[str]:
         yield from _module(thing, met)
     elif isinstance(thing, property | classmethod | staticmethod | functools.cached_property):
         yield from _texts(tuple(getattr(thing, name, None) for name in ("fget", "fset", "func", "__func__")), met)
-    elif callable(thing) and hasattr(thing, "__wrapped__"):  # a helper that remembers its answers
+    elif callable(thing) and hasattr(thing, "__wrapped__"):  # a cached function
         yield from _texts(thing.__wrapped__, met)
     else:
         yield from _object(thing, met)
 
 
 def _object(thing: Any, met: dict[int, Any]) -> Iterator[str]:
-    """A thing is its class and what it holds."""
+    """The text of an object: its class and its state."""
     yield from _texts(type(thing), met)
-    if hasattr(thing, "state_dict") and hasattr(thing, "named_modules"):  # a network: torch is slow to import
+    if hasattr(thing, "state_dict") and hasattr(
+        thing, "named_modules"
+    ):  # a network; not by isinstance, since torch is slow to import
         yield repr(thing)
         yield from _texts(tuple(thing.state_dict().items()), met)
         for part in thing.modules():
@@ -123,7 +125,7 @@ def _object(thing: Any, met: dict[int, Any]) -> Iterator[str]:
 
 
 def _state(thing: Any) -> tuple[Any, ...]:
-    """What a stranger's object would be copied from: nothing, if it cannot be copied."""
+    """The state that copying would transfer; empty if the object cannot be copied."""
     try:
         made = thing.__reduce_ex__(2)
     except Exception:  # locks, files, generators
@@ -132,18 +134,21 @@ def _state(thing: Any) -> tuple[Any, ...]:
     return tuple(tuple(part.items()) if isinstance(part, dict) else part for part in parts)
 
 
-_first: dict[int, tuple[Any, str]] = {}  # containers with what they held; kept, so that their numbers stay theirs
+_first: dict[
+    int, tuple[Any, str]
+] = {}  # containers and their first content; kept alive, so that their ids are not reused
 
 
 def _held(container: Any) -> str:
-    """What a list, set or dictionary held when first met: one that fills up (a cache, a log) is no other code.
+    """The content of a list, set or dictionary at first sight: one that fills up (a cache, a log) does not change the
+    code.
 
-    A dictionary of settings, plain values by name, is read as it is now.
+    A dictionary of settings (plain values by name) is read as it is now.
     """
     if isinstance(container, dict) and all(isinstance(k, str) and isinstance(v, _PLAIN) for k, v in container.items()):
         return repr(tuple(container.items()))
     if id(container) not in _first:
-        _first[id(container)] = container, ""  # should it hold itself
+        _first[id(container)] = container, ""  # it may contain itself
         items = container.items() if isinstance(container, dict) else container
         each = ["\x1d".join(_texts(item, {})) for item in items]
         ordered = sorted(each) if isinstance(container, set | frozenset) else each
@@ -160,7 +165,7 @@ def _function(function: types.FunctionType, met: dict[int, Any]) -> Iterator[str
     for cell in function.__closure__ or ():
         try:
             yield from _texts(cell.cell_contents, met)
-        except ValueError:  # not filled yet
+        except ValueError:  # an empty closure cell
             continue
     for name in _globals(function.__code__):
         if name in function.__globals__:
@@ -181,7 +186,7 @@ def _class(own: type, met: dict[int, Any]) -> Iterator[str]:
 
 
 def _module(module: types.ModuleType, met: dict[int, Any]) -> Iterator[str]:
-    """The text of a file of one's own, and what it brings in from others."""
+    """The text of a user file, and of what it imports from other user files."""
     yield module.__name__
     if not is_own(module):
         return
@@ -195,19 +200,19 @@ def _module(module: types.ModuleType, met: dict[int, Any]) -> Iterator[str]:
 
 @functools.lru_cache(4096)
 def _compiled(code: types.CodeType) -> str:
-    """What runs, without what only tells where it was written."""
+    """The compiled code without file names and line numbers."""
     constants = [
-        _compiled(one)
-        if isinstance(one, types.CodeType)
-        else repr(sorted(map(repr, one)) if isinstance(one, frozenset) else one)
-        for one in code.co_consts
+        _compiled(constant)
+        if isinstance(constant, types.CodeType)
+        else repr(sorted(map(repr, constant)) if isinstance(constant, frozenset) else constant)
+        for constant in code.co_consts
     ]
     return repr((code.co_code, code.co_names, code.co_varnames, code.co_freevars, constants))
 
 
 @functools.lru_cache(4096)
 def _globals(code: types.CodeType) -> tuple[str, ...]:
-    """Every name a function, or one inside it, looks up outside."""
-    found = {str(one.argval) for one in dis.get_instructions(code) if one.opname in _GLOBAL}
-    inner = [one for one in code.co_consts if isinstance(one, types.CodeType)]
-    return tuple(sorted(found.union(*(_globals(one) for one in inner))))
+    """Every global name that a function, or a nested one, looks up."""
+    found = {str(step.argval) for step in dis.get_instructions(code) if step.opname in _GLOBAL}
+    inner = [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
+    return tuple(sorted(found.union(*(_globals(nested) for nested in inner))))

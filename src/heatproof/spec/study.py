@@ -1,4 +1,4 @@
-"""What is asked: a cross product of models, data sets, methods and metrics, as data that can be stored and replayed."""
+"""A study: a cross product of models, data sets, methods and metrics, as data that can be stored and replayed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Sample = Literal["balanced", "first"]
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """Judge every method with every metric, on every data set and model.
+    """Judges every method with every metric, on every data set and model.
 
     Anything may be given by name (`"saliency"`, `"embedded:object"`, a folder of pictures) or as the thing itself; any
     function `(model, batch) -> maps` is a method.
@@ -37,13 +37,13 @@ class Study:
     metrics: Sequence[Metric | str]
     protocol: str = ""  # which protocol this is, for the report's own section
     seed: int = 0
-    limit: int | None = None  # so many pictures of each data set,
-    sample: Sample = "balanced"  # drawn by the seed with the classes alike; `first`: as they come
-    shard: int = 16  # pictures per unit of work; the unit of storage, so not to be changed within a run directory
-    target: Target = "predicted"  # the class explained: what the model says, or the true one
+    limit: int | None = None  # number of pictures of each data set,
+    sample: Sample = "balanced"  # drawn by the seed, balanced over classes; `first`: in their order
+    shard: int = 16  # pictures per unit of work; also the unit of storage, so fixed within a run directory
+    target: Target = "predicted"  # the class explained: the predicted one, or the true one
     notes: dict[str, Any] = field(default_factory=dict)  # settings of the protocol, for its section of the report
-    file: str = ""  # the Python file it was written in: a replay may need what only that file knows,
-    folder: str = ""  # and paths begin here: the working directory, if not said
+    file: str = ""  # the Python file that defines it, which a replay may need,
+    folder: str = ""  # and the folder that paths are relative to; default: the working directory
 
     @classmethod
     def load(cls, path: str | Path, *, trust_pickle: bool = False, trust_code: bool = False) -> list[Study]:
@@ -87,7 +87,7 @@ class Study:
             raise BadInput(f"target must be 'predicted' or 'label', got {self.target!r}")
 
     def plain(self) -> dict[str, Any]:
-        """JSON-ready; `Study.from_plain` is its inverse."""
+        """JSON-ready data; `Study.from_plain` is the inverse."""
         components = {name: recipe.plain(tuple(getattr(self, name))) for name in ("datasets", "methods", "metrics")}
         chosen = ("protocol", "seed", "limit", "sample", "shard", "target", "notes", "file")
         return {
@@ -103,7 +103,7 @@ class Study:
 
     @classmethod
     def from_plain(cls, stored: dict[str, Any], trust_pickle: bool = False, trust_code: bool = False) -> Study:
-        """The study that `plain` described. Code that it names is refused without `trust_code`."""
+        """The study that `plain` described. Refuses code that it names unless `trust_code`."""
         study_file.check(stored, "study")
         if not trust_code:
             user_code.refuse(user_code.named([stored]))
@@ -111,7 +111,7 @@ class Study:
 
     @classmethod
     def _of_checked(cls, stored: dict[str, Any], trust: _Trust) -> Study:
-        stored = {"sample": "first", **replay.found_here(stored)}  # as studies were cut before they said how
+        stored = {"sample": "first", **replay.found_here(stored)}  # how studies without this field were sampled
         written = cache(lambda: _written(stored, trust))
         loaded = [_same_model(wanted, written, trust) for wanted in stored["models"]]
         components = _components(stored, written, trust)
@@ -127,13 +127,13 @@ class Study:
         return study
 
     def places(self, dataset: Any) -> tuple[int, ...]:
-        """Which pictures of a data set are judged, in this order."""
+        """The indices of the judged pictures of a data set, in order."""
         count = len(dataset) if self.limit is None else min(self.limit, len(dataset))
         return tuple(range(count)) if self.sample == "first" else sample(dataset, self.limit, self.seed)
 
     @cached_property
     def pictures(self) -> list[str | None]:
-        """A digest of each data set's pictures, of those on disk: other people's files may change."""
+        """A digest of each data set's pictures if they are on disk, where files may change; else None."""
         digests: list[str | None] = []
         for dataset in self.datasets:
             files = on_disk(dataset)
@@ -144,7 +144,7 @@ class Study:
 
 @dataclass(frozen=True)
 class _Trust:
-    """What a stored study may run: pickles as weights, the code it names, and models that the caller names."""
+    """What a stored study may run: pickles as weights, the code it names, and models given by the caller."""
 
     pickle: bool = False
     code: bool = False
@@ -154,7 +154,7 @@ class _Trust:
         return nullcontext() if self.code or spec in self.models else no_user_code()
 
 
-Written = Callable[[], Sequence[Study]]  # the studies of the Python file that a stored one was written in
+Written = Callable[[], Sequence[Study]]  # the studies of the Python file that defines a stored one
 
 
 def _written(stored: Mapping[str, Any], trust: _Trust) -> Sequence[Study]:
@@ -163,7 +163,7 @@ def _written(stored: Mapping[str, Any], trust: _Trust) -> Sequence[Study]:
         return ()
     if not trust.code:
         raise UntrustedCode(
-            f"The study was written in {file}, which may define it: read that file; if you trust it, "
+            f"The study comes from {file}, which may define what is missing: read that file; if you trust it, "
             "pass --trust-code (trust_code=True) to run it"
         )
     with _in_folder(stored):
@@ -171,7 +171,7 @@ def _written(stored: Mapping[str, Any], trust: _Trust) -> Sequence[Study]:
 
 
 def _elsewhere(written: Written, error: HeatproofError) -> Sequence[Study]:
-    """The studies of the file that a stored one was written in, after `error`, which is the reason to look there."""
+    """The studies of the Python file that defines a stored one; `error` is the reason to look there."""
     try:
         return written()
     except UntrustedCode as refused:
@@ -180,13 +180,14 @@ def _elsewhere(written: Written, error: HeatproofError) -> Sequence[Study]:
 
 @contextmanager
 def _in_folder(stored: Mapping[str, Any]) -> Iterator[None]:
-    """In the folder a study was run in, from which no module is imported: '' in Python's path is wherever one is."""
+    """Runs in the study's folder. Modules are not imported from it: '' in Python's path, which means the current
+    folder, is replaced."""
     folder = stored.get("folder", "")
     if not folder or not any_path.is_dir(folder):
         yield
         return
     here, blank = str(Path.cwd()), "" in sys.path
-    sys.path[:] = [place or here for place in sys.path]  # in place: user code that is trusted adds its own folder
+    sys.path[:] = [place or here for place in sys.path]  # in place, since trusted user code adds its own folder
     try:
         with chdir(folder):
             yield
@@ -196,7 +197,7 @@ def _in_folder(stored: Mapping[str, Any]) -> Iterator[None]:
 
 
 def _components(stored: Mapping[str, Any], written: Written, trust: _Trust) -> dict[str, Any]:
-    """The stored data sets, methods and metrics; those of one's own come from the file the study was written in."""
+    """The stored data sets, methods and metrics; user-defined ones come from the Python file that defines the study."""
     with _in_folder(stored):
         return {
             kind: tuple(_same_component(wanted, kind, written, trust) for wanted in stored[kind])
@@ -205,14 +206,14 @@ def _components(stored: Mapping[str, Any], written: Written, trust: _Trust) -> d
 
 
 def _same_component(wanted: Any, kind: str, written: Written, trust: _Trust) -> Any:
-    """What a stored recipe describes or, of what has no name to be found by, what the study's file makes again."""
+    """The component a stored recipe describes or, if it cannot be imported by name, the one the study's file makes."""
     try:
         with trust.guard():
             return recipe.build(wanted, trust_code=trust.code)
     except HeatproofError as error:
         made = [
             part for study in _elsewhere(written, error) for part in getattr(study, kind)
-        ]  # this registers what was not known, too
+        ]  # also registers what the file defines
         same = [part for part in made if recipe.plain(part) == wanted]
         if same:
             return same[0]
@@ -222,14 +223,14 @@ def _same_component(wanted: Any, kind: str, written: Written, trust: _Trust) -> 
 
 
 def on_disk(dataset: Any) -> Any:
-    """The data set whose pictures are files: this one, or the one it is made of; None if there is none."""
+    """The data set that reads picture files: this one, or the one it is made of; None if there is none."""
     if getattr(dataset, "path", ""):
         return dataset
     return on_disk(dataset.of) if hasattr(dataset, "of") else None
 
 
 def _whole(spec: str) -> str:
-    """A model's spec with the whole path of its file or weights, if it has one: it must be found from anywhere."""
+    """A model's spec with an absolute path of its file or weights, if it has one, to be found from anywhere."""
     place, _, factory = spec.rpartition(":")
     if place.endswith(".py"):
         return f"{any_path.expanded(place).absolute()}:{factory}"
@@ -239,14 +240,14 @@ def _whole(spec: str) -> str:
 
 
 def _same_model(wanted: Mapping[str, Any], written: Written, trust: _Trust) -> Model:
-    """A stored study's model by the name it had or, from another directory, by its whole path, or from its file."""
+    """A stored study's model by its name or, from another directory, by its absolute path, or from the study's file."""
     whole = wanted.get("from", wanted["spec"])
     spec = wanted["spec"] if _whole(wanted["spec"]) == whole else whole
     try:
         with trust.guard(wanted["spec"]):
             model = _named_model(spec, trust.pickle)
     except HeatproofError as error:
-        made = [one for study in _elsewhere(written, error) for one in study.models if one.name == spec]  # type: ignore[union-attr]
+        made = [model for study in _elsewhere(written, error) for model in study.models if model.name == spec]  # type: ignore[union-attr]
         if not made:
             raise
         model = made[0]  # type: ignore[assignment]
@@ -291,7 +292,7 @@ def load(
 ) -> list[Study]:
     """Studies from a `study.json` that a run wrote, or from a Python file that defines `study` or `studies`.
 
-    `models` and `images` say where the models and pictures of a `study.json` are now, if elsewhere. A `study.json` is
+    `models` and `images` give new paths of the models and pictures of a `study.json`. A `study.json` is
     data: code that it names runs only with `trust_code`. A Python file is code, and runs.
     """
     path = Path(path)

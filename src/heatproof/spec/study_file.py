@@ -1,4 +1,4 @@
-"""`study.json` as plain data: read, and checked as a whole before anything is made of it."""
+"""Reads `study.json` as plain data and checks all of it before anything is built from it."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from heatproof.spec import recipe
 from heatproof.storage import sealed_json
 
 MOST_BYTES = 64 * 2**20
-LONGEST_TEXT = 20_000  # letters; a path has at most 4,096
-DEEPEST = 40  # levels; a component in a component in a study takes about ten
+LONGEST_TEXT = 20_000  # characters; a path has at most 4,096
+DEEPEST = 40  # levels; a nested component takes about ten
 MOST_PICTURES = 2**40
 MOST_SEED = 2**63 - 1
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    """The studies of a `study.json` that a run wrote, or `BadInput`."""
+    """The studies of a `study.json` that a run wrote; raises `BadInput` for anything else."""
     try:
         if path.stat().st_size > MOST_BYTES:
             raise BadInput(f"{path} must be a study.json of at most {MOST_BYTES >> 20} MB, got more")
-        if not path.is_file():  # a pipe would be waited for, a device read for ever
+        if not path.is_file():  # a pipe would block, a device never end
             raise BadInput(f"{path} must be a study.json that a run wrote; it is no file")
         stored = _unsealed(path.read_bytes(), path)
     except OSError as error:
@@ -44,7 +44,7 @@ def read(path: Path) -> list[dict[str, Any]]:
 
 
 def _unsealed(payload: bytes, path: Path) -> Any:
-    """The content, compared with its seal where there is one: a file written by hand has none."""
+    """The content, checked against its seal if there is one: files written by hand have none."""
     found = json.loads(payload)
     if not isinstance(found, dict) or sealed_json.SEAL not in found:
         return found
@@ -55,7 +55,7 @@ def _unsealed(payload: bytes, path: Path) -> Any:
 
 
 def check(study: Any, where: str) -> None:
-    """`BadInput` for the first thing in a stored study that is not what a run writes there."""
+    """Raises `BadInput` for the first value in a stored study that a run would not have written."""
     _need(isinstance(study, dict), where, "an object", study)
     _plain(study, where, 0)
     for name in ("models", "datasets", "methods", "metrics"):
@@ -80,7 +80,7 @@ def check(study: Any, where: str) -> None:
 
 
 def check_numbers(seed: Any, limit: Any, shard: Any, where: str = "") -> None:
-    """`BadInput` for a seed, limit or shard that is not a whole number of a size that makes sense."""
+    """Raises `BadInput` for a seed, limit or shard that is not a whole number in its range."""
     for name, value, least, most in (("limit", limit, 1, MOST_PICTURES), ("shard", shard, 1, MOST_PICTURES)):
         if value is not None or name == "shard":
             wanted = f"{where}{name} must be at least 1 picture"
@@ -95,11 +95,11 @@ def _whole(value: Any) -> bool:
 
 
 def _plain(value: Any, where: str, depth: int) -> None:
-    """No text, number or nesting of a size that only an attack or a fault has."""
+    """Rejects text, numbers or nesting of a size that only an attack or a fault has."""
     _need(depth <= DEEPEST, where, f"at most {DEEPEST} levels deep", "more")
     if isinstance(value, str):
         _need(len(value) <= LONGEST_TEXT, where, f"a text of at most {LONGEST_TEXT} letters", f"{len(value)} letters")
-        sound = "\0" not in value and value.encode("utf-8", "ignore").decode() == value  # no halves of letters
+        sound = "\0" not in value and value.encode("utf-8", "ignore").decode() == value  # no lone surrogates
         _need(sound, where, "a text", value)
     elif isinstance(value, float):
         _need(math.isfinite(value), where, "a finite number", value)
@@ -115,7 +115,7 @@ def _plain(value: Any, where: str, depth: int) -> None:
 
 
 def _recipe(value: Any, where: str) -> None:
-    """Recipes as `recipe.build` reads them, at every depth."""
+    """Checks recipes at every depth, as `recipe.build` reads them."""
     if isinstance(value, list):
         for i, item in enumerate(value):
             _recipe(item, f"{where}[{i}]")

@@ -1,8 +1,8 @@
-"""User code that a stored study names: what a data file may not run unless the caller trusts it.
+"""Finds the user code that a stored study names: a data file may not run it unless the caller trusts it.
 
 A stored study may name registered components and heatproof's own dataclasses. Everything else is code: Python files,
 functions, other classes, model factories. Some of it would run only in the middle of a run (a metric that loads the
-model it contrasts with), so it is looked for in every text, before anything is imported.
+model it contrasts with), so every text is searched before anything is imported.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ COMPONENTS = ("datasets", "methods", "metrics")
 
 
 class Named(NamedTuple):
-    """One place of a study that names code."""
+    """A place in a study that names code."""
 
     where: str  # studies[0].methods[1]
     what: str  # /home/someone/mine.py:Ours
@@ -29,7 +29,7 @@ class Named(NamedTuple):
 
 
 def named(studies: Sequence[Mapping[str, Any]], models_too: bool = True) -> list[Named]:
-    """Code that stored studies name; without their models, where the caller names other ones."""
+    """The code that stored studies name; without their models if the caller gives other ones."""
     found: list[Named] = []
     for i, study in enumerate(studies):
         place = f"studies[{i}]"
@@ -42,16 +42,16 @@ def named(studies: Sequence[Mapping[str, Any]], models_too: bool = True) -> list
 
 
 def written_in(studies: Sequence[Mapping[str, Any]]) -> list[Named]:
-    """Python files that studies were written in: run only if something is found nowhere else."""
+    """Python files that define the studies; they run only if something cannot be found elsewhere."""
     return [Named(f"studies[{i}].file", study["file"]) for i, study in enumerate(studies) if study.get("file")]
 
 
 def refuse(found: Sequence[Named]) -> None:
-    """`UntrustedCode` with the list, if there is any code."""
+    """Raises `UntrustedCode` with the list, if there is any code."""
     if found:
         listed = "; ".join(map(str, found[:20])) + (f"; and {len(found) - 20} more" if len(found) > 20 else "")
         raise UntrustedCode(
-            f"this study names code, which a data file may not run by itself: {listed}. "
+            f"this study names code, which a data file may not run on its own: {listed}. "
             "Read that code; if you trust it, pass --trust-code (trust_code=True)"
         )
 
@@ -74,13 +74,13 @@ def _in(value: Any, where: str) -> Iterator[Named]:
 
 
 def names_file(text: str) -> bool:
-    """Whether a text, or a part of it read as a component, is `file.py:Name`, however its quotes spell that."""
+    """Whether a text, or a part of it read as a component, is `file.py:Name`, whatever its quotes."""
     if ".py:" in text:
         return True
     if not any(mark in text for mark in "'\""):
         return False
     try:
         words = [node.value for node in ast.walk(expression(text)) if isinstance(node, ast.Constant)]
-    except BadInput:  # then nothing can be made of it, either
+    except BadInput:  # then no component can be made of it, either
         return False
     return any(names_file(word) for word in words if isinstance(word, str) and len(word) < len(text))

@@ -1,4 +1,4 @@
-"""Python files of one's own as modules: what they define is found again by path and name."""
+"""Imports user files as modules, so that what they define is found again by path and name."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from typing import Any
 from heatproof.errors import BadInput, HeatproofError, UnknownName, UntrustedCode
 from heatproof.storage import any_path
 
-# Where a file of one's own says what is meant: path/to/file.py:Name, perhaps with fields.
-IN_FILE = re.compile(r"(?P<file>[^()\n]*\.py):(?P<name>[^\W\d]\w*)\s*(?P<told>\(.*\))?", re.DOTALL)
+# User code on the command line: path/to/file.py:Name, with or without fields.
+IN_FILE = re.compile(r"(?P<file>[^()\n]*\.py):(?P<name>[^\W\d]\w*)\s*(?P<fields>\(.*\))?", re.DOTALL)
 
 
 _refused: ContextVar[bool] = ContextVar("_refused", default=False)
@@ -28,7 +28,7 @@ _refused: ContextVar[bool] = ContextVar("_refused", default=False)
 
 @contextmanager
 def no_user_code() -> Iterator[None]:
-    """No Python file is run in here: a second lock behind the list of what a stored study names."""
+    """No user file is run in this context: a second safeguard behind the list of what a stored study names."""
     token = _refused.set(True)
     try:
         yield
@@ -37,7 +37,7 @@ def no_user_code() -> Iterator[None]:
 
 
 def imported(where: str) -> Any:
-    """`package.module:Name` or `path/to/file.py:Name`."""
+    """The object that `package.module:Name` or `path/to/file.py:Name` names."""
     place, _, name = where.rpartition(":")
     try:
         module = read_once(Path(place)) if place.endswith(".py") else importlib.import_module(place)
@@ -46,14 +46,14 @@ def imported(where: str) -> Any:
             found = getattr(found, part)
     except (ImportError, AttributeError) as error:
         raise UnknownName(
-            f"{where} could not be found ({error}): a function of one's own can be replayed only from a module "
+            f"{where} could not be found ({error}): user code can be replayed only from a module "
             "or a file, not from a notebook or the command line"
         ) from error
     return found
 
 
 def read_once(path: Path) -> Any:
-    """The file as a module, read again only when it changed: several components of a study may come from one file."""
+    """The file as a module, read again only if it changed: several components of a study may come from one file."""
     return _read(str(path), path.stat().st_mtime_ns if any_path.is_file(path) else 0)
 
 
@@ -63,7 +63,7 @@ def _read(path: str, changed: int) -> Any:
 
 
 class _AsItIs(SourceFileLoader):
-    """Python takes compiled code for up to date if the file was edited within the same second and kept its length."""
+    """Always compiles the source: Python's cache misses an edit within the same second that keeps the file's length."""
 
     def get_code(self, fullname: str) -> CodeType:
         code: CodeType = self.source_to_code(self.get_data(self.path), self.path)
@@ -71,9 +71,9 @@ class _AsItIs(SourceFileLoader):
 
 
 def from_file(path: Path) -> Any:
-    """A Python file as a module. Its name is its path, so that a recipe can find again what it defines.
+    """A Python file as a module, named by its path, so that a recipe can find what it defines.
 
-    Files beside it can be imported, while it is loaded and later by its functions, as if it were run by Python itself.
+    Files beside it can be imported, while it is loaded and later by its functions, as if Python ran it directly.
     """
     if _refused.get():
         raise UntrustedCode(f"{path} is code that a stored study names: read it, then pass --trust-code to run it")
@@ -87,7 +87,7 @@ def from_file(path: Path) -> Any:
     if str(path.parent) not in sys.path:
         sys.path.insert(0, str(path.parent))
     before = sys.modules.get(str(path))
-    sys.modules[str(path)] = module  # where dataclasses look up the types they are written with
+    sys.modules[str(path)] = module  # where dataclasses look up their annotations
     try:
         spec.loader.exec_module(module)
     except BaseException:
@@ -100,18 +100,18 @@ def from_file(path: Path) -> Any:
 
 
 def own_file(path: Path) -> Any:
-    """A Python file as a module; what goes wrong in it is said with its line."""
+    """A Python file as a module; errors in it are reported with their line."""
     try:
         return from_file(path)
     except HeatproofError:
         raise
     except (Exception, SystemExit) as error:
-        told = error.msg if isinstance(error, SyntaxError) else error
-        raise BadInput(f"{path}, line {_line(error, path)}: {type(error).__name__}: {told}") from error
+        reason = error.msg if isinstance(error, SyntaxError) else error
+        raise BadInput(f"{path}, line {_line(error, path)}: {type(error).__name__}: {reason}") from error
 
 
 def _line(error: BaseException, path: Path) -> int | str:
-    """The line of the file that led to the error, or that cannot be read."""
+    """The line of the file that raised the error, or that cannot be parsed."""
     file = str(path.absolute())
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
     if isinstance(error, SyntaxError) and error.filename == file:

@@ -1,1 +1,1 @@
-"""Files that are wholly there or not there, sealed, and read no further than is wanted."""
+"""Files that are wholly there or not there, sealed, and read with a limit on memory."""

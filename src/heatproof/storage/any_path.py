@@ -1,4 +1,4 @@
-"""Paths from texts that may be anything: a name that no file can have is the name of no file, not an error."""
+"""Path checks for arbitrary text: a name that no file can have counts as missing, not as an error."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def expanded(text: str | Path) -> Path:
 def is_file(path: str | Path) -> bool:
     try:
         return Path(path).is_file()
-    except (OSError, ValueError):  # too long, not readable, or no text
+    except (OSError, ValueError):  # too long, not readable, or not a valid name
         return False
 
 

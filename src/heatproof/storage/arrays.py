@@ -1,4 +1,4 @@
-"""Arrays in `.npy` and `.npz` files, read no further than what is wanted: a file of 2 MB can unpack to 2 GB."""
+"""Arrays in `.npy` and `.npz` files, read with a size limit: a file of 2 MB can unpack to 2 GB."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def of_file(path: Path) -> NDArray[Any]:
 
 
 def of_archive(archive: zipfile.ZipFile, name: str, row: int | None = None) -> NDArray[Any]:
-    """An array of an `.npz` archive, or one row of it: then the other rows take no memory."""
+    """An array of an `.npz` archive, or one row of it without loading the other rows."""
     member = name if name in archive.namelist() else f"{name}.npy"
     with archive.open(member) as stream:
         return _read(stream, f"{name} in {archive.filename}", row)

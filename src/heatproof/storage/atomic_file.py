@@ -1,7 +1,7 @@
 """Files that are wholly there or not there, also across a power cut.
 
-Every file of a run is written beside its place, synced, renamed into it, and the folder is synced after that. These few
-functions are the only ones that touch the disk: a test can make each of their steps fail, or be the last.
+Every file of a run is written beside its place, synced, renamed into it, and then the folder is synced. Only these
+few functions touch the disk, so a test can make each step fail or be the last.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import BinaryIO
 
 from heatproof.errors import HeatproofError
 
-PARTIAL = ".partial-"  # how names of unfinished files begin: what a crash leaves behind is found by it
+PARTIAL = ".partial-"  # prefix of unfinished files, by which the remains of a crash are found
 
 
 class StoreFull(HeatproofError):
@@ -25,16 +25,16 @@ class StoreFull(HeatproofError):
 
 
 class NotWritable(HeatproofError, OSError):
-    """A place where no file can be put."""
+    """A place that cannot be written to."""
 
 
 class Sink:
-    """What a writer writes into: a new file and the hash of what went into it."""
+    """A new file that hashes what is written to it."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self._hash = hashlib.sha256()
-        self.closed = False  # pyarrow looks at it
+        self.closed = False  # pyarrow reads it
 
     def write(self, payload: bytes) -> int:
         self._hash.update(payload)
@@ -50,7 +50,7 @@ class Sink:
 
 @contextmanager
 def atomic_writer(path: Path) -> Iterator[Sink]:
-    """A sink whose content stands at `path` once the block ends without an error, and nowhere if it does not."""
+    """A sink whose content appears at `path` if the block ends without an error, and not at all otherwise."""
     beside = path.parent / f"{PARTIAL}{path.name}-{uuid.uuid4().hex}"
     try:
         _make_folder(path.parent)
@@ -77,7 +77,7 @@ def atomic_writer(path: Path) -> Iterator[Sink]:
 
 
 def write_atomically(path: Path, payload: bytes) -> None:
-    """The whole file or none of it."""
+    """Writes the whole file or nothing."""
     with atomic_writer(path) as sink:
         sink.write(payload)
 
@@ -89,24 +89,24 @@ def sha256_of(path: Path) -> str:
 
 
 def content_of(path: Path) -> bytes:
-    """The bytes of a file. A pipe would be waited for and a device read for ever: these count as not there."""
+    """The bytes of a file. A pipe would block and a device never ends: these count as missing."""
     if not path.is_file():
         raise FileNotFoundError(errno.ENOENT, "no such file", str(path))
     return path.read_bytes()
 
 
 def leftovers(folder: Path) -> Iterator[Path]:
-    """Unfinished files that a crash left behind."""
+    """Unfinished files left by a crash."""
     if folder.is_dir():
         yield from (path for path in folder.rglob(f"{PARTIAL}*") if path.is_file())
 
 
 def _make_folder(folder: Path) -> None:
-    """A folder that lasts: its name is an entry of the folder above, which must reach the disk as well."""
-    new = [one for one in (folder, *folder.parents) if not one.exists()]
+    """Creates a folder durably: its name is an entry of the parent folder, which must be synced as well."""
+    new = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
-    for one in reversed(new):
-        _sync_folder(one.parent)
+    for path in reversed(new):
+        _sync_folder(path.parent)
 
 
 def _created(path: Path) -> BinaryIO:
@@ -122,7 +122,7 @@ def _rename(beside: Path, path: Path) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make a rename last. Windows has no such call, and some network file systems refuse it: then it lasts anyway."""
+    """Makes a rename durable. Windows has no such call, and some network file systems refuse it: both do without."""
     if os.name == "nt":
         return
     handle = os.open(folder, os.O_RDONLY)

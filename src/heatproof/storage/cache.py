@@ -1,8 +1,8 @@
-"""Where things that can be made again are kept: drawn pictures, exported networks, measured batch sizes.
+"""The cache of things that can be made again: drawn pictures, exported networks, measured batch sizes.
 
-What lies there is sealed: a hash over the name it is filed under and its content stands before the content. A damaged
-file, or a whole one under another's name, is found when it is read and made again. A seal is no signature: whoever may
-write to the directory can seal what they like.
+Every entry is sealed: a hash over its name and content precedes the content. A damaged entry, or one filed under
+another's name, is detected on reading and made again. A seal is not a signature: anyone who can write to the directory
+can seal anything.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def cache_directory() -> Path:
 
 @contextmanager
 def empty_cache() -> Iterator[Path]:
-    """A cache directory for a while that nothing was put into before; forked processes share it."""
+    """A context with an empty, temporary cache directory; forked processes share it."""
     before = os.environ.get(VARIABLE)
     with tempfile.TemporaryDirectory(prefix="heatproof-", ignore_cleanup_errors=True) as folder:
         os.environ[VARIABLE] = folder
@@ -43,38 +43,38 @@ def empty_cache() -> Iterator[Path]:
 
 
 def seal(name: bytes, content: bytes) -> bytes:
-    """The hash of content filed under a name."""
+    """The hash of content together with its name."""
     return hashlib.sha256(hashlib.sha256(name).digest() + content).digest()
 
 
 def sealed(name: bytes, content: bytes) -> bytes:
-    """Content as it is kept under a name: its seal and itself."""
+    """Content as it is stored under a name: the seal, then the content."""
     return seal(name, content) + content
 
 
 def unsealed(name: bytes, kept: bytes) -> bytes | None:
-    """What was sealed under this name, or None, with a warning, if this is something else."""
+    """The content sealed under this name; None, with a warning, if the seal does not match."""
     size = hashlib.sha256().digest_size
     if kept[:size] == seal(name, kept[size:]):
         return kept[size:]
     label = name.decode() if name.isascii() else name.hex()[:16]
-    log.warning("%s: damaged or misplaced in the cache %s, it is made again", label, cache_directory())
+    log.warning("%s: damaged or misplaced in the cache %s, so it is made again", label, cache_directory())
     return None
 
 
 def kept(path: Path) -> bytes | None:
-    """The content of a sealed file in the cache; None where there is none or its seal is broken."""
+    """The content of a sealed file in the cache; None if it is missing or its seal is broken."""
     with contextlib.suppress(OSError):
-        os.utime(path)  # the least recently used go first
+        os.utime(path)  # marks it as used: the least recently used are evicted first
         return unsealed(path.name.encode(), path.read_bytes())
     return None
 
 
 def keep(path: Path, content: bytes, first: bool = False) -> bytes:
-    """Seal content in a file, whole or not at all; the content that stands afterwards.
+    """Seals content in a file, whole or not at all; returns the content that is then stored.
 
-    With `first` a whole file of another process stays. A cache that cannot be written to costs doing the work again, no
-    more.
+    With `first`, a sound file that another process wrote meanwhile stays. If the cache cannot be written to, the only
+    cost is doing the work again.
     """
     draft = None
     try:

@@ -1,4 +1,4 @@
-"""JSON objects with a seal: a hash of their own content, so that a damaged file is never read as a sound one."""
+"""JSON objects with a seal: a hash of their content, so that a damaged file is never read as a sound one."""
 
 from __future__ import annotations
 
@@ -35,6 +35,6 @@ def read(payload: bytes, where: object) -> dict[str, Any]:
 
 
 def _seal(value: Mapping[str, Any]) -> str:
-    # Sorted and dense: the same object has the same seal however it is laid out.
+    # Sorted and without spaces: the seal does not depend on the layout.
     text = json.dumps(value, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()

@@ -1,1 +1,1 @@
-"""What several data sets share: reading files, pictures, masks and class names."""
+"""Shared by several data sets: reading files, pictures, masks and class names."""

@@ -13,7 +13,7 @@ _INDEXED = re.compile(r"(\d{1,9})(?:[_\-. ].*)?")
 
 
 def are_indices(names: Collection[str]) -> bool:
-    """Whether every name says its own index, as `239_Bernese_mountain_dog` and `239` do."""
+    """Whether every name starts with an index, as `239_Bernese_mountain_dog` and `239` do."""
     return all(_INDEXED.fullmatch(name) for name in names)
 
 
@@ -39,7 +39,7 @@ def class_indices(names: Sequence[str], classes: Sequence[str] = ()) -> dict[str
         return numbered(names)
     places: dict[str, int] = {}
     for index, known in enumerate(classes):
-        places.setdefault(plainly(known), index)  # ImageNet has two cranes and two maillots: the first one is meant
+        places.setdefault(plainly(known), index)  # ImageNet has two cranes and two maillots: the first index is used
     for name in names:
         if plainly(name) not in places:
             raise UnknownName.among("class of the model", plainly(name), places)
@@ -47,5 +47,5 @@ def class_indices(names: Sequence[str], classes: Sequence[str] = ()) -> dict[str
 
 
 def plainly(name: str) -> str:
-    """A class name without its case, and with spaces for `_`: how names are compared."""
+    """A class name in lower case with spaces for `_`, for comparisons."""
     return " ".join(name.replace("_", " ").casefold().split())

@@ -1,4 +1,4 @@
-"""Class names on disk whose order nobody told: sub-folders or a table's labels that were numbered alphabetically."""
+"""Class names from sub-folders or a table that got their indices from the alphabet, since nothing else orders them."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from heatproof.data.table import Table, read_rows
 
 
 def alphabetical(dataset: Any) -> tuple[str, ...]:
-    """The names that got their numbers from the alphabet; none where they say an index, or classes are known."""
+    """The names that are numbered alphabetically; empty if they contain an index or the classes are known."""
     if not isinstance(dataset, Folder | MaskedFolder | Table) or dataset.classes:
         return ()
     if all(file.label == UNKNOWN for file in dataset.files):
         return ()
-    names = _told(Path(dataset.path)) if isinstance(dataset, Table) else _folders(dataset)
+    names = _labels_in(Path(dataset.path)) if isinstance(dataset, Table) else _folders(dataset)
     return () if are_indices(names) else tuple(sorted(names))
 
 
-def _told(table: Path) -> set[str]:
+def _labels_in(table: Path) -> set[str]:
     return {row.get("label", "") for row in read_rows(table, ["path"])} - {"", str(UNKNOWN)}
 
 

@@ -1,4 +1,4 @@
-"""From files to a batch: what every data set that lives on disk shares."""
+"""Picture files to batches: shared by every data set on disk."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UNKNOWN = -1  # the label of a picture whose class is not known
 
 
 class PictureFile(NamedTuple):
-    """One picture and what belongs to it."""
+    """A picture file with its mask, label and cluster."""
 
     id: str
     path: Path
@@ -33,7 +33,7 @@ def as_view(view: Any) -> View | None:
     if view is None or isinstance(view, View):
         return view
     parts = view if isinstance(view, tuple | list) else (view,)
-    size = int(parts[0]) if parts and str(parts[0]).isdecimal() else 0  # a command line holds it for a word
+    size = int(parts[0]) if parts and str(parts[0]).isdecimal() else 0  # on the command line it is text
     if size < 1 or len(parts) > 3:
         raise BadInput(
             "view must be a size in pixels, as in view=224, or heatproof.View(size, resize, interpolation), "
@@ -62,7 +62,7 @@ def absolute(path: str) -> str:
 
 
 def root(path: str, kind: str) -> Path:
-    """The folder a data set was given, or `BadInput`."""
+    """The folder of a data set; raises `BadInput` if it is missing."""
     if not path:
         raise BadInput(f"the data set {kind!r} needs a path: {kind}(path='…')")
     folder = Path(path).expanduser()
@@ -72,7 +72,7 @@ def root(path: str, kind: str) -> Path:
 
 
 def identity(path: Path, folder: Path) -> str:
-    """A picture's id: its path below the folder, '/'-separated; bytes that are no text are spelt out."""
+    """A picture's id: its path below the folder, '/'-separated; bytes that are not text are escaped."""
     text = path.relative_to(folder).as_posix()
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
@@ -137,7 +137,7 @@ def _stacked(regions: list[Tensor], side: int) -> Tensor:
 
 
 def _check_sizes(images: list[Tensor], files: list[PictureFile]) -> None:
-    """Without a view pictures come at their own size, which must then be one."""
+    """Checks that pictures without a view all have one size."""
     for image, file in zip(images, files, strict=True):
         if image.shape != images[0].shape:
             first, other = (f"{i.shape[2]}x{i.shape[1]}" for i in (images[0], image))
@@ -163,11 +163,11 @@ def _bytes_digest(path: Path | None) -> bytes:
     if path is None:
         return b"no file"
     try:
-        if not path.is_file():  # nor a pipe or a device, which would be read for ever
+        if not path.is_file():  # also for a pipe or a device, whose reading would never end
             return b"unreadable"
         with path.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").digest()
-    except (OSError, ValueError):  # its absence is part of what was seen
+    except (OSError, ValueError):  # a missing file is part of the content
         return b"unreadable"
 
 
@@ -177,7 +177,7 @@ def numbered(names: Sequence[str]) -> dict[str, int]:
 
 
 def pick(files: Sequence[PictureFile], indices: Sequence[int]) -> list[PictureFile]:
-    """The files at these places, or `BadInput` for a place that does not exist."""
+    """The files at these indices; raises `BadInput` for an index out of range."""
     for index in indices:
         if not 0 <= index < len(files):
             raise BadInput(f"picture indices must lie in 0 … {len(files) - 1}, got {index}")

@@ -14,8 +14,8 @@ from heatproof.errors import BadInput
 def pictures_under(folder: Path) -> list[Path]:
     """All picture files at any depth, sorted; links are followed, hidden files and folders passed over.
 
-    A folder that several ways lead to is read once, under its own name if that lies below: pictures counted twice
-    would make every interval too narrow. What was left out for that reason is named in a warning.
+    A folder reached in several ways is read once, under its own name if that lies below: duplicate pictures would make
+    every interval too narrow. A warning names what was left out for that reason.
     """
     found: list[Path] = []
     read: dict[Path, Path] = {}  # real folder -> the name it was read under

@@ -1,4 +1,4 @@
-"""Made-up pictures, to try networks on: always the same ones, or such as nobody can foresee."""
+"""Synthetic pictures for trying networks: fixed ones, or ones that cannot be predicted."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def pictures(shape: Sequence[int], count: int) -> Images:
 
 
 def unforeseen(shape: Sequence[int], count: int) -> Images:
-    """Pictures that no file in a cache can have been made to answer: drawn anew in every process.
+    """Unpredictable pictures, drawn anew in every process, so that no file in a cache can be crafted to fit them.
 
     Their spectrum falls with frequency as a photo's does; from flat to harsh, from dark to bright.
     """

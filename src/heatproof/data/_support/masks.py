@@ -79,8 +79,7 @@ def binarise(mask: Image.Image) -> Image.Image:
 def fits(mask: tuple[int, int], picture: tuple[int, int]) -> bool:
     """Whether the sizes agree, or their aspect ratios do to the nearest pixel."""
     wide, high = mask
-    # The mask's width (or height) must be what shrinking the picture to its other side would give, rounded
-    # any way.
+    # The mask's width (or height) must be what shrinking the picture to its other side would give, with any rounding.
     return abs(picture[0] * high / picture[1] - wide) < 1 or abs(picture[1] * wide / picture[0] - high) < 1
 
 
@@ -88,20 +87,21 @@ def check_same_picture(mask: tuple[int, int], picture: tuple[int, int]) -> None:
     """`BadInput` unless the mask fits the picture as it is shown."""
     if fits(mask, picture):
         return
-    said = f"the mask is {mask[0]}x{mask[1]} pixels and the picture {picture[0]}x{picture[1]}"
+    sizes = f"the mask is {mask[0]}x{mask[1]} pixels and the picture {picture[0]}x{picture[1]}"
     if fits(mask, (picture[1], picture[0])):
-        # Turned which way, the mask alone does not tell.
+        # The mask alone does not show which way it is turned.
         raise BadInput(
-            f"{said}, a quarter turn apart: pictures are shown as their EXIF orientation says; draw the mask on "
+            f"{sizes}, a quarter turn apart: pictures are shown as their EXIF orientation says; draw the mask on "
             "the picture as it is shown, or save the picture without that orientation"
         )
-    raise BadInput(f"{said}: they must have the same size or at least the same aspect ratio")
+    raise BadInput(f"{sizes}: they must have the same size or at least the same aspect ratio")
 
 
 def undecided(picture: Path, mask: Path) -> bool:
-    """Whether a mask fits a turned or mirrored picture as it is shown and as it is stored: its size does not tell.
+    """Whether a mask fits a turned or mirrored picture both as it is shown and as it is stored, so that its size does
+    not decide.
 
-    A mask with an orientation of its own was turned along with its picture.
+    A mask with its own EXIF orientation is turned along with its picture.
     """
     (width, height), turn = header(picture)
     if turn == 1:
@@ -113,7 +113,7 @@ def undecided(picture: Path, mask: Path) -> bool:
 
 
 def warn_of_undecided(pairs: Sequence[tuple[Path, Path | None]]) -> None:
-    """Say once, with the first one's name, that masks of turned pictures are taken to lie as these are shown."""
+    """Warns once, naming the first, that masks of turned pictures are applied to the pictures as shown."""
     names = [picture.name for picture, mask in pairs if mask is not None and undecided(picture, mask)]
     if names:
         others = f" (and {len(names) - 1} more)" if len(names) > 1 else ""

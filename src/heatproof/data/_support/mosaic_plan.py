@@ -1,4 +1,4 @@
-"""Which picture stands where in which mosaic: drawn once from a seed, then plain data that can be kept."""
+"""The plan of mosaics: which picture stands where, drawn once from a seed, then plain data that can be stored."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GRIDS = (2, 3, 4)  # a 5×5 grid has five million layouts, too many to deal even
 
 @part
 class Laid(NamedTuple):
-    """One mosaic: the class asked for, and the pictures with their classes, row by row."""
+    """One mosaic: the target class, and the pictures with their classes, row by row."""
 
     target: int
     pictures: tuple[str, ...]
@@ -31,13 +31,13 @@ def layouts(grid: int) -> list[tuple[int, ...]]:
 
 
 def most_per_class(pools: Mapping[int, Sequence[str]], grid: int = 2) -> int:
-    """How many mosaics per class the pictures suffice for, none used twice in the same part."""
+    """The largest number of mosaics per class without using a picture twice in the same role."""
     distractors = grid**2 - grid**2 // 2
     return min((len(pictures) for pictures in pools.values()), default=0) // distractors
 
 
 def pools_of(labels: Mapping[str, int], classes: Sequence[int]) -> dict[int, list[str]]:
-    """The ids of each class; all classes there are, or those named."""
+    """The ids of each class; all classes, or those given."""
     there = sorted({label for label in labels.values() if label >= 0})
     absent = [str(name) for name in classes if name not in there]
     if absent:
@@ -89,7 +89,7 @@ def draw(pools: Mapping[int, Sequence[str]], per_class: int, grid: int = 2, seed
 def _dealt_layouts(
     places: list[tuple[int, ...]], classes: list[int], per_class: int, luck: random.Random
 ) -> dict[int, list[tuple[int, ...]]]:
-    """Whole rounds for every class; the rest is dealt from one deck, so the whole plan stays even."""
+    """Whole rounds of layouts for every class; the rest is dealt from one deck, so the plan stays even."""
     whole, rest = divmod(per_class, len(places))
     deck: list[tuple[int, ...]] = []
     dealt = {}
@@ -104,10 +104,10 @@ def _dealt_layouts(
 
 
 def _givers(classes: list[int], per_class: int, tiles: int, luck: random.Random) -> dict[int, list[int]]:
-    """For each target class, which other class gives each distractor, `tiles` to a mosaic.
+    """For each target class, the class of each distractor, `tiles` per mosaic.
 
-    The classes stand in a ring and every target looks at the same distances ahead, so each class gives exactly
-    as often as it is asked for. Where in a mosaic a giver's picture stands is dealt for every mosaic anew.
+    The classes form a ring and every target takes distractors at the same distances ahead, so each class is used
+    exactly as often as it is a target. Where a distractor stands in a mosaic is drawn for every mosaic separately.
     """
     ring = luck.sample(classes, len(classes))
     ahead = _distances(len(ring), per_class, tiles, luck)
@@ -122,7 +122,7 @@ def _givers(classes: list[int], per_class: int, tiles: int, luck: random.Random)
 
 
 def _distances(classes: int, per_class: int, tiles: int, luck: random.Random) -> list[int]:
-    """Rounds of all other classes, each in an order of its own; none twice in a mosaic before the others were in it."""
+    """Rounds of all other classes, each in a random order; a mosaic repeats a class only after it has all others."""
     dealt: list[int] = []
     while len(dealt) < per_class * tiles:
         begun = dealt[len(dealt) - len(dealt) % tiles :]  # a mosaic that the last round left unfinished

@@ -1,7 +1,8 @@
 """The groups that a data set's pictures fall into, declared by the data set.
 
-*Sampled* groups are some of many (patients, lesions, source photos): pictures of one are alike, and tests allow for it.
-*Fixed* groups are the ones of interest (classes, scenes, objects): a verdict speaks for new pictures of the same.
+*Sampled* groups are a sample of many (patients, lesions, source photos): pictures in a group are correlated, and tests
+allow for it. *Fixed* groups are the ones of interest (classes, scenes, objects): a verdict generalises to new pictures
+of the same groups.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ class Grouping:
 
 @runtime_checkable
 class Grouped(Protocol):
-    """A data set that declares groups. Pictures of one that does not are independent."""
+    """A data set that declares groups. Without groups, pictures count as independent."""
 
     def groups(self) -> Mapping[str, Grouping]: ...
 
 
 def groups_of(dataset: object) -> Mapping[str, Grouping]:
-    """What the data set declares, by name; nothing if it declares none."""
+    """The groupings that the data set declares, by name."""
     return dataset.groups() if isinstance(dataset, Grouped) else {}
 
 

@@ -1,4 +1,4 @@
-"""Reading one picture file, whatever is in it, and cutting it to the model's input.
+"""Reads one picture file of any kind and cuts it to the model's input.
 
 Grey, palette, CMYK, 16-bit and transparent pictures become RGB; the orientation in EXIF is applied. What
 cannot be read whole is refused with the reason: half a picture would give half a heatmap.
@@ -40,27 +40,27 @@ def open_picture(path: Path) -> Image.Image:
     try:
         check_regular(path)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Pillow warns of oddities it copes with; what it cannot, it raises
+            warnings.simplefilter("ignore")  # Pillow warns of defects it can handle and raises on others
             with Image.open(path) as picture:
                 check_pixels(picture)
                 picture.load()
                 return _upright(picture)
     except BadInput:
         raise
-    except MemoryError as error:  # the picture may be perfect
+    except MemoryError as error:  # the picture itself may be sound
         raise OutOfMemory.during(f"while {path} was read") from error
-    except Exception as error:  # decoders meet broken files in many ways (OSError, SyntaxError, struct.error, …)
+    except Exception as error:  # decoders fail on broken files in many ways (OSError, SyntaxError, struct.error, …)
         raise BadInput(f"not a readable picture ({type(error).__name__}: {str(error)[:120]})") from error
 
 
 def check_pixels(picture: Image.Image) -> None:
-    """`BadInput` for a picture that unpacks to more than memory is meant for; its header tells, undecoded."""
+    """Raises `BadInput` for a picture that unpacks to too much memory; checks the header without decoding."""
     if picture.width * picture.height > MOST_PIXELS:
         raise BadInput(f"{picture.width}x{picture.height} pixels, more than {MOST_PIXELS} in all: scale it down")
 
 
 def check_regular(path: Path) -> None:
-    """`BadInput` unless the path leads to a file: a pipe would be waited for, a device read for ever."""
+    """`BadInput` unless the path leads to a file: a pipe would block, a device never end."""
     if path.is_file():
         return
     if path.is_symlink() and not path.exists():
@@ -71,7 +71,7 @@ def check_regular(path: Path) -> None:
 
 
 def takes_grey(model: Model) -> bool:
-    """Whether the model looks at one channel: its first convolution says so."""
+    """Whether the model looks at one channel: judged by its first convolution."""
     first = next((module for module in model.network.modules() if isinstance(module, nn.Conv2d)), None)
     return len(model.mean) == 1 and first is not None and first.in_channels == 1
 
@@ -101,16 +101,18 @@ def _upright(picture: Image.Image) -> Image.Image:
 
 
 def header(path: Path) -> tuple[tuple[int, int], int]:
-    """(width, height) of the pixels as stored, and their EXIF orientation, 1 … 8: all that can be had undecoded.
+    """(width, height) of the pixels as stored, and their EXIF orientation, 1 … 8: all that is known without decoding.
 
-    1, as they lie, where nothing can be read: `open_picture` says why.
+    1 (as stored) if the file cannot be read: `open_picture` gives the reason.
     """
     try:
         check_regular(path)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             with Image.open(path) as picture:
-                if picture.format == "PNG" and "exif" not in picture.info:  # Pillow would decode it all to look behind
+                if (
+                    picture.format == "PNG" and "exif" not in picture.info
+                ):  # Pillow would decode all of it to look for EXIF at the end
                     return picture.size, 1
                 found = picture.getexif().get(ExifTags.Base.Orientation, 1)
                 return picture.size, found if found in range(2, 9) else 1
@@ -126,7 +128,7 @@ def _deep_colour(path: Path) -> bool:
             warnings.simplefilter("ignore")
             with Image.open(path) as picture:
                 return picture.mode.startswith("RGB") and any("16" in str(tile.args) for tile in picture.tile)
-    except Exception:  # as in `open_picture`, which says why
+    except Exception:  # as in `open_picture`, which gives the reason
         return False
 
 
@@ -159,12 +161,12 @@ def deep_grey(picture: Image.Image, levels: Levels | None = None) -> Image.Image
 
 
 def cut(width: int, height: int, view: View) -> Box:
-    """Which part of a picture of this size the view shows."""
+    """The part of a picture of this size that the view shows."""
     if view.resize is None:
         return 0.0, 0.0, float(width), float(height)
     if view.resize < view.size:
         raise BadInput(f"a view must resize to at least its size, got resize {view.resize} and size {view.size}")
-    # As torchvision and timm do it: sides of the resized picture and the offset of the crop are whole pixels.
+    # As in torchvision and timm: sides of the resized picture and the offset of the crop are whole pixels.
     short, long = view.resize, int(view.resize * max(width, height) / min(width, height))
     wide, high = (long, short) if width > height else (short, long)
     left, top = round((wide - view.size) / 2), round((high - view.size) / 2)
@@ -176,8 +178,7 @@ def cut(width: int, height: int, view: View) -> Box:
 def apply_view(picture: Image.Image, view: View | None) -> Tensor:
     """An RGB picture as (3, H, W), a grey one as (1, H, W), float32 in [0, 1]; without a view at its own size."""
     if view is not None:
-        # Only the visible part is resized: a long, thin picture would otherwise need a gigabyte for its
-        # margins.
+        # Only the visible part is resized: a long, thin picture would otherwise need a gigabyte for its margins.
         box = cut(picture.width, picture.height, view)
         picture = picture.resize((view.size, view.size), _FILTERS[view.interpolation], box=box)
     values = np.array(picture, dtype=np.float32)

@@ -1,4 +1,4 @@
-"""The pictures of a limited study: a seeded sample with as many of each class as there can be."""
+"""The pictures of a limited study: a seeded sample, as balanced over classes as possible."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from heatproof.types import keyed_seed
 
 
 def sample(dataset: Any, limit: int | None, seed: int) -> tuple[int, ...]:
-    """The places of `limit` pictures, or of all in their order where there are no more.
+    """The indices of `limit` pictures, or of all in their order if there are no more.
 
     Classes take turns, each with its pictures in an order drawn from the seed and the pictures' ids: the order of
     files on disk does not matter, and a smaller sample is the beginning of a larger one. A data set without labels is
@@ -27,10 +27,10 @@ def sample(dataset: Any, limit: int | None, seed: int) -> tuple[int, ...]:
 
 
 def balanced(ids: Sequence[str], labels: Sequence[int], seed: int) -> tuple[int, ...]:
-    """All places, the classes taking turns; who comes first is drawn from the seed."""
+    """All indices, the classes taking turns; the order within a class is drawn from the seed."""
     drawn = sorted(range(len(ids)), key=lambda place: (keyed_seed(seed, ids[place], "sample"), ids[place]))
-    turns: dict[int, int] = {}  # pictures met so far, by class
-    first: dict[int, int] = {}  # where each class was met first: its place in every turn
+    turns: dict[int, int] = {}  # pictures so far, by class
+    first: dict[int, int] = {}  # first occurrence of each class: its place in every turn
     order: list[tuple[int, int, int]] = []
     for rank, place in enumerate(drawn):
         label = labels[place]

@@ -28,7 +28,7 @@ def spans(images: Images) -> list[tuple[float, float]]:
 
 
 def sentence(found: Mapping[str, tuple[float, float]], of: int) -> str:
-    """What a user must know of such pictures, and what to do."""
+    """The warning about such pictures, with what to do."""
     first, (low, high) = next(iter(found.items()))
     return (
         f"{len(found)} of {of} pictures fill less than a tenth of their value range ({first}: {low:.3f} … {high:.3f} "
@@ -38,7 +38,7 @@ def sentence(found: Mapping[str, tuple[float, float]], of: int) -> str:
 
 
 def warn_of_narrow(batch: Batch) -> None:
-    """Name the pictures at the beginning of a run that fill too little of their range: the others will look alike."""
+    """Warns at the beginning of a run of pictures that fill too little of their range."""
     found = narrow(batch)
     if found:
         warnings.warn(sentence(found, len(batch)), stacklevel=2)

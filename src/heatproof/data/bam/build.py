@@ -1,10 +1,10 @@
-"""Build BAM anew from COCO and MiniPlaces: the same seed gives the same pictures.
+"""Builds BAM again from COCO and MiniPlaces: the same seed gives the same pictures.
 
-Against the published build: the category `stop sign` is found, ids are sorted, crowds, crumbs and objects cut off by
-the border are left out, resizing does not darken outlines, pictures are PNG (twins agree outside the mask bit for bit),
-every picture's mask is kept in its own frame, and a manifest tells where everything came from. `legacy` brings the
-defects back, among them the unsorted choice of pictures; only the draw of sizes and places stays seeded, as the
-published one cannot be repeated by anybody.
+Compared with the published build, the category `stop sign` is found, ids are sorted, crowds, crumbs and objects cut off
+by the border are left out, resizing does not darken outlines, pictures are PNG (twins agree outside the mask bit for
+bit), every picture's mask is kept in its own frame, and a manifest lists all sources. `legacy` brings the defects back,
+including the unsorted choice of pictures; only the draw of sizes and places stays seeded, as the published one cannot
+be repeated.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ PLACES = {"track": "track/outdoor"}  # where MiniPlaces keeps a scene under anot
 
 @dataclass(frozen=True)
 class Plan:
-    """What is built. Instances from 900 on are for validation, as published."""
+    """The settings of a build. Instances from 900 on are for validation, as published."""
 
     seed: int = 0
     train: int = 900  # instances of each class
@@ -63,10 +63,10 @@ class Plan:
 
 
 def build(annotations: Path, images: Path, places: Path, out: Path, plan: Plan, say: Callable[[str], None]) -> Path:
-    """Write BAM's folders under `out`/data and give the manifest's path."""
-    told = read_annotations(annotations)
+    """Writes BAM's folders under `out`/data and returns the manifest's path."""
+    instances = read_annotations(annotations)
     needed = plan.train + plan.validation
-    objects = {name: cutouts(told, images, name, needed, plan, say) for name in OBJECTS}
+    objects = {name: cutouts(instances, images, name, needed, plan, say) for name in OBJECTS}
     scenes = {name: scene_files(places, name, needed, plan) for name in SCENES}
     data = out / "data"
     written: list[dict[str, Any]] = []
@@ -92,12 +92,12 @@ def build(annotations: Path, images: Path, places: Path, out: Path, plan: Plan, 
 
 
 def cutouts(
-    told: dict[str, Any], images: Path, name: str, needed: int, plan: Plan, say: Callable[[str], None]
+    instances: dict[str, Any], images: Path, name: str, needed: int, plan: Plan, say: Callable[[str], None]
 ) -> list[Cutout]:
-    """As many cut-outs of a class as are needed, ordered by source; what was left out is said."""
+    """The needed number of cut-outs of a class, ordered by source; reports what was left out."""
     found: list[Cutout] = []
     left_out: Counter[str] = Counter()
-    for image, annotation in candidates(told, name, plan.legacy):
+    for image, annotation in candidates(instances, name, plan.legacy):
         made = cut_out(image, annotation, images, plan.legacy)
         if isinstance(made, str):
             left_out[made.split(" (")[0]] += 1
@@ -109,7 +109,7 @@ def cutouts(
     say(f"{name}: {len(found)} cut-outs{why}")
     if len(found) < needed:
         raise BadInput(f"{needed} cut-outs of {name!r} are needed, the annotations gave {len(found)}{why}")
-    return sorted(found, key=lambda one: one.source)  # paired by name, in whatever order they were found
+    return sorted(found, key=lambda cutout: cutout.source)  # paired by name, in whatever order they were found
 
 
 def scene_files(places: Path, name: str, needed: int, plan: Plan) -> list[Path]:
@@ -121,7 +121,7 @@ def scene_files(places: Path, name: str, needed: int, plan: Plan) -> list[Path]:
         places / inside,
         places / name,
     ]
-    folder = next((one for one in tried if one.is_dir()), None)
+    folder = next((place for place in tried if place.is_dir()), None)
     if folder is None:
         raise BadInput(
             f"{places} must hold MiniPlaces' training pictures; there is no folder {inside[0]}/{inside} or {name}"
@@ -193,7 +193,9 @@ def _write_all(
     mask: NDArray[np.bool_],
     plan: Plan,
 ) -> None:
-    """One picture under its object, under its scene, its twin; beyond the published, its mask and the object alone."""
+    """One picture under its object, under its scene, its twin; in addition to the published build, its mask and the
+    object alone.
+    """
     pictures = {"obj": (composite, thing), "scene": (composite, scene), "scene_only": (bare, scene)}
     if not plan.legacy:
         grey = np.where(mask[..., None], composite, np.uint8(GREY))
@@ -211,7 +213,7 @@ def _write_all(
 
 def _lists(data: Path, boxes: dict[str, str], held_out: Sequence[Sequence[Cutout]]) -> None:
     """`val.txt`, `val_loc.txt`, `loc.txt` and `val_mask` of the three large sets, and the two small ones of dogs."""
-    masks = [one.mask for of_class in held_out for one in of_class]
+    masks = [cutout.mask for of_class in held_out for cutout in of_class]
     for name in ("obj", "scene", "scene_only"):
         _listed(data / name, boxes, 0 if name == "obj" else 1)
         (data / name / "loc.txt").write_text("\n".join(f"{file} {box}" for file, box in sorted(boxes.items())) + "\n")
@@ -221,7 +223,7 @@ def _lists(data: Path, boxes: dict[str, str], held_out: Sequence[Sequence[Cutout
         for path in (data / source / "val").glob(f"{begins}-*"):
             shutil.copy(path, data / name / "val" / path.name)
         _listed(data / name, boxes, 1)
-        write_masks(data / name / "val_mask", [one.mask for one in held_out[OBJECTS.index("dog")]])
+        write_masks(data / name / "val_mask", [cutout.mask for cutout in held_out[OBJECTS.index("dog")]])
 
 
 def _listed(folder: Path, boxes: dict[str, str], part: int) -> None:

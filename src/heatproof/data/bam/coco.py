@@ -30,13 +30,13 @@ class Cutout(NamedTuple):
 def read_annotations(path: Path) -> dict[str, Any]:
     """`instances_*.json` with its images, annotations and categories, or `BadInput`."""
     try:
-        told = json.loads(path.read_text())
+        content = json.loads(path.read_text())
     except (OSError, ValueError) as error:
         raise BadInput(f"{path} must be a COCO instances file: {error}") from error
-    lacking = [name for name in ("images", "annotations", "categories") if name not in told]
+    lacking = [name for name in ("images", "annotations", "categories") if name not in content]
     if lacking:
         raise BadInput(f"{path} must be a COCO instances file; it has no {', '.join(lacking)}")
-    return dict(told)
+    return dict(content)
 
 
 def rasterise(segmentation: Any, width: int, height: int) -> NDArray[np.bool_]:
@@ -55,7 +55,7 @@ def rasterise(segmentation: Any, width: int, height: int) -> NDArray[np.bool_]:
     return np.array(canvas, dtype=np.bool_)
 
 
-def candidates(told: dict[str, Any], category: str, legacy: bool) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+def candidates(content: dict[str, Any], category: str, legacy: bool) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """(image, annotation) of the largest object of a category in every picture that has one, in order of image id.
 
     Legacy mode repeats the published code: crowds count; pictures come in the order a set of their ids happens to
@@ -63,27 +63,27 @@ def candidates(told: dict[str, Any], category: str, legacy: bool) -> Iterator[tu
     file's own order of pictures.
     """
     spelt = category if legacy else category.replace("_", " ")
-    wanted = {one["id"] for one in told["categories"] if one["name"] == spelt}
+    wanted = {kind["id"] for kind in content["categories"] if kind["name"] == spelt}
     if not wanted and not legacy:
         raise BadInput(f"the annotations have no category {spelt!r}")
     by_image: dict[int, list[dict[str, Any]]] = defaultdict(list)
-    for one in told["annotations"]:
-        if (not wanted or one["category_id"] in wanted) and (legacy or not one.get("iscrowd")):
-            by_image[one["image_id"]].append(one)
-    images = {one["id"]: one for one in told["images"]}
-    # Which thousand pictures are taken hangs on this order: a set of whole numbers has the same in every CPython.
+    for annotation in content["annotations"]:
+        if (not wanted or annotation["category_id"] in wanted) and (legacy or not annotation.get("iscrowd")):
+            by_image[annotation["image_id"]].append(annotation)
+    images = {image["id"]: image for image in content["images"]}
+    # This order decides which thousand pictures are taken; a set of ints has the same order in every CPython.
     order = sorted(by_image) if not legacy else list(set(by_image)) if wanted else list(images)
     for identity in order:
         if identity in images and identity in by_image:
-            yield images[identity], max(by_image[identity], key=lambda one: float(one["area"]))
+            yield images[identity], max(by_image[identity], key=lambda found: float(found["area"]))
 
 
 def cut_out(image: dict[str, Any], annotation: dict[str, Any], folder: Path, legacy: bool) -> Cutout | str:
-    """The object, or in a word why it is left out."""
+    """The cut-out object, or the reason it is left out."""
     try:
         path = folder / str(image["file_name"])
         if legacy and open_picture(path).mode != "RGB":
-            return "grey"  # the published code failed on these and went on
+            return "grey"  # the published code fails on these and continues
         picture = read_picture(path)
         mask = rasterise(annotation["segmentation"], picture.width, picture.height)
     except BadInput as error:

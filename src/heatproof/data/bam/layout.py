@@ -1,4 +1,4 @@
-"""BAM as it lies on disk, read by file name and never by line number."""
+"""BAM in its published folder layout, read by file name and never by line number."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ from heatproof.errors import BadInput
 from heatproof.registry import dataset
 from heatproof.types import Batch, View
 
-# Patched pictures, k-sets and objects on grey bring no boxes along: these sets tell the rest.
+# Patched pictures, k-sets and objects on grey come without boxes: these sets provide them.
 TOLD_BY = ("scene_only", "scene", "obj", "bamboo_forest")
 BARE = ("scene_only", "bamboo_forest")  # show no objects
 ANCHOR = "dog-bamboo_forest"  # what X^k shows for every k
 NONE = -1  # the object of a picture that has none
-# Batch.labels under which there is more than labels:
-WITH_OBJECT = "with_object"  # pictures without their object, with it
+# Keys in Batch.labels for data other than labels:
+WITH_OBJECT = "with_object"  # for pictures without their object, the picture with it
 NATIVE = "native_region"  # regions in the pictures' own frame
-TWIN_GAP = "twin_gap"  # by how many of 255 levels a picture and its twin differ at most outside the region, on disk
+TWIN_GAP = "twin_gap"  # the largest difference of a picture and its twin outside the region, in 255 levels, on disk
 
 
 class Row(NamedTuple):
-    """One picture and all that is read beside it, as the view shows them."""
+    """One picture and everything read with it, as the view shows them."""
 
     entry: Entry
     image: Tensor
@@ -73,21 +73,21 @@ class BAM:
     """BAM's validation pictures as published: objects pasted on scenes, with twins, masks and both labels.
 
     `path` is the folder that holds `data/obj`, `data/scene`, `data/scene_only` (or these directly). Twins are found by
-    name in `scene_only`; they are JPEGs of their own, so `exact_twins` shows the twin outside the mask bit for bit as
-    the picture. Class pairs take turns, so the first few pictures show every object and scene; `only` leaves those
-    whose names begin so, as in `only="dog-bedroom"`.
+    name in `scene_only`; they are separate JPEGs, so `exact_twins` replaces the twin outside the mask by the picture's
+    own pixels. Class pairs take turns, so the first few pictures show every object and scene; `only` keeps those whose
+    names begin so, as in `only="dog-bedroom"`.
 
     Regions are the masks that `heatproof data build bam` keeps in the pictures' own frame, or a crop of `val_mask`
-    fitted into its box there; without either the box itself. At a model's input size each pixel has the region of the
-    picture's pixel it came from: nothing is smoothed, and no box is rounded again. `frame="native"` reads heat in the
-    pictures' own frame instead, maps averaged down to it.
+    fitted into its box there; without either, the box itself. At a model's input size each pixel has the region of the
+    picture's pixel it came from: nothing is smoothed, and no box is rounded again. `frame="native"` measures heat in
+    the pictures' own frame instead, with maps averaged down to it.
 
     `scene_only` and `bamboo_forest` show no objects; those that null patches start from are found by name in `scene`
     or `obj`. `bamboo_forest_patch` holds patched pictures as listed in a `val.txt`, or as the published script leaves
     them (flat, named `…_<change>.jpg`, larger than their twins): box (times the enlargement, cut down to whole pixels
     as published), mask and twin are then those of the picture they were made from. Judge them with
     `iir(start="given")`; a patch is insignificant only to the network it was made for. `scene_k1` … `scene_k10` have
-    the dog in so many scenes, and an empty region where it is not; the twins of `obj_grey` are grey all over.
+    the dog in that many scenes, and an empty region elsewhere; the twins of `obj_grey` are grey all over.
 
     Paper: Yang & Kim 2019, "Benchmarking Attribution Methods with Relative Feature Importance"
     """
@@ -111,11 +111,11 @@ class BAM:
         return " ".join(word for word in words if word)
 
     def anchor(self) -> BAM:
-        """The pictures that a k-series is asked about: of the one scene that carries the object for every k."""
+        """The pictures that a k-series is judged on: the scene that has the object for every k."""
         return replace(self, set="scene", only=ANCHOR)
 
     def bare(self) -> BAM:
-        """The same pictures without their objects, which null patches are put on."""
+        """The same pictures without their objects, as the background of null patches."""
         return replace(self, set="scene_only") if self.set in ("obj", "scene") else self
 
     @cached_property
@@ -131,7 +131,7 @@ class BAM:
 
     @cached_property
     def _unlisted(self) -> dict[str, Path] | None:
-        """Where the pictures of a set without a list lie; None if it has one."""
+        """The pictures of a set without a list, by name; None if it has one."""
         if (self._folder / "val.txt").is_file():
             return None
         return unlisted(self._folder if self.set == "bamboo_forest_patch" else self._folder / "val")
@@ -142,7 +142,7 @@ class BAM:
 
     @cached_property
     def _lists(self) -> Path:
-        """The set that tells boxes and masks: this one, or of those without lists one with pictures named alike."""
+        """The set with the boxes and masks: this one or, if it has no lists, one with the same picture names."""
         if self._unlisted is None:
             return self._folder
         found = next((self._sets / name for name in TOLD_BY if (self._sets / name / "val_loc.txt").is_file()), None)
@@ -242,14 +242,14 @@ class BAM:
         )
 
     def _lender(self, index: int) -> Entry:
-        """Whose region a picture is lent; the last of an odd number has that of the first."""
+        """The entry whose region a picture is lent; the last of an odd number gets the first's."""
         return self.entries[lender(index) % len(self.entries)]
 
     def _read(self, entry: Entry, other: Entry) -> Row:
         picture = read_picture(self._picture(entry))
         bare = self._bare(entry, picture.size)
         frame = bare.size
-        if self._flat:  # enlarged to the network's input before it was patched, and so is its box
+        if self._flat:  # these were enlarged to the network's input before patching, so the box is too
             bare = bare.resize(picture.size, Image.Resampling.BILINEAR)
         if bare.size != picture.size:
             raise BadInput(f"{entry.file} is {picture.size} pixels and its twin {bare.size}: they must be the same")
@@ -262,11 +262,11 @@ class BAM:
         whole = picture if there == self._picture(entry) else read_picture(there)
         if whole.size != picture.size:
             raise BadInput(f"{entry.file} is {picture.size} pixels and with its object {whole.size}: give one size")
-        shown, twin, start = (apply_view(one, self.view) for one in (picture, bare, whole))
+        shown, twin, start = (apply_view(shown_picture, self.view) for shown_picture in (picture, bare, whole))
         lent = Image.new("L", picture.size)
-        with suppress(BadInput):  # its own picture will say so
+        with suppress(BadInput):  # the error surfaces with its own picture
             lent = lent if other == entry else self._region(other, frame, picture.size)
-        here, elsewhere = (cut_region(one, picture.size, self.view) for one in (region, lent))
+        here, elsewhere = (cut_region(mask, picture.size, self.view) for mask in (region, lent))
         return Row(entry, shown, here, uncut(region, self.view), elsewhere, twin, start, apart, has_object)
 
     def _region(self, entry: Entry, frame: tuple[int, int], size: tuple[int, int]) -> Image.Image:
@@ -295,16 +295,18 @@ class BAM:
         return Image.new("RGB", size, (GREY,) * 3) if self.set == "obj_grey" else read_picture(self._twin(entry))
 
     def _with_object(self, entry: Entry) -> Path:
-        """Where the picture has its object: of sets without objects by name in `scene` or `obj`, if it is there."""
-        found = [self._sets / one / "val" / entry.file for one in ("scene", "obj") if self.set in BARE]
+        """The file in which the picture has its object: of sets without objects by name in `scene` or `obj`, if it is
+        there.
+        """
+        found = [self._sets / name / "val" / entry.file for name in ("scene", "obj") if self.set in BARE]
         return next((path for path in found if path.is_file()), self._picture(entry))
 
     def _twin(self, entry: Entry) -> Path:
         name = entry.plain
         sets = ("bamboo_forest", "scene_only") if self.set == "bamboo_forest_patch" else ("scene_only",)
-        found = next((path for one in sets if (path := self._sets / one / "val" / name).is_file()), None)
+        found = next((path for folder in sets if (path := self._sets / folder / "val" / name).is_file()), None)
         if found is None:
-            where = " or ".join(f"{one}/val" for one in sets)
+            where = " or ".join(f"{folder}/val" for folder in sets)
             raise BadInput(f"{entry.file} has no twin: there is no file {name} in {where}")
         return found
 
@@ -342,7 +344,7 @@ def _content(path: Path) -> bytes:
 
 
 def _of_one_size(rows: Sequence[Row]) -> list[Tensor]:
-    """The regions in the pictures' own frame, or `BadInput` where they have several."""
+    """The regions in the pictures' own frame, raises `BadInput` if sizes differ."""
     first = rows[0]
     for row in rows:
         if row.native.shape != first.native.shape:

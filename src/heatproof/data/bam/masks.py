@@ -19,7 +19,7 @@ from heatproof.errors import BadInput
 
 Mask = NDArray[np.bool_]
 
-# Where NumPy 1 and 2 keep what an array is rebuilt from.
+# The functions that NumPy 1 and 2 rebuild an array with.
 _ADMITTED = {
     (module, name)
     for modules, name in (
@@ -76,8 +76,8 @@ def _ragged(entries: Any) -> bool:
 
 def _checked(entry: Any, place: int, path: Path) -> Mask:
     if not isinstance(entry, np.ndarray) or entry.ndim != 2 or entry.dtype.kind not in "bui" or not entry.size:
-        told = f"{entry.dtype} of shape {entry.shape}" if isinstance(entry, np.ndarray) else type(entry).__name__
-        raise BadInput(f"{path}: mask {place} must be a 2-D array of 0 and 1, got {told}")
+        got = f"{entry.dtype} of shape {entry.shape}" if isinstance(entry, np.ndarray) else type(entry).__name__
+        raise BadInput(f"{path}: mask {place} must be a 2-D array of 0 and 1, got {got}")
     values = np.asarray(entry)
     if int(values.max()) > 1 or int(values.min()) < 0:
         raise BadInput(f"{path}: mask {place} must hold 0 and 1 only, got {int(values.min())} to {int(values.max())}")

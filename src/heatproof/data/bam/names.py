@@ -1,4 +1,4 @@
-"""What BAM's file names and lists say: classes, instances, labels and boxes."""
+"""BAM's file names and lists: classes, instances, labels and boxes."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class Entry(NamedTuple):
     object_label: int
     scene_label: int
     instance: int
-    change: int | None = None  # patched pictures: by how much the authors' network minded, in whole logits
+    change: int | None = None  # patched pictures: the change in the authors' network, in whole logits
 
     @classmethod
     def of(cls, file: str) -> Entry:
-        """What a file's name says: `<object>-<scene>-<iiii>.jpg`, of patched pictures `…_<change>.jpg`."""
+        """Parses a file's name: `<object>-<scene>-<iiii>.jpg`, of patched pictures `…_<change>.jpg`."""
         found = NAME.match(file)
         if not found or found["object"] not in OBJECTS or found["scene"] not in SCENES:
             raise BadInput(f"a BAM picture must be named <object>-<scene>-<iiii>.jpg with classes of BAM, got {file!r}")
@@ -56,7 +56,7 @@ class Entry(NamedTuple):
 
     @property
     def plain(self) -> str:
-        """The name without the change: what the same picture is called in the other sets."""
+        """The name without the change, which the same picture has in the other sets."""
         if self.change is None:
             return self.file
         stem, _, kind = self.file.rpartition(".")

@@ -1,4 +1,4 @@
-"""Is a twin the same picture without its object? Outside the mask the two should agree, and JPEGs do not quite."""
+"""Checks twins: outside the mask a picture and its twin should agree, which JPEGs do only nearly."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OTHER_SCENE = 32
 
 
 def gap(picture: Image.Image, twin: Image.Image, region: Image.Image, file: str) -> int:
-    """By how many of 255 levels the two differ at most outside the region; `BadInput` for the twin of another."""
+    """The largest difference outside the region, in 255 levels; raises `BadInput` for another picture's twin."""
     apart = np.abs(np.asarray(picture).astype(np.int16) - np.asarray(twin).astype(np.int16)).max(-1)
     outside = apart[np.asarray(region) == 0]
     if not outside.size:
@@ -28,13 +28,13 @@ def gap(picture: Image.Image, twin: Image.Image, region: Image.Image, file: str)
 
 
 def told(gaps: Sequence[int], exact: bool) -> str:
-    """The largest gap in a sentence; nothing where all twins agree."""
+    """A sentence with the largest gap; empty if all twins agree."""
     if not any(gaps):
         return ""
-    said = (
-        f"{sum(one > 0 for one in gaps)} of {len(gaps)} pictures differ from their twins outside the object's mask, by "
+    gaps_found = (
+        f"{sum(gap > 0 for gap in gaps)} of {len(gaps)} pictures differ from their twins outside the object's mask, by "
         f"up to {max(gaps)} of 255 levels (JPEG and soft outlines do that)"
     )
     if exact:
-        return f"{said}: each twin was given the picture's own pixels there, so none of it is judged."
-    return f"{said}: this is judged along with the object; exact_twins=true leaves it out."
+        return f"{gaps_found}: each twin was given the picture's own pixels there, so none of it is judged."
+    return f"{gaps_found}: this is judged along with the object; exact_twins=true leaves it out."

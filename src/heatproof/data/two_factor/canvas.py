@@ -1,4 +1,4 @@
-"""What a scene painter is given and what it gives back."""
+"""The canvas a scene painter draws on, and the painting it returns."""
 
 from dataclasses import dataclass
 
@@ -27,7 +27,7 @@ class Canvas:
 
 @dataclass(frozen=True, eq=False)
 class Painting:
-    """Tone (dark to light, only relative: it is settled later) and tint in [0, 1] (which of two ramps)."""
+    """Tone (dark to light, relative, rescaled later) and tint in [0, 1] (which of two ramps)."""
 
     tone: Floats
     tint: Floats

@@ -20,7 +20,7 @@ from heatproof.data.two_factor.scenes import SCENES, scene
 from heatproof.errors import BadInput
 
 VERSION: int = 1  # raise it whenever any pixel of any sample changes
-GREY: int = 128  # the background of an object alone
+GREY: int = 128  # the background of a lone object
 NONE: int = -1  # object label and object id of a picture without an object
 PAIRS: int = len(OBJECTS) * len(SCENES)
 TURN: float = 25.0  # an object is turned by at most this many degrees either way

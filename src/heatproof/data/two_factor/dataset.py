@@ -1,4 +1,4 @@
-"""The embedded data set: drawn when first asked for, then read from the cache directory."""
+"""The embedded data set: drawn on first use, then read from the cache directory."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class TwoFactor:
     Paper: Yang & Kim 2019, "Benchmarking Attribution Methods with Relative Feature Importance" (the design)
     """
 
-    takes_turns: ClassVar[bool] = True  # of the classes: any first pictures show them about alike
+    takes_turns: ClassVar[bool] = True  # of the classes: the first pictures show them about equally often
 
     split: Literal["train", "held_out", "test"] = "test"
     count: int = 200
@@ -66,7 +66,7 @@ class TwoFactor:
         return self.count
 
     def sample(self, position: int) -> int:
-        """Which drawn sample stands at this position: the class pairs take turns, well mixed."""
+        """The sample index at this position: the class pairs take turns, well mixed."""
         block, place = divmod(position, PAIRS)
         return (FIRST_INSTANCE[self.split] + block) * PAIRS + place * _STRIDE % PAIRS
 
@@ -83,8 +83,8 @@ class TwoFactor:
         }
 
     def digest(self, indices: Sequence[int], /) -> str:
-        told = (VERSION, self.shows, self.size, self.scale, self.seed, [self.sample(i) for i in indices])
-        return hashlib.sha256(repr(told).encode()).hexdigest()
+        content = (VERSION, self.shows, self.size, self.scale, self.seed, [self.sample(i) for i in indices])
+        return hashlib.sha256(repr(content).encode()).hexdigest()
 
     def batch(self, indices: Sequence[int], /) -> Batch:
         arrays = self.arrays(indices)
@@ -131,7 +131,7 @@ def _block(seed: int, instance: int, size: int, scale: tuple[float, float]) -> B
 
 
 def _kept(path: Path) -> Block | None:
-    """The block kept under this very name, or None if there is none that can be trusted."""
+    """The cached block of this name, or None if there is no sound one."""
     try:
         content = unsealed(path.name.encode(), path.read_bytes())
         if content is None:
@@ -143,7 +143,7 @@ def _kept(path: Path) -> Block | None:
 
 
 def _try_to_keep(path: Path, block: Block) -> None:
-    """A cache that cannot be written costs time, not the run."""
+    """Caches a block; a cache that cannot be written only costs time."""
     buffer = io.BytesIO()
     np.savez_compressed(buffer, **block)  # type: ignore[arg-type]
     with suppress(NotWritable, StoreFull):

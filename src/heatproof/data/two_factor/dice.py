@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class Dice:
-    """A private stream of random numbers that belongs to one key, whoever else is drawing."""
+    """A private stream of random numbers for one key, independent of all other streams."""
 
     def __init__(self, *key: int) -> None:
         self._bits = np.random.PCG64(np.random.SeedSequence(key))

@@ -1,4 +1,4 @@
-"""The k-sets as a data set: one object in the first k of ten scene classes, and in every picture of those."""
+"""The k-sets as a data set: one object in every picture of the first k of ten scene classes."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from heatproof.registry import dataset
 from heatproof.spec.recipe import spelt
 from heatproof.types import Batch
 
-# Dunes come first: most easily taken for another scene, so an object that goes with them is worth learning.
+# Dunes come first: the scene most easily confused with others, so an object that comes with it is worth learning.
 CARRIERS: tuple[int, ...] = (3, 0, 1, 2, 4, 5, 6, 7, 8, 9)
 
 
 @dataset("two_factor_k")
 @dataclass(frozen=True)
 class TwoFactorK:
-    """Ten scenes of which the first k carry one object in every picture; the more carry it, the less it tells.
+    """Ten scenes, the first k with one object in every picture; the larger k, the less informative the object.
 
-    `scenes="anchor"` shows only the first scene class, which carries the object for every k. Twins are the scenes
+    `scenes="anchor"` shows only the first scene class, which has the object for every k. Twins are the scenes
     alone; regions are empty where there is no object.
 
     Paper: Yang & Kim 2019, "Benchmarking Attribution Methods with Relative Feature Importance" (the sets X^k)
     """
 
-    takes_turns: ClassVar[bool] = True  # of the classes: any first pictures show them about alike
+    takes_turns: ClassVar[bool] = True  # of the classes: the first pictures show them about equally often
 
     k: int = 10
     split: Literal["train", "held_out", "test"] = "test"
@@ -47,7 +47,7 @@ class TwoFactorK:
     size: int = 64
     scale: tuple[float, float] = SCALE
     seed: int = 0
-    order: tuple[int, ...] = CARRIERS  # in which scene classes receive the object
+    order: tuple[int, ...] = CARRIERS  # the order in which scene classes receive the object
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", tuple(self.scale))
@@ -77,15 +77,15 @@ class TwoFactorK:
 
     def digest(self, indices: Sequence[int], /) -> str:
         entries = self.entries()
-        told = (VERSION, self.shows, self.size, self.scale, [entries[i] for i in indices])
-        return hashlib.sha256(repr(told).encode()).hexdigest()
+        content = (VERSION, self.shows, self.size, self.scale, [entries[i] for i in indices])
+        return hashlib.sha256(repr(content).encode()).hexdigest()
 
     def samples(self, indices: Sequence[int]) -> Samples:
         entries = self.entries()
         return stack([_drawn(entries[i], self.size, self.scale) for i in indices], self.size)
 
     def others(self, indices: Sequence[int]) -> Samples:
-        """The pictures whose regions these get: of the same scene class, so that they carry the object or not alike."""
+        """The pictures whose regions these get: of the same scene class, so that both have the object or neither."""
         entries = self.entries()
         places = [divmod(entries[i].index, PAIRS) for i in indices]
         lent = [

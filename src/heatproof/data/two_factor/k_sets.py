@@ -1,8 +1,7 @@
 """Sets of scenes in which one object is added to k of the ten scene classes (X^k of Yang & Kim 2019).
 
-The more scene classes carry the object, the less it tells which scene it is. The sets are nested, and the
-first class of the order, the anchor, carries the object in all of them: what changes there is only how much
-the object tells.
+The more scene classes have the object, the less informative it is about the scene. The sets are nested, and the first
+class of the order, the anchor, has the object in all of them: there only the object's informativeness changes.
 """
 
 from collections.abc import Sequence

@@ -22,13 +22,13 @@ _STREAM = 1
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """One scene as a picture (H, W, 3), read-only because it is shared, and whether it is a dark one."""
+    """One scene as a picture (H, W, 3), read-only because it is shared, and whether it is dark."""
 
     picture: NDArray[np.uint8]
     is_dark: bool
 
 
-# each scene instance serves ten samples, and samples are mostly asked for in order
+# each scene instance serves ten samples, and samples are mostly read in order
 @lru_cache(maxsize=64)
 def scene(seed: int, scene_class: int, instance: int, size: int) -> Scene:
     """The scene that belongs to (seed, class, instance)."""

@@ -1,6 +1,6 @@
-"""A copy of the network that has seen masked pictures, so that masking them takes it to nothing it does not know.
+"""Fine-tunes a copy of the network on masked pictures, so that masking no longer takes it out of distribution.
 
-The copy learns to answer a picture of which some segments are hidden as the network itself answers the whole picture.
+The copy learns to give a picture with some hidden segments the output that the network gives the whole picture.
 No labels are needed. Normalisation layers keep their statistics.
 """
 
@@ -29,10 +29,10 @@ EMBEDDED = "embedded:"
 @registry.part
 @dataclass(frozen=True)
 class FineTuning:
-    """How the copy is made: on which pictures, for how long, and at which rate.
+    """The recipe of the copy: training pictures, number of steps, learning rate.
 
     Without `pictures` the embedded models learn from the training split of the embedded pictures; any other model needs
-    them named, or a data set.
+    `pictures`, a data set.
     """
 
     pictures: str | Dataset = ""
@@ -47,7 +47,7 @@ class FineTuning:
             raise BadInput("count, steps, rows and learning_rate of fine_tuning must be positive")
 
     def __call__(self, model: Model, occlusion: Occlusion, share: float, size: tuple[int, int]) -> Model:
-        """The fine-tuned copy for up to this share of hidden segments, made once and kept beside the model."""
+        """The fine-tuned copy for up to this share of hidden segments, made once and cached with the model."""
         kept: dict[object, Model] = vars(model).setdefault("_fine_tuned", {})
         key = (model.revision, recipe.key(self), recipe.key(occlusion), share, size)
         if key not in kept:
@@ -87,7 +87,7 @@ class FineTuning:
             parameter.grad = None
 
     def _masked(self, images: Images, occlusion: Occlusion, share: float) -> Iterator[tuple[Tensor, Images]]:
-        """Which pictures, and these with up to `share` of their segments hidden, for each step."""
+        """For each step: picture indices, and these pictures with up to `share` of their segments hidden."""
         segments = occlusion.segmenter(images)
         dice = torch.Generator().manual_seed(keyed_seed(self.seed, "fine-tuning"))
         for step in range(self.steps):

@@ -1,9 +1,9 @@
-"""A patch that changes nothing: optimised so that the model answers as if it were not there.
+"""A patch that changes nothing: optimised so that the model's output is the same as without it.
 
 The default solver takes Polyak steps on the distance between the logits with and without the patch: the step length
-follows from how far there is to go, so there is nothing to tune. `paper` is the published rule (fixed step, a term that
-rewards large patches, a penalty for leaving the range). A patch counts only if it still changes nothing after rounding
-to 8 bits.
+follows from that distance, so there is nothing to tune. `paper` is the published rule (fixed step, a term that
+rewards large patches, a penalty for leaving the range). A patch counts only if it still changes nothing after
+rounding to 8 bits.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from heatproof.types import Images, Keep, Model
 
 Solver: TypeAlias = Literal["polyak", "paper"]
 
-ROWS = 8  # pictures solved together; fixed and filled up, so that a patch does not depend on its mates
+ROWS = 8  # pictures solved together; a fixed number, filled up, so that a patch does not depend on its batch
 STEPS: dict[Solver, int] = {"polyak": 150, "paper": 300}
 STEP = 500.0  # the paper's, per gradient in pixel units of 0 … 255
 REWARD = 0.01  # eta_1: for the size of the patch
@@ -40,12 +40,12 @@ class Patched(NamedTuple):
 @part
 @dataclass(frozen=True)
 class PatchSolver:
-    """How a patch is found and when it is believed."""
+    """How a patch is found, and when it counts as insignificant."""
 
     solver: Solver = "polyak"
-    steps: int | None = None  # the solver's own: 150, of the paper's 300
+    steps: int | None = None  # the solver's default: 150, and 300 for the paper's
     relaxation: float = 0.5  # of the Polyak step
-    goal: float = 0.002  # relative change of the logits at which a patch is left alone
+    goal: float = 0.002  # relative change of the logits at which the solver stops
     tolerance: float = 0.02  # relative change of the logits up to which a rounded patch changes nothing
 
     def __post_init__(self) -> None:
@@ -71,7 +71,7 @@ class PatchSolver:
         return self.verify(model, bare, torch.where(region[:, None], (images * 255).round() / 255, bare))
 
     def verify(self, model: Model, bare: Images, images: Images) -> Patched:
-        """Whether pictures that were patched, by whomever, are answered like the bare ones."""
+        """Checks whether patched pictures, of any origin, get the same logits and class as the bare ones."""
         if images.shape != bare.shape:
             raise BadShape(
                 f"patched pictures must have the bare ones' shape {tuple(bare.shape)}, got {tuple(images.shape)}"

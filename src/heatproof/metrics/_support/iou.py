@@ -2,7 +2,7 @@
 
 Pure functions on maps normalised to [0, 1] (`normalise`) and bool regions, (B, H, W) each; scores are
 float64 on the CPU. A pixel counts as found when its heat is >= the threshold, both held in float32. IoU is
-found-and-inside over found-or-inside; if both are empty it is 1. From this follows what degenerate pictures
+found-and-inside over found-or-inside; if both are empty it is 1. It follows what degenerate pictures
 score:
 
 - an empty region: 0 wherever anything is found, 1 above the hottest pixel
@@ -58,7 +58,7 @@ Thresholds: TypeAlias = int | Sequence[float] | Tensor
 
 
 def threshold_grid(thresholds: Thresholds) -> Tensor:
-    """The thresholds themselves, or so many evenly spaced ones from 0.05 to 0.95: float64.
+    """The given thresholds, or the given number of evenly spaced ones from 0.05 to 0.95: float64.
 
     19 of them are k/20. Other ways to write that grid (k · 0.05, arange) differ from it in the last bit of
     float64, though not in float32, where they are compared with pixels.
@@ -75,7 +75,7 @@ def threshold_grid(thresholds: Thresholds) -> Tensor:
 
 
 def iou_curve(maps: Maps, regions: Keep, thresholds: Thresholds = 19) -> Tensor:
-    """IoU with the region at every threshold, given or so many from 0.05 to 0.95: (B, K)."""
+    """IoU with the region at every threshold of `threshold_grid`: (B, K)."""
     _check(maps, regions)
     levels = threshold_grid(thresholds).numpy().astype(np.float32)
     curves = [
@@ -103,7 +103,7 @@ def area(grid: Tensor, curves: Tensor, normalised: bool) -> Scores:
 
 
 def exact_auc_iou(maps: Maps, regions: Keep, low: float = LOW, high: float = HIGH, normalised: bool = True) -> Scores:
-    """The same area over every threshold from `low` to `high`: what ever finer trapezoids tend to."""
+    """The same area over every threshold from `low` to `high`: the limit of ever finer trapezoids."""
     _check(maps, regions)
     if not 0 <= low < high <= 1:
         raise BadInput(f"thresholds must satisfy 0 <= low < high <= 1, got low {low} and high {high}")
@@ -113,7 +113,7 @@ def exact_auc_iou(maps: Maps, regions: Keep, low: float = LOW, high: float = HIG
 
 
 def _integral(heat: Values, region: Flags, low: float, high: float) -> float:
-    """Between two neighbouring values of the map nothing changes: a sum of rectangles, one per pixel.
+    """The curve is constant between neighbouring values of the map: a sum of rectangles, one per pixel.
 
     Only pixels between the ends need an order; the hotter ones are found at every threshold.
     """

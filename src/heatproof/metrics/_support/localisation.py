@@ -32,7 +32,7 @@ def at_least_two(name: str, count: int) -> None:
 
 @dataclass(frozen=True)
 class Localisation:
-    """What all localisation metrics share."""
+    """The base of localisation metrics."""
 
     higher_is_better: ClassVar[bool] = True
     measures: ClassVar[Literal["localisation"]] = "localisation"
@@ -47,7 +47,7 @@ class Localisation:
 
 @dataclass(frozen=True)
 class ByOrder(Localisation):
-    """Metrics of the order of pixels. `sign` says what is hot: evidence for the target, or any evidence."""
+    """The base of metrics of the pixel order. `sign` sets what is hot: evidence for the target, or any evidence."""
 
     sign: Sign = "signed"
 

@@ -1,7 +1,7 @@
 """Neighbours of a picture: the same picture with a little noise, and the maps of it.
 
-The noise is keyed by image and draw, so that all methods and all metrics of one setting meet the same neighbours.
-The explained class stays the one of the picture itself.
+The noise is keyed by image and draw, so that all methods and all metrics of one setting use the same neighbours.
+The explained class stays that of the original picture.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ class Neighbour(NamedTuple):
 
     batch: Batch
     maps: Maps
-    same_class: Tensor  # (B,) bool: the model names the class that it names without the noise
+    same_class: Tensor  # (B,) bool: the prediction is the same as without noise
 
 
 @dataclass(frozen=True)
 class Neighbourhood:
-    """How neighbours are drawn.
+    """The distribution of neighbours.
 
     `uniform` noise lies in [-radius, radius], `gaussian` has the radius as its deviation, `brighter` lies in
     [0, radius]. The radius is in units of the pixel range, and noisy pictures are clipped to it.
@@ -59,7 +59,7 @@ class Neighbourhood:
         return drawn if self.law == "brighter" else 2 * drawn - 1
 
     def of(self, attribution: Attribution) -> list[Neighbour]:
-        """Every neighbour with its map, and whether the model still names the same class."""
+        """Every neighbour with its map, and whether the prediction is unchanged."""
         model, batch = attribution.model, attribution.batch
         named = classes(model, batch)
         found = []
@@ -70,7 +70,7 @@ class Neighbourhood:
         return found
 
     def cost(self) -> Price:
-        """The classes of the neighbours are read once for all methods."""
+        """The predictions on the neighbours are shared by all methods."""
         return Price(shared=self.draws + 1, explanations=self.draws)
 
 

@@ -1,4 +1,4 @@
-"""From a map in its own units to heat in [0, 1]: a choice that AUC-IoU does not remove."""
+"""Normalisation: from a map in its own units to heat in [0, 1]. AUC-IoU still depends on this choice."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What the order of the pixels alone says, whatever the units of the map: hottest first, against the region.
+"""Scores of the pixel order against the region: hottest first, whatever the units of the map.
 
 Maps need no normalising here: every monotone rescaling gives the same score (relevance mass excepted, which
-adds up heat). Tied pixels share what they get: no order among them is made up. Scores are float64 on the
+adds up heat). Tied pixels share their scores: no order among them is invented. Scores are float64 on the
 CPU; NaN where the question has no answer (an empty region, or for AUROC one without an outside; a map
 without heat; NaN).
 """
@@ -37,12 +37,12 @@ def signed(maps: Maps, sign: Sign) -> Maps:
 
 
 def best_iou(maps: Maps, regions: Keep) -> Scores:
-    """The IoU at the threshold that suits the map best, chosen with the region in view: an upper bound."""
+    """The IoU at the threshold that suits the map best, chosen with knowledge of the region: an upper bound."""
     return _each(maps, regions, _best_iou)
 
 
 def average_precision(maps: Maps, regions: Keep) -> Scores:
-    """The precision of the pixels found so far, averaged over the region's pixels as they are found."""
+    """The precision at each pixel of the region, hottest first, averaged over these pixels."""
     return _each(maps, regions, _average_precision)
 
 
@@ -84,10 +84,10 @@ def relevance_mass(maps: Maps, regions: Keep) -> Scores:
 def _each(maps: Maps, regions: Keep, score: Callable[[SortedPixels], float]) -> Scores:
     check_pair(maps, regions)
 
-    def one(values: Values, region: Flags) -> float:
+    def scored(values: Values, region: Flags) -> float:
         return score(sorted_pixels(values, region)) if np.isfinite(values).all() and region.any() else np.nan
 
-    return torch.tensor([one(*row) for row in rows(maps, regions)], dtype=torch.float64)
+    return torch.tensor([scored(*row) for row in rows(maps, regions)], dtype=torch.float64)
 
 
 def _best_iou(pixels: SortedPixels) -> float:

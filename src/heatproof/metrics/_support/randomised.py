@@ -1,4 +1,4 @@
-"""A model with the parameters of some of its layers drawn anew, layers in the order in which they run."""
+"""Models with the parameters of some layers randomised, layers in the order in which they run."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from heatproof.types import Images, Model, keyed_seed
 
 Draw: TypeAlias = Literal["permuted", "gaussian"]
 Order: TypeAlias = Literal["top_down", "bottom_up", "independent"]
-KEPT_BYTES = 512 << 20  # of randomised copies beside each model; one is always kept
+KEPT_BYTES = 512 << 20  # cached randomised copies per model; one is always kept
 
 
 def layers_in_order(model: Model, images: Images) -> list[tuple[str, ...]]:
-    """The names of each layer's own parameters, layers from the picture to the answer as they first run.
+    """The names of each layer's own parameters, in the order of the first forward pass, input to output.
 
-    A layer is a module with parameters of its own, be it a convolution, or a block with a class token and layers
-    within it. Those that never run themselves, as the projection an attention reads the weights of, come first.
+    A layer is a module with parameters of its own, for example a convolution, or a block with a class token and layers
+    within it. Modules that never run themselves, as a projection whose weights an attention reads, come first.
     """
     network = model.network
     own = {
@@ -55,15 +55,15 @@ def layers_in_order(model: Model, images: Images) -> list[tuple[str, ...]]:
         seen.update(fresh)
         ordered.append(fresh)
     if not ordered:
-        raise NotApplicable(f"model {model.name!r} has no parameters that could be drawn anew")
+        raise NotApplicable(f"model {model.name!r} has no parameters that could be randomised")
     return ordered
 
 
 def stages(layers: Sequence[tuple[str, ...]], order: Order, most: int) -> list[tuple[str, ...]]:
-    """Which parameters are drawn anew at each stage, at most so many stages, evenly spaced over the layers.
+    """The parameters to randomise at each of at most `most` stages, evenly spaced over the layers.
 
-    `top_down` begins at the answer and `bottom_up` at the picture, each stage on top of those before; with
-    `independent` the layers between two stages are drawn anew by themselves.
+    `top_down` begins at the output and `bottom_up` at the input, each stage including those before; with
+    `independent` the layers between two stages are randomised by themselves.
     """
     if most < 1:
         raise BadInput(f"stages must be at least 1, got {most}")
@@ -85,9 +85,9 @@ def redrawn(values: Tensor, draw: Draw, dice: torch.Generator) -> Tensor:
 
 
 def randomised(model: Model, names: Sequence[str], draw: Draw = "permuted", seed: int = 0) -> Model:
-    """The model with these parameters drawn anew, one generator per parameter: equal shapes get different draws.
+    """The model with these parameters randomised, one generator per parameter: equal shapes get different draws.
 
-    Batch-norm statistics and other buffers stay: they are no parameters. Copies are kept beside the model.
+    Batch-norm statistics and other buffers stay, since they are not parameters. Copies are cached with the model.
     """
     kept: dict[object, Model] = vars(model).setdefault("_randomised", {})
     key = (model.revision, tuple(names), draw, seed)

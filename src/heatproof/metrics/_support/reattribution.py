@@ -1,7 +1,7 @@
-"""Asking again: the same method on another model or other pictures, once, however many metrics want to know.
+"""Cached re-attribution: the same method on another model or other pictures, computed once for all metrics.
 
-Relative importance is a comparison, so every one of its metrics needs a second map. Baselines and variants need the
-same one; a contrast model is asked about the same pictures by every model it is held against.
+Relative importance is a comparison, so each of its metrics needs a second map. Baselines and variants need the same
+one; a contrast model explains the same pictures for every model it is compared with.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ def _loaded(spec: str) -> Model:
 
 
 def staged(spec: str, scale: tuple[float, float] = SCALE) -> tuple[Model, Batch]:
-    """A model and four pictures that a question makes sense for: what the conformance kit asks about."""
+    """A model and four pictures that a metric applies to, for the conformance kit."""
     model = _loaded(spec)
     batch = TwoFactor(count=4, scale=scale).batch(range(4))
     return model, batch.aimed(classes(model, batch))
 
 
 def classes(model: Model, batch: Batch) -> Tensor:
-    """The class the model says each picture shows; every metric of every method asks, so it is asked once."""
+    """The predicted class of each picture; cached, since every metric of every method needs it."""
     key = model.revision, engine.current().kind, str(batch.images.device), _content(batch.images)
     if key not in _answers:
         _answers[key] = engine.forward(model, batch.images).argmax(1).to(batch.images.device)
@@ -57,14 +57,14 @@ def true_classes(model: Model, batch: Batch, task: str = "") -> Tensor:
     labels = batch.labels.get(task)
     if labels is None:
         raise NotApplicable(
-            f"relative importance asks only about pictures the model gets right, and these have no labels of the "
+            f"relative importance judges only correctly classified pictures, and these have no labels of the "
             f"task {task!r}, only {', '.join(batch.labels) or 'none at all'}"
         )
     return labels
 
 
 def ask(model: Model, batch: Batch, method: Method) -> Attribution:
-    """The method's answer; the last ones are kept, by content."""
+    """The method's maps; the latest are cached by content."""
     key = _key(model, batch, method)
     if key is not None and key in _maps:
         _maps.move_to_end(key)
@@ -76,18 +76,18 @@ def ask(model: Model, batch: Batch, method: Method) -> Attribution:
 
 
 def reattribute(attribution: Attribution, *, batch: Batch | None = None, model: Model | None = None) -> Maps:
-    """The maps of the attribution's method for another batch or model, or `NotApplicable` where its maps are stored."""
+    """The maps of the attribution's method for another batch or model; `NotApplicable` if they are precomputed."""
     method = attribution.explainer
     if method_traits(method).stored:
         raise NotApplicable(
-            f"{recipe.label(method)} reads maps that were made before, and this metric needs maps of changed pictures, "
+            f"{recipe.label(method)} reads precomputed maps, and this metric needs maps of changed pictures, "
             "classes or models: give the method itself"
         )
     return ask(model or attribution.model, attribution.batch if batch is None else batch, method).maps
 
 
 def keep(attribution: Attribution) -> None:
-    """Remember an answer that was not asked for here: another question may well be about the same model."""
+    """Puts existing maps into the cache: another comparison may need them."""
     key = _key(attribution.model, attribution.batch, attribution.explainer)
     if key is not None and key not in _maps:
         _keep(key, attribution.maps)
@@ -101,16 +101,16 @@ def _keep(key: tuple[str, ...], maps: Maps) -> None:
 
 def _key(model: Model, batch: Batch, method: Any) -> tuple[str, ...] | None:
     try:
-        asked = recipe.key(method)
-    except BadInput:  # no recipe, no way to tell it from another
+        method_key = recipe.key(method)
+    except BadInput:  # without a recipe it cannot be identified
         return None
     parts = [part for part in (batch.images, batch.targets, batch.regions) if part is not None]
-    asked_about = _content(*parts, told=repr((batch.ids, batch.seed)))
-    return model.name, model.revision, str(model.output), engine.current().kind, str(model.device), asked, asked_about
+    content = _content(*parts, about=repr((batch.ids, batch.seed)))
+    return model.name, model.revision, str(model.output), engine.current().kind, str(model.device), method_key, content
 
 
-def _content(*parts: Tensor, told: str = "") -> str:
-    content = hashlib.sha256(told.encode())
+def _content(*parts: Tensor, about: str = "") -> str:
+    content = hashlib.sha256(about.encode())
     for part in parts:
         content.update(str(tuple(part.shape)).encode())
         content.update(part.detach().cpu().contiguous().view(-1).numpy().data)  # its memory, not a copy

@@ -1,4 +1,4 @@
-"""How hot a map is inside a region: the one number relative importance compares.
+"""The heat of a map inside a region: the number that relative importance compares.
 
 Normalisation is part of the metric. The paper's drops evidence against the class and scales each map by its own 99th
 percentile, so what happens elsewhere in the picture moves the number; ranks and shares of mass have no scale to move.
@@ -27,7 +27,7 @@ FLAT = "the map is flat"
 
 
 def measured(law: Law) -> Measured:
-    """A random region's score says what chance would score, and ranks nobody."""
+    """A random region's score is a chance level and does not rank methods."""
     return "other" if law == "object" else "chance"
 
 
@@ -51,7 +51,7 @@ def _p99(values: Tensor) -> Tensor:
     count = values.shape[1]
     place = 0.99 * (count - 1)
     below = int(place)
-    highest = values.topk(count - below, dim=1).values.double()  # descending: the last is the one below
+    highest = values.topk(count - below, dim=1).values.double()  # descending: the last one lies below
     low, high = highest[:, [-1]], highest[:, [max(-2, -highest.shape[1])]]
     return low + (place - below) * (high - low)
 
@@ -80,7 +80,7 @@ def region_heat(maps: Maps, regions: Keep, rule: Rule = "paper") -> Scores:
 
 
 def ranked(maps: Maps) -> Maps:
-    """Each pixel's rank in [0, 1], never stretched: whatever its ties, a map is ½ on average, a flat one everywhere."""
+    """Each pixel's rank in [0, 1], not rescaled: the mean is ½ whatever the ties, and a flat map is ½ everywhere."""
     values = maps.detach().double().cpu().flatten(1).numpy()
     if not np.isfinite(values).all():
         raise BadInput("maps must be finite to be ranked, got NaN or infinity")
@@ -91,21 +91,21 @@ def ranked(maps: Maps) -> Maps:
 
 
 def flat(maps: Maps, rule: Rule) -> Tensor:
-    """(B,) bool: maps in which the rule finds no place hotter than another."""
+    """(B,) bool: maps that are flat under the rule."""
     values = maps.flatten(1) if rule == "rank" else maps.flatten(1).clamp(min=0)
     low, high = values.aminmax(dim=1)
     return low == high
 
 
 def region_of(batch: Batch, law: Law) -> Keep:
-    """The object's own region, or a random one that a chance level is read from.
+    """The object's region, or a random one for a chance level.
 
-    - `moved`: the same shape elsewhere, where it meets the object least (as a rule not at all), and without what it
-      still shares with it; in one piece if there is such a place, else round the edges of the picture
-    - `permuted`: the region of another picture, each given away once; it may well meet the object. The data set says
-      whose (`Batch.labels["other_region"]`). Where it does not, it is one of the same batch, and another size of shards
-      or another limit gives another number: the only law that is not of the picture alone
-    - `pixels`: as many pixels, each drawn by itself
+    - `moved`: the same shape where it overlaps the object least (usually not at all), minus the remaining overlap;
+      in one piece if there is such a place, else wrapped around the edges of the picture
+    - `permuted`: the region of another picture, each used once; it may overlap the object. The data set declares
+      which (`Batch.labels["other_region"]`). If it does not, it is one of the same batch, and another shard size
+      or limit gives another number: the only law that depends on more than the picture
+    - `pixels`: as many pixels, each drawn independently
     """
     regions = batch.regions
     if regions is None:
@@ -115,16 +115,16 @@ def region_of(batch: Batch, law: Law) -> Keep:
     if law not in get_args(Law):
         raise BadInput(f"region must be one of {', '.join(get_args(Law))}, got {law!r}")
     if law == "permuted":
-        told = batch.labels.get(OTHER_REGION)
-        return regions[_givers(batch)] if told is None else told
-    # Drawn on the CPU by the image's own generator: neither device nor batch mates may move a baseline.
+        lent = batch.labels.get(OTHER_REGION)
+        return regions[_givers(batch)] if lent is None else lent
+    # Drawn on the CPU by the image's own generator: a baseline must depend on neither device nor batch.
     draw = _moved if law == "moved" else _pixels
     drawn = [draw(region, dice) for region, dice in zip(regions.cpu(), batch.generators("region"), strict=True)]
     return torch.stack(drawn).to(regions.device) if drawn else regions
 
 
 def _givers(batch: Batch) -> Tensor:
-    """Whose region each picture gets within its batch: never its own, by a random order that their ids decide."""
+    """The batch row whose region each picture gets: never its own, in a random order seeded by the ids."""
     assert batch.regions is not None
     shown = batch.regions.flatten(1).any(1).tolist()
     seeds = batch.seeds("region")

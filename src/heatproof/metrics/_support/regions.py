@@ -1,4 +1,4 @@
-"""The region a map is held against, and what to say where the comparison is degenerate."""
+"""The region a map is compared with, and notes on degenerate comparisons."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CONSTANT, NOT_FINITE = "the map is constant", "the map is not finite"
 
 
 def regions_of(attribution: Attribution) -> Keep:
-    """Where the answer is, or `NotApplicable` for pictures that do not say."""
+    """The regions of the batch, or `NotApplicable` if there are none."""
     regions = attribution.batch.regions
     if regions is None:
         raise NotApplicable(
@@ -34,15 +34,15 @@ def check_pair(maps: Maps, regions: Keep) -> None:
 
 
 def finite_rows(maps: Maps) -> Tensor:
-    """(B,) bool: whether every pixel of a map is a number."""
+    """(B,) bool: whether a map is finite everywhere."""
     return maps.flatten(1).isfinite().all(1)
 
 
 def remarks(maps: Maps, regions: Keep) -> tuple[str, ...]:
-    """Per image what makes its score say little or nothing; empty where all is well."""
+    """Per image: what makes its score meaningless; empty if nothing does."""
     low, high = maps.flatten(1).aminmax(dim=1)
     inside = regions.flatten(1).sum(1)
-    told = zip(
+    flags = zip(
         (~finite_rows(maps)).tolist(),
         (low == high).tolist(),
         (inside == 0).tolist(),
@@ -50,4 +50,4 @@ def remarks(maps: Maps, regions: Keep) -> tuple[str, ...]:
         strict=True,
     )
     words = (NOT_FINITE, CONSTANT, EMPTY, FULL)
-    return tuple("; ".join(word for word, true in zip(words, row, strict=True) if true) for row in told)
+    return tuple("; ".join(word for word, true in zip(words, row, strict=True) if true) for row in flags)

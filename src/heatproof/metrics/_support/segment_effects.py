@@ -1,4 +1,4 @@
-"""What each segment has on the map, and what the answer loses without it."""
+"""Per segment: the map's sum, and the model's drop without the segment."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def shares(game: Game, maps: Maps) -> Tensor:
 
 
 def single_drops(game: Game) -> Tensor:
-    """(B, n) float64: how much the answer falls when one segment alone is hidden; NaN where there is none."""
+    """(B, n) float64: how much the readout falls when one segment alone is hidden; NaN where there is none."""
     count = game.sizes.shape[1]
-    asked = torch.cat([torch.ones(1, count, dtype=torch.bool), ~torch.eye(count, dtype=torch.bool)])
-    values = game.value(asked.expand(len(game.sizes), -1, -1))
+    coalitions = torch.cat([torch.ones(1, count, dtype=torch.bool), ~torch.eye(count, dtype=torch.bool)])
+    values = game.value(coalitions.expand(len(game.sizes), -1, -1))
     return (values[:, :1] - values[:, 1:]).masked_fill(game.sizes == 0, torch.nan)
 
 

@@ -1,4 +1,4 @@
-"""How alike two maps are: 1 if equal, 0 if unrelated."""
+"""Similarity of two maps: 1 if equal, 0 if unrelated."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ Similarity: TypeAlias = Literal["spearman", "pearson", "ssim"]
 WINDOW = 7  # pixels, of SSIM; smaller pictures take the largest odd window that fits
 
 
-def correlation(one: Tensor, other: Tensor) -> Tensor:
+def correlation(maps: Tensor, other: Tensor) -> Tensor:
     """(…, n) twice -> (…,): Pearson's correlation; NaN where one side is constant. NaN pairs are left out."""
-    if not one.shape[-1]:
-        return one.new_full(one.shape[:-1], torch.nan, dtype=torch.float64)
-    known = one.isfinite() & other.isfinite()
-    a, b = one.double().where(known, 0.0), other.double().where(known, 0.0)
+    if not maps.shape[-1]:
+        return maps.new_full(maps.shape[:-1], torch.nan, dtype=torch.float64)
+    known = maps.isfinite() & other.isfinite()
+    a, b = maps.double().where(known, 0.0), other.double().where(known, 0.0)
     count = known.sum(-1, keepdim=True)
     # Largest magnitudes 1, or squares of large or small numbers would leave the range of floats.
     a, b = (part / part.abs().amax(-1, keepdim=True).clamp_min(1e-300) for part in (a, b))
@@ -33,12 +33,12 @@ def correlation(one: Tensor, other: Tensor) -> Tensor:
     return torch.where(varies, found.clamp(-1, 1), torch.nan)
 
 
-def rank_correlation(one: Tensor, other: Tensor) -> Tensor:
+def rank_correlation(maps: Tensor, other: Tensor) -> Tensor:
     """(…, n) twice -> (…,): Spearman's correlation; ties share their mean rank, NaN pairs are left out."""
-    if not one.numel():
-        return correlation(one, other)
-    known = one.isfinite() & other.isfinite()
-    ranked = [_ranks(values.where(known, torch.nan)) for values in (one, other)]
+    if not maps.numel():
+        return correlation(maps, other)
+    known = maps.isfinite() & other.isfinite()
+    ranked = [_ranks(values.where(known, torch.nan)) for values in (maps, other)]
     return correlation(*ranked)
 
 
@@ -47,17 +47,17 @@ def _ranks(values: Tensor) -> Tensor:
     return torch.from_numpy(np.asarray(found, dtype=np.float64)).to(values.device)
 
 
-def ssim(one: Maps, other: Maps) -> Tensor:
-    """(B, H, W) twice -> (B,): the structural similarity of pictures, over a 7 × 7 window that moves over both.
+def ssim(maps: Maps, other: Maps) -> Tensor:
+    """(B, H, W) twice -> (B,): the structural similarity index, over a moving 7 × 7 window.
 
-    The data range is that of the two maps together; NaN where both are one constant.
+    The data range is that of the two maps together; NaN where both are the same constant.
     """
-    first, second = one.double(), other.double()
+    first, second = maps.double(), other.double()
     both = torch.stack([first.flatten(1), second.flatten(1)], 1).flatten(1)
     span = both.amax(1) - both.amin(1)
     unit = both.abs().amax(1).clamp_min(1e-300).view(-1, 1, 1)  # only ratios matter, and squares may overflow
     first, second, reach = first / unit, second / unit, span.view(-1, 1, 1) / unit
-    side = min(WINDOW, *one.shape[1:])
+    side = min(WINDOW, *maps.shape[1:])
     side -= 1 - side % 2
     unbiased = side**2 / max(1, side**2 - 1)
 
@@ -74,19 +74,19 @@ def ssim(one: Maps, other: Maps) -> Tensor:
     return torch.where(span > 0, (above / below).mean((1, 2)), torch.nan)
 
 
-def similar(one: Maps, other: Maps, measure: Similarity) -> Tensor:
+def similar(maps: Maps, other: Maps, measure: Similarity) -> Tensor:
     """(B,) float64 on the CPU; NaN where the measure has no value. Correlations ignore the maps' units.
 
     For SSIM each map is divided by its largest magnitude first.
     """
-    one, other = one.cpu(), other.cpu()
+    maps, other = maps.cpu(), other.cpu()
     match measure:
         case "pearson":
-            return correlation(one.flatten(1), other.flatten(1))
+            return correlation(maps.flatten(1), other.flatten(1))
         case "spearman":
-            return rank_correlation(one.flatten(1), other.flatten(1))
+            return rank_correlation(maps.flatten(1), other.flatten(1))
         case "ssim":
-            return ssim(_unit(one), _unit(other))
+            return ssim(_unit(maps), _unit(other))
     raise BadInput(f"similarity must be one of {', '.join(get_args(Similarity))}, got {measure!r}")
 
 

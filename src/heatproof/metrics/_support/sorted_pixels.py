@@ -1,6 +1,6 @@
-"""Pixels sorted by heat, inside and outside a region: what every count at every threshold is read from.
+"""Pixels sorted by heat, inside and outside a region: the basis of every count at every threshold.
 
-All on the CPU in numpy, whose sort uses vector instructions; a batch of maps is small beside what made it.
+All on the CPU in numpy, whose sort uses vector instructions; the cost is small beside that of the maps.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def rows(maps: Maps, regions: Keep) -> Iterator[tuple[Values, Flags]]:
 def tail_counts(values: Values, region: Flags, thresholds: Values) -> tuple[NDArray[Any], NDArray[Any]]:
     """How many pixels are >= each threshold inside, and outside, the region: (K,) each.
 
-    Of few thresholds each pixel counts how many it reaches, and a histogram of these counts says all; of many the
+    With few thresholds a histogram counts how many of them each pixel reaches; with many the
     price hardly depends on K: two sorts and a binary search.
     """
     if len(thresholds) <= COUNTED and len(values) < LARGEST:
@@ -120,7 +120,7 @@ def _from_keys(keys: NDArray[np.uint32]) -> SortedPixels:
 
 
 def ascending(keys: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """Sorted, by whichever of two sorts is the quicker here: the result is the same."""
+    """Sorted, by the faster of two sorts on this machine; the result is the same."""
     few = len(keys) < _RADIX // 4
     return np.sort(keys) if few or int(keys.max()) >= 2**31 or not _radix_is_quicker() else _by_radix(keys)
 

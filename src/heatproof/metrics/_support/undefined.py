@@ -1,4 +1,4 @@
-"""Scores with a reason wherever there is none."""
+"""Scores with a note for every image that has none."""
 
 from __future__ import annotations
 
