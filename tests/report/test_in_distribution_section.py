@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from heatproof.report.run_numbers import Reading
-from heatproof.report.sections.in_distribution import _stranger, in_distribution
+from heatproof.report.sections.in_distribution import _unfamiliar_pictures, in_distribution
 from heatproof.report.sections.ranking import scoreboard
 from heatproof.results import Results
 from heatproof.stats.out_of_distribution import alike
@@ -28,7 +28,7 @@ from heatproof.stats.out_of_distribution import alike
 )
 def test_a_prior_that_never_saw_such_pictures_is_told(prior: str, datasets: list[Any], warned: bool) -> None:
     reading: Any = SimpleNamespace(info={"studies": [{"notes": {"prior": prior}, "datasets": datasets}]})
-    assert ("never seen such pictures" in _stranger(reading)) == warned
+    assert ("never seen such pictures" in _unfamiliar_pictures(reading)) == warned
 
 
 FUD, GAIN, ENERGY = "fud(controls=[random])", "fud(score=gain, controls=[random])", "energy(of=x)"
