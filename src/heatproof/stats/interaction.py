@@ -1,8 +1,8 @@
 """Method × class: whether the difference of two methods depends on the fixed group a picture belongs to.
 
-Every group's mean difference is compared with the mean over all groups, in the group's own
-standard errors. The reference is a bootstrap of the differences around their own group's mean, with the largest statistic of all
-pairs and groups: groups may be unequally variable.
+Every group's mean difference is compared with the mean over all groups, in the group's own standard errors.
+The reference is a bootstrap of the differences around their own group's mean, with the largest statistic of all pairs
+and groups: groups may be unequally variable.
 """
 
 from __future__ import annotations

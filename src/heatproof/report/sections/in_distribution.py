@@ -138,8 +138,8 @@ def _audit(reading: Reading) -> str | None:
         f"originals, mean over levels.{_by_chance(sorted(counts))}{_reference(parts)} Quality measures compare each "
         "sample with its original: an evaluation that changes little does well, except by PSNR of the removed "
         "pixels, which does not count those that stayed. τ says how steadily confidence falls, picture by picture "
-        "(that of the mean curve is near 1 for almost anything), beside the random and the inverted order: where these are "
-        "as high, smoothness says nothing about the maps. R-OMS is the confidence that a random order leaves."
+        "(that of the mean curve is near 1 for almost anything), beside the random and the inverted order: where these "
+        "are as high, smoothness says nothing about the maps. R-OMS is the confidence that a random order leaves."
     )
     return f"<h3>How far each evaluation leaves the data</h3><p>{explanation}</p>{''.join(pieces)}"
 
@@ -194,8 +194,8 @@ def _by_chance(counts: list[int]) -> str:
     (low, high), (least, most) = found.fpr95_range, found.auroc_range
     return (
         f" Samples indistinguishable from the originals have an AUROC of 0.5 and, on {counted(few, 'picture')}, an "
-        f"FPR95 of {found.fpr95:.2f} on average (0.95 only on very many); by chance alone one level’s AUROC then lies anywhere "
-        f"from {least:.2f} to {most:.2f} and its FPR95 from {low:.2f} to {high:.2f}, 95 times in 100."
+        f"FPR95 of {found.fpr95:.2f} on average (0.95 only on very many); by chance alone one level’s AUROC then lies "
+        f"anywhere from {least:.2f} to {most:.2f} and its FPR95 from {low:.2f} to {high:.2f}, 95 times in 100."
     )
 
 

@@ -49,8 +49,8 @@ COLUMNS = {
 
 LEAD = (
     "How important a pixel is cannot be known, but models and pictures can be built in which something is known to "
-    "matter more in one than in the other. Only pictures classified correctly on both sides of a comparison are judged. "
-    "Intervals resample objects and scenes, not pictures; grey names are blind controls."
+    "matter more in one than in the other. Only pictures classified correctly on both sides of a comparison "
+    "are judged. Intervals resample objects and scenes, not pictures; grey names are blind controls."
 )
 
 
@@ -81,8 +81,7 @@ def premises(studies: list[Mapping[str, Any]]) -> str:
     if broken:
         verdict = _warning("What follows rests on premises that do not hold here.", " ".join(broken))
     elif not unmeasured:
-        verdict = "<p>They hold: objects alone are enough for the object model, and removing them does not hurt the scene "
-            "model.</p>"
+        verdict = "<p>They hold: the object model needs objects alone, and the scene model does not need them.</p>"
     else:
         verdict = ""
     if unmeasured:
