@@ -139,7 +139,7 @@ def test_the_row_that_serves_as_reference_is_explained_and_counted_like_any_othe
     told = results.info["studies"][0]["notes"]["audit"]
     told[f"{ENERGY}1"] = {"evaluation": "whole <b>", "statistic": "energy", "reference": "yes"}
     page = str(in_distribution(Reading(results)))
-    assert "“Whole &lt;b&gt;” are whole and as natural as the originals" in page
+    assert "“Whole &lt;b&gt;” are intact and as natural as the originals" in page
     assert row_of(page, "whole &lt;b&gt;")[2:4] == [f"{alike(16).fpr95:.2f}", "16"]
     assert "as natural as the originals" not in page_of(pictures=(4, 16))
 
