@@ -144,7 +144,7 @@ def test_the_section_shows_the_controls_and_the_audit(results):
     for word in ("FUD and its controls", "flipping, zero", "flipping, twin", "AUROC", "τ inverted"):
         assert word in page
     assert "PSNR, removed pixels" in page
-    assert f"“{NATURAL.capitalize()}” are whole" in page
+    assert f"“{NATURAL.capitalize()}” are intact" in page
     natural, zero = (row_of(page, name) for name in (NATURAL, "flipping, zero"))
     assert len(natural) == len(zero)
     assert natural[2:] == [MISSING] * (len(zero) - 2)  # of energy alone

@@ -48,14 +48,14 @@ def test_a_picture_is_called_by_its_file_and_keeps_its_folder_in_the_tooltip() -
     assert '<span title="cats/0001.jpg">0001.jpg</span>' in page
 
 
-def test_methods_that_know_no_evidence_against_are_named() -> None:
+def test_methods_without_sign_are_named() -> None:
     page = gallery(Reading(invented()))
     assert page is not None
-    assert "saliency knows no evidence against a class: its warm colours are magnitudes." in page
+    assert "saliency gives no sign: its warm colours are magnitudes." in page
     many = {f"m{at}": {"signed": False} for at in range(8)}
     page = gallery(Reading(invented(many)))
     assert page is not None
-    assert "m4 and 3 others know no evidence against a class: their warm colours" in page
+    assert "m4 and 3 others give no sign: their warm colours" in page
     page = gallery(Reading(invented({"lrp": {"signed": True}})))
     assert page is not None
-    assert "magnitudes." not in page.split("not depths of colour.")[1]
+    assert "magnitudes." not in page.split("not how deep they are.")[1]

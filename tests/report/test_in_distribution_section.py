@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from heatproof.report.run_numbers import Reading
-from heatproof.report.sections.in_distribution import _stranger, in_distribution
+from heatproof.report.sections.in_distribution import _unfamiliar_pictures, in_distribution
 from heatproof.report.sections.ranking import scoreboard
 from heatproof.results import Results
 from heatproof.stats.out_of_distribution import alike
@@ -28,7 +28,7 @@ from heatproof.stats.out_of_distribution import alike
 )
 def test_a_prior_that_never_saw_such_pictures_is_told(prior: str, datasets: list[Any], warned: bool) -> None:
     reading: Any = SimpleNamespace(info={"studies": [{"notes": {"prior": prior}, "datasets": datasets}]})
-    assert ("never seen such pictures" in _stranger(reading)) == warned
+    assert ("never seen such pictures" in _unfamiliar_pictures(reading)) == warned
 
 
 FUD, GAIN, ENERGY = "fud(controls=[random])", "fud(score=gain, controls=[random])", "energy(of=x)"
@@ -139,7 +139,7 @@ def test_the_row_that_serves_as_reference_is_explained_and_counted_like_any_othe
     told = results.info["studies"][0]["notes"]["audit"]
     told[f"{ENERGY}1"] = {"evaluation": "whole <b>", "statistic": "energy", "reference": "yes"}
     page = str(in_distribution(Reading(results)))
-    assert "“Whole &lt;b&gt;” are whole and as natural as the originals" in page
+    assert "“Whole &lt;b&gt;” are intact and as natural as the originals" in page
     assert row_of(page, "whole &lt;b&gt;")[2:4] == [f"{alike(16).fpr95:.2f}", "16"]
     assert "as natural as the originals" not in page_of(pictures=(4, 16))
 

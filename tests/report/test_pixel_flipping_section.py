@@ -74,7 +74,7 @@ def test_a_method_some_strategy_has_no_score_of_is_left_out_and_named():
     whole = without_holes(setups_table(run.scores, strategies_of(run.info["studies"])))
     assert (whole.setups, whole.methods) == ([], ["fair"])
     assert set(whole.table["method"]) == {"good<b>", "random"}
-    assert "Left out, because some setup has no score of theirs: fair." in pixel_flipping(Reading(run))
+    assert "Methods left out, because some setup has no score of theirs: fair." in pixel_flipping(Reading(run))
 
 
 @pytest.mark.parametrize("measure", ["mif", "lif", "r_oms"])
@@ -86,7 +86,7 @@ def test_a_strategy_nobody_has_all_scores_under_is_left_out_and_named(measure: s
     assert set(whole.table["imputer"]) == {"telea"}
     html = pixel_flipping(Reading(run))
     assert "no method has all scores under them: mean on 25 superpixels (m on d)." in html
-    assert "One occlusion strategy was asked" not in html
+    assert "Only one occlusion strategy was run" not in html
 
 
 @pytest.mark.parametrize("measure", ["mif", "lif", "r_oms"])
@@ -199,7 +199,7 @@ def test_it_counts_the_rankings():
 
 def test_one_strategy_says_what_it_cannot_know():
     html = pixel_flipping(Reading(invented(("mean",))))
-    assert "One occlusion strategy was asked" in html
+    assert "Only one occlusion strategy was run" in html
     assert "Does it depend on the paint?" not in html
 
 

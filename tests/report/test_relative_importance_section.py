@@ -56,7 +56,7 @@ def page() -> str:
 
 
 def test_the_columns_that_are_there_are_explained_once(page: str) -> None:
-    assert page.count("“moved region” asks about the object’s shape at another place") == 1
+    assert page.count("“moved region” scores the object’s shape at another place") == 1
     assert page.count("“by rank” puts the rank of each pixel in place of its heat") == 1
     assert "permuted" not in page
     assert page.index("“moved region”") < page.index("Input dependence (IDR)")

@@ -47,7 +47,7 @@ def reading(metrics=tuple(MEANS)):
 def test_each_check_names_the_method_nearest_to_blind_and_what_blind_maps_score():
     html = sanity(reading())
     assert "<strong>guided</strong> changes least when the model forgets" in html
-    assert "<strong>guided</strong> changes least when another class is asked about" in html
+    assert "<strong>guided</strong> changes least when another class is explained" in html
     assert "blind maps 1.00" in html
     assert "single_deletion</button>" in html
     assert "mprt ↓</button>" in html

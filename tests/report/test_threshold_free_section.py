@@ -106,9 +106,9 @@ def test_it_says_which_rule_was_applied_to_whom():
     html = threshold_free(Reading(results))
     assert "the positive part over its maximum (<code>positive</code>) for steady" in html
     assert "99th percentile (<code>abs_p99</code>) for steep&lt;b&gt;" in html
-    assert "A method of one’s own is taken for a map of gradients" in html
+    assert "A user-defined method is treated like a gradient map" in html
     assert "the six rules come down to about three" in html
-    assert "So it is here for steady." in html
+    assert "This holds here for steady." in html
     assert "come down to about three" not in threshold_free(Reading(invented()))
 
 
@@ -210,7 +210,7 @@ def test_several_winners_each_have_their_thresholds():
 
 
 def test_no_difference_is_no_power_of_ten():
-    table = threshold_free(Reading(invented("paper"))).split("How far a single threshold leads away")[1]
+    table = threshold_free(Reading(invented("paper"))).split("How far a single threshold misleads")[1]
     shown = re.findall(r"<td[^>]*>([^<]*)</td>", table.split("</table>")[0])
     assert not [cell for cell in shown if "e" in cell]
     steady = re.findall(r"<td[^>]*>([^<]*)</td>", re.search(r"steady</th>(.*?)</tr>", table)[1])

@@ -48,7 +48,7 @@ def test_scores_that_say_little_are_listed() -> None:
     run.scores.loc[run.scores["image"] == "0", "note"] = "the region is empty"
     told = missing(Reading(run))
     assert told is not None
-    assert "every score that was asked for is there. 2 scores that are there and counted may say little: the" in told
+    assert "every requested score is there. 2 scores that are counted may say little: the" in told
     assert told.count("the region is empty</td>") == 1
     whole = missing(Reading(results(4)))
     assert whole is not None

@@ -72,7 +72,7 @@ ALL = {
 @pytest.mark.parametrize(
     ("role", "what", "value", "says"),
     [
-        ("object", "grey", 0.1, "only 10% of the objects rightly when they stand alone"),
+        ("object", "grey", 0.1, "only 10% of the objects correctly when they stand alone"),
         ("scene", "grey", 0.9, "The scene model names 90% of the scenes by the object alone"),
         ("scene_only", "grey", 0.9, "The scene-only model names 90% of the scenes by the object alone"),
         ("scene_only", "without", 0.1, "only 10% of the scenes without objects"),

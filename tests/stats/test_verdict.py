@@ -75,13 +75,15 @@ def test_differences_without_any_variance_are_said_to_be_that():
     assert "a and b differ by the same amount on every image: there is no variance to test that by." in said
 
 
-@pytest.mark.parametrize(("scenes", "end"), [(5, "Nothing is said beyond these 5 scenes: 6 are needed."), (10, "")])
+@pytest.mark.parametrize(
+    ("scenes", "end"), [(5, "Whether this holds beyond these 5 scenes is not tested: 6 are needed."), (10, "")]
+)
 def test_a_verdict_says_for_whom_it_speaks(scenes, end):
     groups = Groups(pd.DataFrame({"scene": np.arange(80) % scenes}), {"scene": "fixed"})
     table = normal_table(80, a=4, b=0)
     tests = compare_means(table, groups=groups)
     said = verdict(table, True, tests=tests)
-    assert "they speak for new pictures of the same scene" in said[1]
+    assert "they speak for new pictures of the same scenes" in said[1]
     assert said[2] == (end or "All of it would also hold beyond these 10 scenes.")
 
 

@@ -28,18 +28,18 @@ def report(results: FinishedRun, path: str | Path) -> Path:
 
 
 def sealed(text: str, commit: str = "") -> str:
-    """A page that ends with the results it shows and its own hash, by which `heatproof verify` judges it."""
+    """The page with the commit of its results and its own hash appended: `heatproof verify` checks them."""
     text += f"<!-- results {commit} -->\n" if commit else ""
     return f"{text}<!-- sha256 {hashlib.sha256(text.encode()).hexdigest()} -->\n"
 
 
 def is_intact(payload: bytes) -> bool:
-    """Whether a page is as it was drawn."""
+    """Whether a page matches the hash at its end."""
     text, mark, _ = payload.decode("utf-8", "replace").rpartition("<!-- sha256 ")
     return bool(mark) and sealed(text).encode() == payload
 
 
 def shown_commit(payload: bytes) -> str:
-    """Which results a page shows; empty if it does not say."""
+    """The commit of the results that a page shows; empty if the page names none."""
     found = re.search(rb"<!-- results (\w+) -->\n<!-- sha256 \w+ -->\n\Z", payload)
     return found[1].decode() if found else ""

@@ -9,8 +9,8 @@ from heatproof.report.run_numbers import Exhibit, Panel, Reading
 from heatproof.report.sections.blocks import fold, section
 from heatproof.report.typeset import breakable, counted, escape, listed, number, shortened
 
-CELLS = 240  # pictures on a page
-BYTES = 1_500_000  # and their weight
+CELLS = 240  # on a page, at most
+BYTES = 1_500_000  # of HTML in the gallery; further rows are left out
 IMAGES = 6  # images per data set and model
 ABREAST = 8  # pictures side by side on a wide screen
 OPEN = 2  # data sets and models shown unfolded
@@ -43,25 +43,24 @@ def gallery(reading: Reading) -> str | None:
         body += rows
     known = any(exhibit.region is not None for exhibit in reading.gallery)
     lead = (
-        "<span class='ramp'></span> One rule for all maps: warm colours speak for the class, cold "
-        "ones against it, zero "
-        f"shows the picture. Each map is scaled by the {PERCENTILE:g}th percentile of its own "
-        "magnitudes, so compare places, "
-        "not depths of colour." + (" The outlined region is where the answer is." if known else "")
+        "<span class='ramp'></span> One rule for all maps: warm colours are evidence for the class, cold ones against "
+        "it, and the picture shows through where there is none. Each map is scaled by the "
+        f"{PERCENTILE:g}th percentile of its own magnitudes, so compare where the colours are, not how deep they are."
+        + (" The outline marks the region that matters." if known else "")
     )
     about = reading.info.get("methods", {})
     unsigned = [method for method in reading.methods if not about.get(method, {}).get("signed", True)]
     if unsigned:
         some = unsigned if len(unsigned) <= 6 else [*unsigned[:5], f"{len(unsigned) - 5} others"]
-        verb, whose = ("knows", "its") if len(unsigned) == 1 else ("know", "their")
-        lead += f" {escape(listed(some))} {verb} no evidence against a class: {whose} warm colours are magnitudes."
+        verb, whose = ("gives", "its") if len(unsigned) == 1 else ("give", "their")
+        lead += f" {escape(listed(some))} {verb} no sign: {whose} warm colours are magnitudes."
     if left_out:
         body += f'<p class="note">{counted(left_out, "further image")} kept by the run, not shown here.</p>'
     return section("gallery", "The heatmaps", lead, body)
 
 
 def _judge(reading: Reading, dataset: str, model: str) -> Panel | None:
-    """The first metric of a data set and model: the one that its pictures are numbered by."""
+    """The first metric of a data set and model, whose scores stand under its heatmaps."""
     return next((panel for panel in reading.panels if (panel.dataset, panel.model) == (dataset, model)), None)
 
 
@@ -74,7 +73,7 @@ def _counted_by(reading: Reading, dataset: str, model: str) -> str:
 
 
 def _row(reading: Reading, exhibit: Exhibit, side: int) -> str:
-    name = escape(shortened(exhibit.image.rsplit("/", 1)[-1], 48))  # folders are as a rule classes
+    name = escape(shortened(exhibit.image.rsplit("/", 1)[-1], 48))  # folders are usually classes
     original = photo_uri(shown(exhibit.picture, exhibit.region, side))
     cells = [
         f'<figure class="original"><img src="{original}" alt="The image {escape(exhibit.image)}" '

@@ -53,10 +53,10 @@ def shown(picture: NDArray[np.uint8], region: NDArray[np.bool_] | None, side: in
 
 
 def heat_uri(image: Image.Image) -> str:
-    """A heatmap as an inline PNG of at most 256 colours: a third of the size, alike to the eye.
+    """A heatmap as an inline PNG of at most 256 colours: a third of the size, and it looks the same.
 
-    The octree divides the space of colours. Median cut divides the pixels: most of them are grey, and so would be
-    the colours that a few hot pixels are left with. JPEG smears single pixels.
+    The octree divides the space of colours. Median cut divides the pixels, most of which are grey, and would leave too
+    few colours for a few hot pixels. JPEG smears single pixels.
     """
     buffer = io.BytesIO()
     reduced = image.quantize(256, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
@@ -72,7 +72,7 @@ def photo_uri(image: Image.Image) -> str:
 
 
 def _shrunk(values: NDArray[Any], width: int, height: int) -> Floats:
-    """The map at another size, what speaks for the class and what speaks against it each by itself, then the stronger.
+    """The map at another size: positive and negative parts are resized separately, and the stronger one is kept.
 
     Averaged together, neighbours of opposite sign would cancel, and a fine-grained map would look empty.
     """

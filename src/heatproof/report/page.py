@@ -82,7 +82,7 @@ def _masthead(reading: Reading) -> str:
     models = list(dict.fromkeys(model for _, model in reading.settings))
     images = int(reading.scores[["dataset", "image"]].drop_duplicates().shape[0])
     against = f" and {counted(controls, 'control')}" if controls else ""
-    told = (
+    standfirst = (
         f"{counted(len(contestants), 'attribution method')}{against}, judged by "
         f"{_some(reading.metrics, 'metrics')} "
         f"on {counted(images, 'image')} of {_some(datasets, 'data sets')}, explaining "
@@ -90,21 +90,22 @@ def _masthead(reading: Reading) -> str:
     )
     beside = int((reading.scores["status"] == "not_applicable").sum())
     if stopped := reading.info.get("stopped"):
-        told += f" <strong>The run was stopped {escape(stopped)}.</strong>"
+        standfirst += f" <strong>The run was stopped {escape(stopped)}.</strong>"
     holes = int((reading.scores["status"] != "ok").sum()) - beside
-    facts = [("methods", count(len(contestants))), ("images", count(images)), ("models", count(len(models)))]
-    facts += [("metrics", count(len(reading.metrics))), ("scores", count(len(reading.scores)))]
+    sizes = {"method": len(contestants), "image": images, "model": len(models), "metric": len(reading.metrics)}
+    sizes["score"] = len(reading.scores)
+    facts = [(noun if size == 1 else f"{noun}s", count(size)) for noun, size in sizes.items()]
     facts += [("missing", count(holes))] + ([("not applicable", count(beside))] if beside else [])
     met = [entry["accuracy"]["share"] for entry in reading.info.get("pictures", []) if "accuracy" in entry]
     if len(met) == 1:
-        facts.append(("of the model’s answers right", f"{100 * met[0]:.0f} %"))
+        facts.append(("of the model’s answers correct", f"{100 * met[0]:.0f} %"))
     seconds = reading.info.get("seconds")
     if isinstance(seconds, int | float):
         facts.append(("time", duration(float(seconds))))
     cells = "".join(f"<div><dd>{escape(value)}</dd><dt>{escape(name)}</dt></div>" for name, value in facts)
     return (
         f'<header class="masthead"><p class="brand">{MARK}heatproof</p><h1>Which heatmaps hold up?</h1>'
-        f'<p class="standfirst">{told}</p><dl class="figures">{cells}</dl></header>'
+        f'<p class="standfirst">{standfirst}</p><dl class="figures">{cells}</dl></header>'
     )
 
 
@@ -115,7 +116,7 @@ def _some(names: list[str], noun: str) -> str:
 
 
 def _contents(drawn: list[str]) -> str:
-    """Links to the sections, read off the sections themselves."""
+    """The contents: links to the sections that were drawn, from their own headings."""
     heads = [re.match(r'<section id="([^"]+)"[^>]*><h2>(.*?)</h2>', html) for html in drawn]
     items = "".join(f'<li><a href="#{head[1]}">{head[2]}</a></li>' for head in heads if head)
     return f'<nav aria-label="Contents"><ol>{items}</ol></nav>'

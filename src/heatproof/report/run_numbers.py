@@ -19,9 +19,9 @@ from heatproof.stats.interaction import interaction
 from heatproof.stats.page import ALPHA, Page, PairTests
 from heatproof.stats.verdict import verdict
 
-COLOURS = 8  # more colours than this nobody can tell apart; further methods are drawn in grey
+COLOURS = 8  # more colours are hard to distinguish; further methods are drawn in grey
 __all__ = ["ALPHA", "APART", "Panel", "Reading", "Standing"]
-BLIND = ("random", "edges", "centre", "constant", "random_weights")  # runs that do not say it themselves
+BLIND = ("random", "edges", "centre", "constant", "random_weights")  # for runs stored before methods declared it
 
 
 class Exhibit(Protocol):
@@ -134,8 +134,8 @@ class Reading:
         metrics = in_order(self.info.get("metrics", {}), met["metric"])
         place = {name: at for at, name in enumerate(metrics)}
         found = [Panel(str(m), str(d), str(k)) for m, d, k in met.itertuples(index=False)]
-        told = self.info.get("metrics", {})
-        found = [panel for panel in found if told.get(panel.metric, {}).get("measures") not in APART]
+        entries = self.info.get("metrics", {})
+        found = [panel for panel in found if entries.get(panel.metric, {}).get("measures") not in APART]
         return sorted(found, key=lambda panel: place[panel.metric])
 
     @cached_property
@@ -164,8 +164,8 @@ class Reading:
 
     def is_blind(self, method: str) -> bool:
         """Whether the method is a control that looks neither at the model nor at the answer."""
-        told = self.info.get("methods", {}).get(method, {})
-        return bool(told.get("blind", told.get("control") and told.get("name") in BLIND))
+        entry = self.info.get("methods", {}).get(method, {})
+        return bool(entry.get("blind", entry.get("control") and entry.get("name") in BLIND))
 
     def higher_is_better(self, metric: str) -> bool:
         """The direction of a metric. It is never guessed: the wrong one turns a ranking upside down."""
@@ -180,16 +180,16 @@ class Reading:
 
     @cached_property
     def main(self) -> list[Panel]:
-        """The comparisons that answer: protocols name theirs among variants and by-products. All, if none is named."""
-        told = self.info.get("metrics", {})
-        return [one for one in self.panels if told.get(one.metric, {}).get("main", True)] or self.panels
+        """The main comparisons, which protocols mark among variants and by-products. All panels, if none is marked."""
+        entries = self.info.get("metrics", {})
+        return [panel for panel in self.panels if entries.get(panel.metric, {}).get("main", True)] or self.panels
 
     def about(self, kind: str, label: str) -> str:
         """The one-sentence summary of a metric or method, empty if there is none."""
         return str(self.info.get(kind, {}).get(label, {}).get("summary") or "")
 
     def named(self, panel: Panel) -> str:
-        """What tells this panel from others of its metric: model and data set, where there are several."""
+        """What distinguishes this panel from others of its metric: model and data set, where there are several."""
         several_models = len({model for _, model in self.settings}) > 1
         several_datasets = len({dataset for dataset, _ in self.settings}) > 1
         parts = [panel.model] * several_models + [panel.dataset] * several_datasets
@@ -208,7 +208,7 @@ class Reading:
         return tables
 
     def has(self, panel: Panel) -> bool:
-        """Whether there are scores of this kind, be it a comparison of methods or not."""
+        """Whether a panel has scores, including metrics that do not compare methods."""
         return panel in self._tables
 
     def table(self, panel: Panel) -> pd.DataFrame:
@@ -257,7 +257,9 @@ class Reading:
         tests, blind = self.pairs(panel), set(self.blind(panel))
         beats = tests.beats() if tests else set()
         return [
-            one for one in self.methods if any(b == one and a in blind for a, b in beats) and not self.is_control(one)
+            method
+            for method in self.methods
+            if any(b == method and a in blind for a, b in beats) and not self.is_control(method)
         ]
 
     @cached_property
@@ -288,23 +290,23 @@ class Reading:
         return found.sentences(fixed[0])
 
     def failed(self, panel: Panel) -> list[str]:
-        """Methods that were asked and have not a single score, because they failed."""
+        """Methods that were run and have no score at all, because they failed."""
         rows = self.scores
         here = (rows["metric"] == panel.metric) & (rows["model"] == panel.model) & (rows["dataset"] == panel.dataset)
         broken = {str(name) for name in rows.loc[here & (rows["status"] == "failed"), "method"].unique()}
         return [method for method in self.methods if method in broken and method not in self.table(panel)]
 
     def verdict(self, panel: Panel) -> list[str]:
-        """What the panel says about the contestants, in sentences."""
+        """The verdict on the contestants of a panel, in sentences."""
         try:
             scored = self.contenders(panel)
-            columns = [*scored.columns, *(one for one in self.failed(panel) if not self.is_control(one))]
-            told = verdict(
+            columns = [*scored.columns, *(method for method in self.failed(panel) if not self.is_control(method))]
+            sentences = verdict(
                 scored.reindex(columns=columns), self.higher_is_better(panel.metric), ALPHA, self.pairs(panel)
             )
         except HeatproofError as error:
             return [str(error)]
-        return [*told, *self.interaction(panel)]
+        return [*sentences, *self.interaction(panel)]
 
     @cached_property
     def colours(self) -> dict[str, int]:
@@ -314,11 +316,11 @@ class Reading:
             for method, (rank, _, _) in standing.ranks.items():
                 ranks.setdefault(method, []).append(rank / max(1, len(standing.ranks)))
         best = sorted(ranks, key=lambda method: (float(np.mean(ranks[method])), method))[:COLOURS]
-        # Among the chosen, colours follow the order of naming: adding a metric repaints nothing.
+        # Colours follow the order of the methods in the study, so that adding a metric repaints nothing.
         return {method: at for at, method in enumerate(sorted(best, key=self.methods.index))}
 
 
 def in_order(named: Mapping[str, Any], met: pd.Series[Any]) -> list[str]:
-    """The labels met, in the order they were named; those never named come last."""
+    """The labels that occur, in the order they were named; unnamed ones come last."""
     seen = [str(label) for label in met]
     return [label for label in dict.fromkeys([*named, *seen]) if label in set(seen)]

@@ -1,4 +1,4 @@
-"""Names a person can read: a method goes by its bare name where no other method of the run has the same.
+"""Short method names for the page: a method goes by its bare name where no other method of the run has the same.
 
 `saliency(signed=True, pooling=positive_sum)` is `saliency` on the page if it is the only saliency there; the whole
 label stands under "What was run".
@@ -79,9 +79,9 @@ class Named:
 
     @cached_property
     def info(self) -> Mapping[str, Any]:
-        told = self.inner.info
-        methods = {self.names[label]: {**about, "label": label} for label, about in told.get("methods", {}).items()}
-        return {**told, "methods": methods} if methods else told
+        info = self.inner.info
+        methods = {self.names[label]: {**about, "label": label} for label, about in info.get("methods", {}).items()}
+        return {**info, "methods": methods} if methods else info
 
     def ranking(self, metric: str, *, model: str | None = None, dataset: str | None = None) -> Ranked:
         return _Ranking(self._renamed(self.inner.ranking(metric, model=model, dataset=dataset).table))
@@ -98,12 +98,16 @@ class Named:
     def _retold(self, tests: PairTests) -> PairTests:
         names = {**self.names, "": ""}
         columns = ("method_a", "method_b", "winner")
-        frame = tests.frame.assign(**{name: tests.frame[name].map(lambda one: names.get(one, one)) for name in columns})
-        return replace(tests, frame=frame, methods=tuple(names.get(one, one) for one in tests.methods))
+        frame = tests.frame.assign(
+            **{name: tests.frame[name].map(lambda label: names.get(label, label)) for name in columns}
+        )
+        return replace(tests, frame=frame, methods=tuple(names.get(label, label) for label in tests.methods))
 
-    def _shown(self, one: Exhibit) -> Exhibit:
-        maps = {self.names.get(label, label): found for label, found in one.maps.items()}
-        return Picture(one.dataset, one.model, one.image, one.picture, one.region, one.target, maps)
+    def _shown(self, exhibit: Exhibit) -> Exhibit:
+        maps = {self.names.get(label, label): found for label, found in exhibit.maps.items()}
+        return Picture(
+            exhibit.dataset, exhibit.model, exhibit.image, exhibit.picture, exhibit.region, exhibit.target, maps
+        )
 
     def _renamed(self, table: pd.DataFrame) -> pd.DataFrame:
         if "method" not in table.columns:

@@ -1,4 +1,4 @@
-"""How words and numbers are set: escaped, rounded to what they can bear, with real minus signs."""
+"""Typesetting of words and numbers: escaped, sensibly rounded, with real minus signs."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def number(value: float, digits: int = 3) -> str:
 def fixed(value: float, decimals: int = 3) -> str:
     """A number among others of its kind, all to the same decimals: 0.463, −12.0, and < 0.001 where nothing is left.
 
-    What is only the rounding of a computer's arithmetic is 0.
+    Floating-point rounding noise is shown as 0.
     """
     if not math.isfinite(value):
         return number(value)
@@ -72,7 +72,7 @@ def plus_minus(centre: float, spread: float) -> str:
 
 
 def probability(p: float) -> str:
-    """A p-value: 0.031, 4.2e−9; one that is too small for the machine is below what it can hold, not 0."""
+    """A p-value: 0.031, 4.2e−9; one that underflows is shown as below the smallest float, not as 0."""
     return f"< 1e{MINUS}300" if p < 1e-300 else number(p)
 
 
@@ -87,7 +87,7 @@ def counted(value: int, noun: str, plural: str | None = None) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time a person can picture: 0.4 s, 38 s, 4 min 10 s, 2 h 5 min."""
+    """A duration in readable units: 0.4 s, 38 s, 4 min 10 s, 2 h 5 min."""
     if not math.isfinite(seconds):
         return MISSING
     if seconds < 10:

@@ -1,4 +1,4 @@
-"""The table: what a run found, as numbers."""
+"""The results of a run: tables, rankings, exports."""
 
 from __future__ import annotations
 

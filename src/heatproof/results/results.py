@@ -1,4 +1,4 @@
-"""The table: scores of a run, and what they add up to. Numbers only; no model is needed from here on."""
+"""The results of a run: scores, rankings and tests of pairs. Numbers only; no model is needed from here on."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from heatproof.stats.rank_sets import rank_sets
 from heatproof.stats.significance import PairwiseTests, compare_pairs
 from heatproof.storage import sealed_json
 
-# What describes the pictures (how large a region is) or the maps (how sparse they are), or what chance would score,
-# compares no methods.
+# Metrics that describe the pictures (how large a region is) or the maps (how sparse they are), or that give the score
+# of chance, compare no methods.
 APART = ("pictures", "description", "chance")
 Place = tuple[str, str, str]  # metric, data set, model
 NO_DETAILS = pd.DataFrame(columns=["dataset", "model", "method", "metric", "image", "detail", "value"])
@@ -47,8 +47,8 @@ class Picture:
 class Ranking:
     """Methods from best to worst under one metric, with intervals of the means and simultaneous sets of ranks.
 
-    The ranks a method can have follow from the same tests as everything else that is said: it is below those that beat
-    it, and above those it beats. They hold at once for all methods of the page.
+    The ranks a method can have follow from the same tests as the verdict and the pairs: it is below those that beat it,
+    and above those it beats. They hold at once for all methods of the page.
     """
 
     metric: str
@@ -80,7 +80,7 @@ class Results:
 
     @classmethod
     def load(cls, path: str | Path) -> Results:
-        """The results that the last finished run committed to its directory, whole and belonging together."""
+        """The results that a run last committed to its directory, checked to be complete and to belong together."""
         root = Path(path)
         state = run_state.committed(root)
         with run_state.opened(root, "info.json", state.results) as file:
@@ -97,7 +97,7 @@ class Results:
 
     @cached_property
     def curves(self) -> pd.DataFrame:
-        """One row per curve; read when they are looked at, since they are most of a run's numbers."""
+        """One row per curve; read on first access, since they are most of a run's numbers."""
         if self.lines is not None:
             return self.lines
         return pd.DataFrame() if self.root is None else _read_table(self.root, "curves.parquet", self.files)
@@ -254,7 +254,7 @@ class Results:
         return compare_pairs(wide, higher_is_better=self.higher_is_better(metric), controls=controls)
 
     def _check_ranks(self, metric: str) -> None:
-        """`BadInput` for a metric that says what maps are like, and not which is better."""
+        """Raise `BadInput` for a metric that describes maps and ranks no methods."""
         if self.info.get("metrics", {}).get(metric, {}).get("measures") == "description":
             raise BadInput(f"{metric!r} describes maps and ranks no methods: its numbers are results.table({metric!r})")
 
@@ -274,7 +274,7 @@ class Results:
 
     @cached_property
     def gallery(self) -> list[Picture]:
-        """The pictures kept for looking at: those of the last run, in its order."""
+        """The gallery: the pictures that the last run kept with their maps, in its order."""
         if self.root is None:
             return []
         with run_state.opened(self.root, "gallery.json", self.files) as listed:

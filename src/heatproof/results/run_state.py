@@ -1,7 +1,7 @@
 """`run.json`: the state of a run directory, and which files make up its results.
 
 The tables, what was run and the list of kept pictures belong together: `run.json` holds the hash of each and is written
-last, in one step. Whoever reads results checks those hashes first, so that tables of one run are never read with the
+last, in one step. Reading results starts with checking those hashes, so that tables of one run are never read with the
 directions, controls or study of another.
 """
 
@@ -24,13 +24,13 @@ from heatproof.storage.atomic_file import content_of, sha256_of, write_atomicall
 FILE = "run.json"
 RESULTS = ("scores.parquet", "curves.parquet", "details.parquet", "info.json", "gallery.json", "study.json")
 AGAIN = "run the same command again: what is finished is kept"
-TICK = 10.0  # seconds between two looks at the clock that are kept
+TICK = 10.0  # seconds between two updates of the stored time
 State = Literal["running", "stopped", "failed", "complete"]
 
 
 @dataclass(frozen=True)
 class RunState:
-    """What is known of the work in a run directory."""
+    """The state of the work in a run directory."""
 
     state: State
     began: float  # of the work that goes on here, in seconds since 1970
@@ -41,7 +41,7 @@ class RunState:
 
     @property
     def commit(self) -> str:
-        """A name for the committed results: other results have another; empty if there are none."""
+        """The identity of the committed results, a hash; empty if there are none."""
         return (
             hashlib.sha256(json.dumps(dict(self.results), sort_keys=True).encode()).hexdigest() if self.results else ""
         )
@@ -89,13 +89,13 @@ class Record:
         self._written = time.monotonic()
 
     def tick(self) -> None:
-        """Write down the time spent, now and then: a run that is killed has spent it too."""
+        """Store the time spent, every few seconds: a run that is killed has spent it too."""
         if time.monotonic() - self._written > TICK:
             self.write("running", reason="")
 
 
 def known(root: Path) -> RunState | None:
-    """The state of a directory as far as it can be read: one that is damaged is made anew."""
+    """The state of a directory; None if it is damaged, since the run then writes a new one."""
     try:
         return RunState.read(root)
     except BadInput:
@@ -103,7 +103,7 @@ def known(root: Path) -> RunState | None:
 
 
 def committed(root: Path) -> RunState:
-    """The state of a directory whose results are whole and belong together; else a sentence says what to do."""
+    """The state of a directory whose results are complete and belong together; else an error says what to do."""
     try:
         found = RunState.read(root)
     except sealed_json.Damaged as error:
@@ -122,7 +122,7 @@ def committed(root: Path) -> RunState:
 
 @contextmanager
 def opened(root: Path, name: str, files: Mapping[str, Any]) -> Iterator[BinaryIO]:
-    """One of the committed files, for reading: the very one of that commit, whatever a later run puts in its place."""
+    """Open one of the committed files for reading, checked to be that of the commit and not of a later run."""
     try:
         file = (root / name).open("rb") if (root / name).is_file() else None
     except OSError as error:
@@ -140,7 +140,7 @@ def opened(root: Path, name: str, files: Mapping[str, Any]) -> Iterator[BinaryIO
 
 
 def file_hashes(held: Any, where: Path) -> dict[str, str]:
-    """File names and hashes, checked to be such: a seal is a checksum, and no proof of who wrote a file."""
+    """File names and hashes, checked for their types: a seal is a checksum, not a proof of who wrote a file."""
     if not isinstance(held, dict) or not all(
         isinstance(text, str) and "\0" not in text for pair in held.items() for text in pair
     ):
@@ -149,7 +149,7 @@ def file_hashes(held: Any, where: Path) -> dict[str, str]:
 
 
 def changed(root: Path, files: Mapping[str, Any]) -> list[str]:
-    """The files that are gone, or other than their hash says."""
+    """The files that are gone or do not match their hash."""
     return [name for name, digest in files.items() if not _is_same(root / name, digest)]
 
 

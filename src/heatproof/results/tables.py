@@ -40,7 +40,7 @@ def pairs(results: Results, metrics: Sequence[str] = (), test: str = "means") ->
         else:
             frame = results.pairs(metric, **where).frame
             chosen = ["effect", "p", "p_adjusted", *(["beyond"] if (frame["beyond"] != "").any() else [])]
-        frame = frame.assign(winner=frame["winner"].where(frame["significant"], ""))  # one that is ahead is none
+        frame = frame.assign(winner=frame["winner"].where(frame["significant"], ""))  # being ahead is not winning
         return frame[["method_a", "method_b", "n", "mean_difference", "low", "high", *chosen, "winner"]]
 
     return _gathered(results, metrics, found)
@@ -56,7 +56,7 @@ def _gathered(
         for dataset, model in rows[["dataset", "model"]].drop_duplicates().itertuples(index=False):
             try:
                 table = found(metric, {"dataset": dataset, "model": model})
-            except HeatproofError as error:  # nothing to rank there; elsewhere there may be
+            except HeatproofError as error:  # nothing to rank there; the other panels may have rankings
                 reasons.append(f"{metric} ({model} on {dataset}): {error}")
                 continue
             parts.append(table.assign(dataset=dataset, model=model, metric=metric))
@@ -83,15 +83,15 @@ def _panels(table: pd.DataFrame) -> Iterator[tuple[str, list[str], list[list[str
 
 
 def _with_intervals(table: pd.DataFrame) -> pd.DataFrame:
-    """Bounds beside what they bound: `0.640 [0.583, 0.701]`, and ranks as `2–4`."""
+    """Intervals beside their estimate: `0.640 [0.583, 0.701]`, and ranks as `2–4`."""
     middle = "mean" if "mean" in table else "mean_difference"
     largest = float(table[middle].abs().max())
     decimals = 3 if not 0 < largest < 0.1 else 2 - math.floor(math.log10(largest))  # three digits of the largest
-    told = [
+    cells = [
         f"{mean:.{decimals}f}" if math.isnan(low) else f"{mean:.{decimals}f} [{low:.{decimals}f}, {high:.{decimals}f}]"
         for mean, low, high in zip(table[middle], table["low"], table["high"], strict=True)
     ]
-    shown = table.assign(**{middle: told}).drop(columns=["low", "high"])
+    shown = table.assign(**{middle: cells}).drop(columns=["low", "high"])
     if "rank" not in shown:
         return shown
     places = zip(table["rank"], table["rank_low"], table["rank_high"], strict=True)
@@ -122,7 +122,7 @@ def _markdown(title: str, heads: list[str], rows: list[list[str]]) -> str:
 
 
 def _in_markdown(text: str) -> str:
-    """On one line, and without HTML, code, links or emphasis of its own; an underscore within a word is none."""
+    """One line, with HTML, code, links and emphasis escaped; an underscore within a word needs no escape."""
     line = printable(" ".join(text.split("\n")), keep="")
     line = re.sub(r"(?<![^\W_])_|_(?![^\W_])", r"\\_", re.sub(r"([\\`*~|]|\](?=[(\[:]))", r"\\\1", line))
     return line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
@@ -157,6 +157,6 @@ _LATEX = {
 
 
 def _in_latex(text: str) -> str:
-    """On one line, every special letter as text; a `[` or `*` at the start would belong to the row before."""
+    """One line, with special characters escaped; a leading `[` or `*` would be an argument of the row before."""
     line = printable(" ".join(text.split("\n")), keep="")
     return ("{}" if line.startswith(("[", "*")) else "") + "".join(_LATEX.get(letter, letter) for letter in line)

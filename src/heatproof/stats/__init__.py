@@ -1,1 +1,1 @@
-"""What the scores add up to: numbers only."""
+"""Statistics of scores: intervals, tests, rankings, agreement. Numbers only."""

@@ -1,4 +1,4 @@
-"""How far a number would move with other images: seeded bootstrap intervals; NaN stands for missing."""
+"""Seeded bootstrap intervals: how far a number would move with other images. NaN stands for missing."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def median(values: FloatArray) -> FloatArray:
 
 
 def scored(values: ArrayLike, what: str = "scores") -> FloatArray:
-    """The values as floats; NaN stands for missing, what is infinite or nearly so is refused."""
+    """The values as floats; NaN stands for missing; infinite and huge values are refused."""
     array = np.asarray(values, dtype=np.float64)
     if np.isinf(array).any():
         count = int(np.isinf(array).sum())
@@ -117,8 +117,8 @@ def interval(
 
     `expanded` reads the percentiles further out the fewer images there are, by Student's t (Hesterberg 2015): plain
     ones hold the true mean of six images in 84 of 100 cases only. `share` says that the values are hits and misses.
-    Where all of them are alike no resample differs, which is no certainty: then it is Wilson's interval, for as many
-    trials as there are images, or the fewest clusters.
+    Where all of them are alike no resample differs, which is not certainty: the interval is then Wilson's, with as many
+    trials as there are images, or as the fewest clusters.
     """
     if not 0 < level < 1:
         raise BadInput(f"level must lie between 0 and 1, got {level}.")
@@ -154,7 +154,7 @@ def is_share(table: ArrayLike) -> bool:
 
 
 def wilson(share: float, trials: int, level: float = 0.95) -> tuple[float, float]:
-    """Wilson's interval of a share of so many trials: it has a width even where every trial came out alike."""
+    """Wilson's interval of a share, from its number of trials: it has a width even where every trial came out alike."""
     z = float(stats.norm.ppf((1 + level) / 2))
     centre = (share + z**2 / (2 * trials)) / (1 + z**2 / trials)
     half = z / (1 + z**2 / trials) * np.sqrt(share * (1 - share) / trials + z**2 / (4 * trials**2))
@@ -215,7 +215,7 @@ def _replicates(
         rng, n = np.random.default_rng(seed), len(values)
         draws = (rng.integers(0, n, (rows, n)) for rows in _blocks(n, resamples))
         return np.concatenate([statistic(values[drawn]) for drawn in draws])
-    # Resamples of clusters differ in length, so a statistic we cannot weight is taken one by one.
+    # Resamples of clusters differ in length, so a statistic without weights is computed one by one.
     return np.array(
         [
             statistic(np.repeat(values, row.astype(np.int64))) if row.any() else np.nan

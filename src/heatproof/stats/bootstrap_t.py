@@ -24,7 +24,7 @@ _COLUMNS = 2048  # at once: their resamples take 130 MB
 
 @dataclass(frozen=True)
 class StudentisedMeans:
-    """Per column: mean, standard error, t, and what the resamples say of them; NaN where no test is possible.
+    """Per column: mean, standard error, t, and p and critical values from the resamples; NaN where no test is possible.
 
     `p` and `critical` are of the column alone, `p_adjusted` and `critical_adjusted` of the largest statistic of its
     family: mean ± critical · standard error is the interval, and it excludes 0 exactly where p ≤ alpha.
@@ -92,7 +92,7 @@ def moments(
 ) -> tuple[NDArray[np.int64], FloatArray, FloatArray]:
     """Per column: images, mean, and the standard error of the mean (NaN for fewer than two images).
 
-    Within strata it is √(Σ (n_g/n)² s_g²/n_g); a stratum that a column has a single image of is as variable as all.
+    Within strata it is √(Σ (n_g/n)² s_g²/n_g); a stratum with one image is taken to vary as all images do.
     """
     there = ~np.isnan(block)
     n = there.sum(axis=0)
@@ -112,12 +112,12 @@ def moments(
                 total += np.where(size > 0, size * np.where(size > 1, squares / (size - 1), variance), 0.0)
             error = np.sqrt(total) / n
     size = np.abs(filled).max(axis=0, initial=0.0)
-    error = np.where(n < 2, np.nan, np.where(error <= 1e-12 * size, 0.0, error))  # what is left of equal numbers
+    error = np.where(n < 2, np.nan, np.where(error <= 1e-12 * size, 0.0, error))  # rounding noise of equal numbers
     return n, mean, error
 
 
 def testable(block: FloatArray, error: FloatArray) -> NDArray[np.bool_]:
-    """Which columns have images enough that are not 0, and a variance."""
+    """Which columns have enough images that are not 0, and a variance."""
     moved = (~np.isnan(block) & (block != 0)).sum(axis=0)
     return np.asarray((moved >= FEWEST) & (error > 0), dtype=np.bool_)
 
@@ -166,7 +166,7 @@ def _squares(block: FloatArray, strata: NDArray[np.int64] | None, resamples: int
             with np.errstate(invalid="ignore", divide="ignore"):
                 mean = drawn @ values / size
                 spread = (drawn @ squared / size - mean**2) / (size - 1)
-            enough = size > 1  # else the resample says nothing of this stratum
+            enough = size > 1  # else the resample has no information on this stratum
             here = slice(start, start + len(drawn))
             deviation[here] += np.where(enough, share * mean, 0.0)
             variance[here] += np.where(enough & (spread > _TINY), share**2 * spread, 0.0)
@@ -207,7 +207,7 @@ def _clustered_squares(block: FloatArray, cluster: NDArray[np.int64], resamples:
 
 
 def _cluster_sums(block: FloatArray, cluster: NDArray[np.int64]) -> tuple[FloatArray, FloatArray]:
-    """(clusters × columns): sums of the numbers that are there, and how many those are."""
+    """(clusters × columns): sums and counts of the numbers that are not missing."""
     there = ~np.isnan(block)
     count = int(cluster.max()) + 1
     columns = zip(np.where(there, block, 0.0).T, there.T.astype(np.float64), strict=True)

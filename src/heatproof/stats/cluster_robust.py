@@ -18,7 +18,7 @@ from heatproof.stats.bootstrap import FloatArray
 from heatproof.stats.missing_patterns import alike
 
 FEWEST_CLUSTERS = 6
-LARGEST_SHARE = 0.5  # of the images in one cluster: beyond, the rest says too little of how clusters vary
+LARGEST_SHARE = 0.5  # of the images in one cluster: with more, the rest says too little about how clusters vary
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class ClusteredMeans:
     error: FloatArray
     df: FloatArray
     p: FloatArray
-    enough: NDArray[np.bool_]  # clusters for a verdict
+    enough: NDArray[np.bool_]  # clusters needed for a verdict
 
     def half_width(self, alpha: float) -> FloatArray:
         """Of the interval mean ± t(1 − alpha/2, df) · standard error."""
@@ -81,7 +81,7 @@ def cr3_variance(values: FloatArray, index: NDArray[np.int64]) -> FloatArray:
     size = np.abs(values).max(axis=0, initial=0.0)
     sums = np.stack([np.bincount(index, column, minlength=count) for column in centred.T], axis=1)
     found = (count - 1) / count * ((sums / (1 - sizes / n)[:, None]) ** 2).sum(axis=0) / n**2
-    return np.where(found <= (1e-12 * size) ** 2, 0.0, found)  # what rounding leaves of clusters that are all alike
+    return np.where(found <= (1e-12 * size) ** 2, 0.0, found)  # rounding noise of clusters that are all alike
 
 
 def bell_mccaffrey_df(sizes: FloatArray) -> float:

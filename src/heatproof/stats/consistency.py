@@ -1,4 +1,4 @@
-"""How much the judge decides: do setups of one measurement (model, imputer, segments) rank the methods alike?
+"""Consistency of rankings: do setups of one measurement (model, imputer, segments) rank the methods alike?
 
 Works on any table with columns `method, mif, lif` and, if there is no method called "random", `r_oms`; every
 other column describes the setup. MIF: lower is better. LIF, MRG = R-OMS - MIF, LRG = LIF - R-OMS and SRG = LIF
@@ -113,18 +113,18 @@ def _rankings_of(found: Rankings, setups: tuple[dict[str, Any], ...]) -> dict[st
 
 
 def consistency(table: pd.DataFrame, *, lists: Lists = "best_first", random: str = RANDOM) -> Consistency:
-    """Everything above from one table, one row per setup and method.
+    """The consistency of the setups of one table, with one row per setup and method.
 
     `lists="paper"` feeds nDCG the LIF and SRG lists worst first, as the published analysis did, which rewards
     agreement about the losers. `random` names the method that is left out of the separation.
     """
     scores = read_scores(table, random)
     step = ROUNDING * max(float(np.abs(scores.mif).max()), float(np.abs(scores.lif).max()))
-    told: dict[Measure, FloatArray] = {"mif": scores.mif, "lif": scores.lif, "srg": scores.lif - scores.mif}
-    values = {m: without_noise(told[m], step) for m in MEASURES}
+    raw: dict[Measure, FloatArray] = {"mif": scores.mif, "lif": scores.lif, "srg": scores.lif - scores.mif}
+    values = {m: without_noise(raw[m], step) for m in MEASURES}
     rankings = {m: _rankings(values[m], scores.methods, m, lists) for m in MEASURES}
     contenders = [i for i, name in enumerate(scores.methods) if name != random]
-    separation = {m: _separation(told[m][:, contenders]) for m in MEASURES}
+    separation = {m: _separation(raw[m][:, contenders]) for m in MEASURES}
     return Consistency(
         scores.setups,
         scores.setup_columns,
@@ -141,7 +141,7 @@ def consistency(table: pd.DataFrame, *, lists: Lists = "best_first", random: str
 
 
 def without_noise(values: FloatArray, step: float) -> FloatArray:
-    """Rounded to whole steps: what is equal but for the order of summation is then equal, and a tie."""
+    """Rounded to whole steps: values that differ only by the order of summation become ties."""
     return np.asarray(np.round(values / step) * step, dtype=np.float64) if step else values
 
 

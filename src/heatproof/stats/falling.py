@@ -1,4 +1,4 @@
-"""How orderly confidence falls as more of a picture is removed."""
+"""How steadily confidence falls as more of a picture is removed: Kendall's tau."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Strata of fixed groups: the variation between them is no doubt about new pictures of the same groups."""
+"""Strata of fixed groups: variation between them adds no uncertainty about new pictures of the same groups."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def strata(groupings: Sequence[NDArray[np.int64]]) -> NDArray[np.int64] | None:
     """The strata 0 … k−1 that pictures are resampled within; None where no two are large enough.
 
     Several kinds of groups give the cells in which they meet if most pictures lie in cells that are large enough, else
-    the one kind that leaves most strata. What is left out counts as noise, so that a test stays valid, at a price in
+    the one kind that leaves most strata. What is left out counts as noise, so that a test stays valid and loses some
     power. The choice depends on sizes alone, never on the scores.
     """
     if not len(groupings):

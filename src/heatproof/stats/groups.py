@@ -1,4 +1,4 @@
-"""The groups that pictures fall into, and of which kind each is.
+"""The groups that pictures fall into, each of one of two kinds: sampled or fixed.
 
 *Sampled* groups (patients, source photos, bursts) are a sample of many: pictures of one group are alike, and every test
 allows for it. *Fixed* groups (classes, scenes, objects) are the ones of interest: a verdict speaks first for new
@@ -60,7 +60,7 @@ class Groups:
 
 
 def outermost(clusterings: Mapping[str, NDArray[np.int64]]) -> dict[str, NDArray[np.int64]]:
-    """The clusterings that lie in no other: pictures of a burst of one patient need the patient only."""
+    """The clusterings not nested in another one: bursts within patients need the patients only."""
     kept = dict(clusterings)
     for name in clusterings:
         if any(_lies_in(kept[name], kept[other]) for other in kept if other != name):

@@ -1,8 +1,8 @@
 """Method × class: whether the difference of two methods depends on the fixed group a picture belongs to.
 
-Every group's mean difference is compared with the mean over all groups, in standard errors that each group has for
-itself. The reference is a bootstrap of the differences around their own group's mean, with the largest statistic of all
-pairs and groups: groups may be unequally variable.
+Every group's mean difference is compared with the mean over all groups, in the group's own standard errors.
+The reference is a bootstrap of the differences around their own group's mean, with the largest statistic of all pairs
+and groups: groups may be unequally variable.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from heatproof.stats.bootstrap_t import RESAMPLES
 from heatproof.stats.ranks import check_table, rank
 from heatproof.stats.significance import without_rounding
 
-FEWEST_IN_GROUP = 10  # pictures: the spread of fewer is not known well enough
+FEWEST_IN_GROUP = 10  # pictures: the spread of fewer is too uncertain
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,11 +48,11 @@ class Interaction:
         widest = str((spans.max() - spans.min()).idxmax())
         column = self.ranks[widest]
         best, worst = str(column.idxmin()), str(column.idxmax())
-        told = f"Which method is ahead depends on the {kind} (p = {self.p:.2g}, {self.n} images)"
+        lead = f"Which method is ahead depends on the {kind} (p = {self.p:.2g}, {self.n} images)"
         if column.max() == column.min():
             return [f"How far methods are apart depends on the {kind} (p = {self.p:.2g}, {self.n} images)."]
         last = len(self.ranks.columns)
-        return [f"{told}: {widest} is {_place(column.min(), last)} on {best}, {_place(column.max(), last)} on {worst}."]
+        return [f"{lead}: {widest} is {_place(column.min(), last)} on {best}, {_place(column.max(), last)} on {worst}."]
 
 
 def interaction(
@@ -106,7 +106,7 @@ def interaction(
 
 
 def _statistics(differences: FloatArray, code: NDArray[np.int64], counts: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """t and deviation, (resamples, groups, pairs), of images that occur so often."""
+    """t and deviation, (resamples, groups, pairs), of weighted images."""
     groups = int(code.max()) + 1
     share = np.bincount(code) / len(code)
     means, variances = [], []

@@ -27,7 +27,7 @@ def mean_intervals(
     """Per column: n, mean, low, high, and whether the scores are so skewed that the interval is somewhat narrow.
 
     The interval is the one that the tests of `page_tests` use. NaN for fewer than five pictures, and for fewer than six
-    sampled groups. A share that is the same on every picture has Wilson's interval: no resample could differ.
+    sampled groups. A share that is the same on every picture has Wilson's interval, since no resample differs.
     """
     checked = check_table(table)
     values = checked.to_numpy()

@@ -1,4 +1,4 @@
-"""Columns that lack the same images: what depends on the images alone is computed once for all of them."""
+"""Columns grouped by the images they lack, so that what depends on the images alone is computed once per group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How well a ranking serves a reference, and what that quality goes with across setups."""
+"""nDCG of a ranking against a reference, and what it correlates with across setups."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def best_ordering(labels: Sequence[str], values: FloatArray) -> BestOrdering:
 def _ranks(values: FloatArray) -> FloatArray:
     # Equal nDCG can differ in the last bit, which would break ties by accident.
     rounded = np.array(values, dtype=np.float64)
-    small = np.abs(rounded) < 1e3  # of larger ones a double holds no twelfth decimal
+    small = np.abs(rounded) < 1e3  # a double has no twelfth decimal for larger values
     rounded[small] = np.round(rounded[small], 12)
     return np.asarray(stats.rankdata(rounded), dtype=np.float64)
 

@@ -1,4 +1,4 @@
-"""How well a score tells samples from originals, and what it would seem to tell by chance."""
+"""AUROC and FPR95 of a score that separates samples from originals, and their values by chance."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def auroc(originals: ArrayLike, samples: ArrayLike) -> float:
 def fpr95(originals: ArrayLike, samples: ArrayLike) -> float:
     """The share of samples that pass where 95 % of the originals do.
 
-    0.95 if they cannot be told apart and there are many; fewer originals put the border lower, see `alike`.
+    0.95 if the two are indistinguishable and many; with fewer originals the border is lower, see `alike`.
     """
     low, high = _finite(originals), _finite(samples)
     if not len(low) or not len(high):
@@ -35,7 +35,7 @@ def fpr95(originals: ArrayLike, samples: ArrayLike) -> float:
 
 @dataclass(frozen=True)
 class Alike:
-    """What n originals and n samples give that cannot be told apart: FPR95 on average, and 95 % of all outcomes."""
+    """Values for n originals and n indistinguishable samples: mean FPR95, and the range of 95 % of outcomes."""
 
     fpr95: float
     fpr95_range: tuple[float, float]

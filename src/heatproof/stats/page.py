@@ -2,7 +2,7 @@
 
 A card is a table of scores (pictures × methods) of one metric, data set and model. The estimand is the mean paired
 difference. A page controls the probability of any wrong "beats" among its methods, over all cards at once; pairs of a
-method and a control are a family of their own, since a yardstick must cost the methods nothing.
+method and a control are a family of their own, so that adding controls costs the methods no power.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from heatproof.stats.ranks import check_table
 from heatproof.stats.significance import holm, without_rounding
 
 ALPHA = 0.05
-MANY_CLUSTERS = 30  # from so many on whole clusters are resampled; of fewer, resamples are too much alike
+MANY_CLUSTERS = 30  # with at least this many, whole clusters are resampled; with fewer, resamples are too much alike
 SKEWED, MANY = 1.0, 200  # intervals of fewer images whose differences are more skewed are somewhat narrow
 IDENTICAL, FEW, CONSTANT, FEW_GROUPS, ALIKE_GROUPS, CROSSED = (
     "identical",
@@ -36,7 +36,7 @@ IDENTICAL, FEW, CONSTANT, FEW_GROUPS, ALIKE_GROUPS, CROSSED = (
     "groups do not vary",
     "three kinds of groups",
 )
-HOLDS, NOT_SHOWN, UNDECIDED = "holds", "not shown", "too few groups"  # of groups that were not seen
+HOLDS, NOT_SHOWN, UNDECIDED = "holds", "not shown", "too few groups"  # for groups that were not seen
 
 Key = TypeVar("Key", bound=Hashable)
 Columns = dict[str, NDArray[Any]]  # one value per pair
@@ -58,7 +58,7 @@ class PairTests:
 
     `low` and `high` hold at once for the whole page, `pair_low` and `pair_high` for the pair alone. `effect` is the
     mean difference in standard deviations of the differences. `winner` is the method with the better mean ("" if
-    equal), `significant` says whether the tests tell the two apart, and `reason` why there is no test. `beyond` says
+    equal), `significant` says whether the tests separate the two, and `reason` why there is no test. `beyond` says
     whether it would also hold for groups that were not seen, "" where there are no fixed groups.
     """
 
@@ -70,7 +70,7 @@ class PairTests:
     basis: Basis
 
     def beats(self) -> set[tuple[str, str]]:
-        """The (better, worse) pairs that the tests tell apart."""
+        """The (better, worse) pairs that the tests separate."""
         rows = self.frame[self.frame["significant"]]
         pairs = zip(rows["winner"], rows["method_a"], rows["method_b"], strict=True)
         return {(winner, b if winner == a else a) for winner, a, b in pairs}
@@ -89,11 +89,11 @@ class Basis:
     sizes: Mapping[str, int] = field(default_factory=dict)  # number of groups by name
 
     def words(self) -> str:
-        """For whom the verdict speaks, as the end of a sentence."""
+        """The population that the verdict holds for, as the end of a sentence."""
         if self.fixed:
-            return f"new pictures of the same {_listed(self.fixed)}"
+            return f"new pictures of the same {_listed([plural(name) for name in self.fixed])}"
         if self.sampled:
-            return f"new {_listed(self.sampled)} like these"
+            return f"new {_listed([plural(name) for name in self.sampled])} like these"
         return "new pictures like these"
 
 
@@ -108,16 +108,16 @@ class Page(Generic[Key]):
 
     @property
     def sentence(self) -> str:
-        """What the page as a whole promises."""
+        """The error rate that the page as a whole controls, in a sentence."""
         own, controls = self.pairs
-        told = (
+        promise = (
             f"Tests of the mean paired difference. The chance of any wrong “beats” among the methods on this page is "
             f"held at {self.alpha:.0%} over {_counted(own, 'pair')} of {_counted(len(self.tests), 'comparison')} "
             "together"
         )
         if controls:
-            told += f", and once more over {_counted(controls, 'pair')} of a method and a control"
-        return f"{told}."
+            promise += f", and once more over {_counted(controls, 'pair')} of a method and a control"
+        return f"{promise}."
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,7 +253,7 @@ def sampled_clusters(groups: Groups) -> list[NDArray[np.int64]]:
 
 
 def many_clusters(groups: Groups) -> NDArray[np.int64] | None:
-    """The one clustering whose clusters are so many that whole clusters can be resampled."""
+    """The one clustering with enough clusters to resample whole ones; None if there is none."""
     found = sampled_clusters(groups)
     if len(found) != 1 or found[0].max() + 1 < MANY_CLUSTERS:
         return None
@@ -317,7 +317,7 @@ def _clustered(block: _Block, kinds: Sequence[str]) -> ClusteredMeans | None:
 
 
 def _mark_beyond(blocks: Sequence[_Block], frames: Sequence[Columns], alpha: float) -> None:
-    """Whether each difference would also hold for groups that were not seen; Holm over all pairs that can be asked."""
+    """Whether each difference would also hold for groups that were not seen; Holm over all pairs with a test."""
     found = [
         _clustered(block, ("sampled", "fixed")) if block.groups and block.groups.named("fixed") else None
         for block in blocks
@@ -337,12 +337,12 @@ def _mark_beyond(blocks: Sequence[_Block], frames: Sequence[Columns], alpha: flo
         if means is None:
             frame["beyond"] = np.where(frame["reason"] == "", CROSSED, "")
             continue
-        told = np.where(means.enough, np.where(p <= alpha, HOLDS, NOT_SHOWN), UNDECIDED)
-        frame["beyond"] = np.where(frame["reason"] == "", told, "")
+        marks = np.where(means.enough, np.where(p <= alpha, HOLDS, NOT_SHOWN), UNDECIDED)
+        frame["beyond"] = np.where(frame["reason"] == "", marks, "")
 
 
 def _holm_by_family(p: Sequence[FloatArray], families: Sequence[NDArray[np.int64]]) -> list[FloatArray]:
-    """Holm's adjustment over all blocks, each family by itself. A pair without a test counts: it was to be tested."""
+    """Holm's adjustment over all blocks, each family by itself. A pair without a test still counts."""
     if not p:
         return []
     whole, family = np.concatenate(p), np.concatenate(families)
@@ -387,7 +387,7 @@ def _limits(mean: FloatArray, half: FloatArray, wide: FloatArray) -> dict[str, F
 
 
 def _effective(columns: Columns, error: FloatArray) -> FloatArray:
-    """So many independent pictures would give the same standard error; groups that happen to balance add none."""
+    """The number of independent pictures with the same standard error, at most the number there are."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.minimum((columns["sd"] / error) ** 2, columns["n"])
 
@@ -424,6 +424,11 @@ def _basis(groups: Groups | None) -> Basis:
 
 def _counted(number: int, what: str) -> str:
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+
+
+def plural(name: str) -> str:
+    """`scenes`, `classes`, `source photos`."""
+    return f"{name}es" if name.endswith(("s", "x", "ch", "sh")) else f"{name}s"
 
 
 def _listed(names: Sequence[str]) -> str:

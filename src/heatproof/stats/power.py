@@ -1,4 +1,4 @@
-"""How many pictures a comparison needs, from a pilot; and what a number of pictures can show at all."""
+"""Power analysis: how many pictures a comparison needs, from a pilot, and what a number of pictures can show."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ MOST = 10_000_000
 
 @dataclass(frozen=True)
 class Plan:
-    """For one pair: what the pilot shows, and how many pictures it takes to tell the two apart."""
+    """For one pair: what the pilot shows, and how many pictures it takes to separate the two."""
 
     first: str
     second: str
     mean_difference: float
     sd: float
-    pictures: int | None  # None: none that would do, since the pilot shows no difference
+    pictures: int | None  # None if no number suffices, since the pilot shows no difference
     detectable: float  # the smallest difference that `planned` pictures are likely to show
 
 

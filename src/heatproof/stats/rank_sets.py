@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 
 def rank_sets(methods: Sequence[str], beats: Collection[tuple[str, str]]) -> dict[str, tuple[int, int]]:
-    """Best and worst possible rank of each method, from the (better, worse) pairs that the tests tell apart.
+    """Best and worst possible rank of each method, from the (better, worse) pairs that the tests separate.
 
     Where the pairs are wrong anywhere with a probability of at most alpha, so are the sets: a method has at least as
     many above it as beat it, and at least as many below it as it beats.

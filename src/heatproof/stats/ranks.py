@@ -1,4 +1,4 @@
-"""Who stands where, and how firmly: rankings of methods from an (images x methods) table."""
+"""Rankings of methods from an (images x methods) table, with intervals of the ranks."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from heatproof.stats.bootstrap import FloatArray, expanded_tails, resampled_mean
 
 By = Literal["mean", "median"]
 ENOUGH = 0.8  # of the images must have a score from every method that is ranked
-ROUNDING = 1e-6  # of their size: passes in single precision, in other batches, move scores by so much
-FEWEST = 5  # images: drawing fewer again tells next to nothing of others
+ROUNDING = 1e-6  # of their size: single precision and other batches move scores by this much
+FEWEST = 5  # images: resamples of fewer say next to nothing about others
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Complete:
     table: pd.DataFrame
     dropped_images: int
     unscored_methods: tuple[str, ...]
-    sparse_methods: tuple[str, ...] = ()  # so few scores that the others would lose too many images
+    sparse_methods: tuple[str, ...] = ()  # methods with so few scores that the others would lose too many images
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class MeanAndMedian:
 
 
 def check_table(table: pd.DataFrame) -> pd.DataFrame:
-    """The table as floats with unique method names; the one border every function here shares."""
+    """The table as floats with unique method names; every function here checks its input with it."""
     if not isinstance(table, pd.DataFrame):
         raise BadInput(f"scores must be a pandas table (images x methods), got {type(table).__name__}.")
     names = [str(c) for c in table.columns]
@@ -110,7 +110,7 @@ def check_table(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def complete(table: pd.DataFrame, *, everyone: bool = False) -> Complete:
-    """Leave out methods without any score, then images some other method lacks: means must share images.
+    """Leave out methods without any score, then images that some remaining method lacks: means must share images.
 
     A method whose holes would cost the others more than a fifth of their images is left out first, unless `everyone`
     is to stay: one method that failed nearly everywhere must not decide how all others rank.

@@ -1,4 +1,4 @@
-"""What relative importance adds up to: a-priori relations, and how well a series follows another."""
+"""Statistics of relative importance: checks of the design, and how closely one series follows another."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def pearson(one: Sequence[float], other: Sequence[float], level: float = 0.95) -
 
 
 def violations(accuracy: Mapping[str, Mapping[str, float]], classes: int, n: int) -> list[str]:
-    """What is known not to be as the design presumes, in sentences; see `unknown` for what was not measured.
+    """The assumptions that the measured accuracies violate, in sentences; `unknown` has the unmeasured ones.
 
     `accuracy` holds accuracies on `composite` and `without` pictures, and on objects alone (`grey`), for the roles
     `object`, `scene` and `scene_only`.
@@ -52,36 +52,43 @@ def violations(accuracy: Mapping[str, Mapping[str, float]], classes: int, n: int
     chance = 1 / max(classes, 1)
     room = max(MARGIN, 2 * math.sqrt(chance * (1 - chance) / max(n, 1)))
     enough = 0.5 + chance / 2
-    told = _Told(accuracy)
-    said = []
+    measured = _Accuracies(accuracy)
+    sentences = []
     for role, what in (("object", "composite"), ("scene", "composite"), ("scene_only", "without")):
-        if told(role, what) < enough:
+        if measured(role, what) < enough:
             shown = "the pictures" if what == "composite" else "the scenes without objects"
-            said.append(f"{_NAMED[role]} names only {told(role, what):.0%} of {shown} rightly: its maps say little.")
-    if told("object", "without") > chance + room:
-        share = told("object", "without")
-        said.append(f"The object model names {share:.0%} of the objects that are not there (chance is {chance:.0%}).")
-    if told("object", "grey") < enough:
-        share = told("object", "grey")
-        said.append(f"The object model names only {share:.0%} of the objects rightly when they stand alone.")
+            sentences.append(
+                f"{_NAMED[role]} names only {measured(role, what):.0%} of {shown} correctly: its maps say little."
+            )
+    if measured("object", "without") > chance + room:
+        share = measured("object", "without")
+        sentences.append(
+            f"The object model names {share:.0%} of the objects that are not there (chance is {chance:.0%})."
+        )
+    if measured("object", "grey") < enough:
+        share = measured("object", "grey")
+        sentences.append(f"The object model names only {share:.0%} of the objects correctly when they stand alone.")
     for role in ("scene", "scene_only"):
-        if told(role, "grey") > chance + room:
-            share = told(role, "grey")
-            said.append(f"{_NAMED[role]} names {share:.0%} of the scenes by the object alone (chance is {chance:.0%}).")
-    drop = told("scene", "composite") - told("scene", "without")
+        if measured(role, "grey") > chance + room:
+            share = measured(role, "grey")
+            sentences.append(
+                f"{_NAMED[role]} names {share:.0%} of the scenes by the object alone (chance is {chance:.0%})."
+            )
+    drop = measured("scene", "composite") - measured("scene", "without")
     if drop > MARGIN:
-        said.append(f"The scene model loses {100 * drop:.0f} points of accuracy when objects are removed.")
-    return said
+        sentences.append(f"The scene model loses {100 * drop:.0f} points of accuracy when objects are removed.")
+    return sentences
 
 
 def unknown(accuracy: Mapping[str, Mapping[str, float]]) -> list[str]:
-    """What the design presumes and nobody could measure, in words; empty if all was measured."""
-    told = _Told(accuracy)
+    """The accuracies that the design assumes and that were not measured, in words."""
+    measured = _Accuracies(accuracy)
     return [
         f"{_NAMED[role][0].lower()}{_NAMED[role][1:]} {words}"
         for role in accuracy
         for what, words in _SHOWN.items()
-        if (role, what) != ("scene_only", "composite") and math.isnan(told(role, what))  # that one presumes nothing
+        if (role, what) != ("scene_only", "composite")
+        and math.isnan(measured(role, what))  # no assumption rests on that one
     ]
 
 
@@ -90,11 +97,11 @@ _SHOWN = {"composite": "with objects on scenes", "without": "with scenes alone",
 
 
 @dataclass(frozen=True)
-class _Told:
-    """Accuracies by role and pictures; NaN, which is neither above nor below anything, where none was measured."""
+class _Accuracies:
+    """Accuracies by role and pictures; NaN where none was measured, which is neither above nor below any limit."""
 
     accuracy: Mapping[str, Mapping[str, float]]
 
     def __call__(self, role: str, what: str) -> float:
         value = self.accuracy.get(role, {}).get(what)
-        return math.nan if value is None else value  # stored runs have null for what is no number
+        return math.nan if value is None else value  # stored runs have null in place of NaN

@@ -1,4 +1,4 @@
-"""Do the judgments agree with each other: Krippendorff's alpha of rankings, Spearman between methods."""
+"""Reliability of judgments: Krippendorff's alpha of rankings, Spearman between methods."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def _ranked(scores: ArrayLike) -> FloatArray:
     ranks = rank(values[(~np.isnan(values)).sum(axis=1) >= 2])
     if len(ranks) < 2:
         raise BadInput(f"alpha needs two mosaics that rank at least two methods, got {len(ranks)} of {len(values)}.")
-    judged = ranks[:, (~np.isnan(ranks)).sum(axis=0) >= 2]  # one judgment of a method has no pair
+    judged = ranks[:, (~np.isnan(ranks)).sum(axis=0) >= 2]  # a method judged once has no pair
     if len(np.unique(judged[~np.isnan(judged)])) < 2:
         raise BadInput("alpha is undefined: the mosaics share no methods, or tie all that they share.")
     return ranks

@@ -22,7 +22,7 @@ SHARD = 20  # pictures per unit, at least: means of fewer are too skewed for the
 
 
 def mixture_scale(units: float, alpha: float) -> float:
-    """φ of the t-mixture, so that its interval is narrowest around so many units."""
+    """φ of the t-mixture whose interval is narrowest at about this many units."""
     log = -2 * np.log(alpha)
     return float(units / (log + np.log(log + 1)))
 
@@ -30,7 +30,7 @@ def mixture_scale(units: float, alpha: float) -> float:
 def t_mixture(values: ArrayLike, alpha: float, scale: float) -> tuple[FloatArray, FloatArray]:
     """Centre and half-width after each unit of (units, columns): a Gaussian mixture of t statistics.
 
-    Exact for independent Gaussian units, approximate for means of shards. Infinite while nothing can be said.
+    Exact for independent Gaussian units, approximate for means of shards. Infinite while there are too few units.
     """
     x = _units(values)
     t = np.arange(1, len(x) + 1)[:, None].astype(np.float64)
@@ -81,7 +81,7 @@ class Race:
     """All pairs of methods followed shard by shard, until each is decided.
 
     `cards` counts the metrics, models and data sets whose pairs are followed together: alpha is shared among all pairs
-    there were at the start, and what a decided pair no longer needs goes to no other.
+    there were at the start, and the share of a decided pair is not passed on.
     """
 
     methods: Sequence[str]
@@ -158,7 +158,7 @@ class Race:
 
 
 def alpha_spent(alpha: float, shares: Sequence[float]) -> list[float]:
-    """How much of alpha each planned look may spend, from the share of the data it has: for groups that recur.
+    """How much of alpha each planned look may spend, from the share of the data it has: for recurring groups.
 
     Where the same groups come back in every shard, no confidence sequence above is valid for groups not seen. Test with
     cluster-robust means at these levels instead.

@@ -1,4 +1,4 @@
-"""A table of setups x methods, read strictly: what is missing, doubled or uneven is named, never dropped."""
+"""A table of setups x methods, checked strictly: missing, doubled or uneven rows are reported, never dropped."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from heatproof.stats.bootstrap import FloatArray, scored
 
 RANDOM = "random"
 MEASURED = ("mif", "lif", "r_oms")
-DERIVED = ("mrg", "lrg", "srg")  # follow from the measured ones and are computed again
+DERIVED = ("mrg", "lrg", "srg")  # computed from the measured ones, so these columns are ignored
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ def read_scores(table: pd.DataFrame, random: str = RANDOM) -> Scores:
             f"(it has {', '.join(map(str, table.columns)) or 'none'})."
         )
     if table.empty:
-        raise BadInput("the table has no rows: one row per setup and method is wanted.")
+        raise BadInput("the table must have one row per setup and method, got none.")
     setup_columns = [str(c) for c in table.columns if c not in ("method", *MEASURED, *DERIVED)]
     if not setup_columns:
         raise BadInput("the table needs at least one column that names the setup, such as model or imputer.")

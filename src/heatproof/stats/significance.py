@@ -59,8 +59,8 @@ class SignedRank:
 class PairwiseTests:
     """Every pair of methods, one row each: differences are method_a - method_b.
 
-    `controls` counts the controls in a pair, and p_holm covers the rows of one such count: who is better is one
-    question, who is better than a yardstick another. `winner` is the method the signed ranks favour ("" if neither),
+    `controls` counts the controls in a pair, and p_holm covers the rows of one such count: which method is better is
+    one question, whether it beats a control another. `winner` is the method the signed ranks favour ("" if neither),
     whatever the size of p.
     """
 
@@ -136,8 +136,8 @@ def without_rounding(first: FloatArray, second: FloatArray) -> FloatArray:
 def signed_ranks(differences: FloatArray) -> list[SignedRank]:
     """The test of every column of (images × pairs) differences, NaN where an image lacks a score.
 
-    Columns that scipy would treat alike, as many differences and none of them tied, are tested in one call: one
-    call per pair takes minutes on a large table.
+    Columns that scipy treats alike (the same number of differences, none tied) are tested in one call: one call per
+    pair takes minutes on a large table.
     """
     known = ~np.isnan(differences)
     kept = [column[there] for column, there in zip(differences.T, known.T, strict=True)]
@@ -154,13 +154,13 @@ def signed_ranks(differences: FloatArray) -> list[SignedRank]:
             found = stats.wilcoxon(np.column_stack([moved[at] for at in group]), alternative="two-sided", axis=0)
             pairs = zip(np.atleast_1d(found.statistic).tolist(), np.atleast_1d(found.pvalue).tolist(), strict=True)
             tests.update(zip(group, pairs, strict=True))
-    return [_told(tests.get(at), moved[at], kept[at], len(differences)) for at in range(len(moved))]
+    return [_signed_rank(tests.get(at), moved[at], kept[at], len(differences)) for at in range(len(moved))]
 
 
 def _counted(moved: FloatArray) -> tuple[float, float]:
     """Statistic and p of a few tied differences, over all ways their signs could have fallen.
 
-    The same numbers as scipy's, which asks itself 2ⁿ times over: seconds for every pair of a table of shares.
+    The same numbers as scipy's, which loops over 2ⁿ signs in Python: seconds for every pair of a table of shares.
     """
     ranks = stats.rankdata(np.abs(moved))
     signs = np.arange(2 ** len(moved))[:, None] >> np.arange(len(moved)) & 1
@@ -169,10 +169,10 @@ def _counted(moved: FloatArray) -> tuple[float, float]:
     return float(min(own, ranks.sum() - own)), float(p)
 
 
-def _told(test: tuple[float, float] | None, moved: FloatArray, kept: FloatArray, images: int) -> SignedRank:
+def _signed_rank(test: tuple[float, float] | None, moved: FloatArray, kept: FloatArray, images: int) -> SignedRank:
     counts = (len(kept), images - len(kept), len(kept) - len(moved))
     centre = float(np.median(kept)) if len(kept) else float("nan")
-    if test is None:  # scipy has no answer; no difference at all is the plainest evidence of none
+    if test is None:  # scipy gives NaN; no difference on any image is no evidence of one
         return SignedRank(0.0, 1.0, *counts, 1.0, centre, 0.0)
     ranks = stats.rankdata(np.abs(moved))
     effect = float((np.sign(moved) * ranks).sum() / ranks.sum())
@@ -204,7 +204,7 @@ def compare_pairs(
     """Test every pair of columns of an (images x methods) table, each pair on the images that have both.
 
     Holm's adjustment is made by itself for pairs of methods, pairs of a method and a control, and pairs of controls:
-    whether two methods differ must not depend on how many yardsticks stand beside them.
+    whether two methods differ must not depend on the number of controls.
     """
     scores = check_table(table)
     methods = [str(c) for c in scores.columns]
@@ -290,7 +290,7 @@ def nemenyi(k: int, n: int, alpha: float = 0.05) -> float:
 
 
 def _groups(names: tuple[str, ...], ranks: FloatArray, gap: float) -> tuple[tuple[str, ...], ...]:
-    """The longest runs of neighbours that lie within the gap; a run inside another is not told twice."""
+    """The longest runs of neighbours that lie within the gap; a run inside another is left out."""
     runs: list[tuple[int, int]] = []
     for start in range(len(names)):
         end = int(np.searchsorted(ranks, ranks[start] + gap, side="left"))

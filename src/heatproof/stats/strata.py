@@ -1,4 +1,4 @@
-"""Small, medium and large regions apart: strata by size, with n and cut-offs always in the result."""
+"""Strata by size of the region, with n and cut-offs always in the result."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def by_stratum(
 def gain(stratified: pd.DataFrame, lowest: str = "small", highest: str = "large") -> pd.Series[float]:
     """Per method, the mean on the highest stratum relative to the lowest, minus 1 (2.69 = 269 % better).
 
-    NaN where the lowest has no mean, or one of 0 that nothing can be related to.
+    NaN where the mean of the lowest is missing or 0.
     """
     means = stratified.pivot(index="method", columns="stratum", values="mean")
     absent = [s for s in (lowest, highest) if s not in means.columns]

@@ -10,27 +10,31 @@ import pandas as pd
 from heatproof.stats.setups import RANDOM
 
 MEASURES = ("mif", "lif", "r_oms")
-STRATEGY = ("imputer", "n_superpixels", "asked")  # what hides, how much at once, and how it is asked otherwise
+STRATEGY = (
+    "imputer",
+    "n_superpixels",
+    "asked",
+)  # what fills hidden parts, how much is hidden at once, and what else differs
 PLACE = ("dataset", "model", *STRATEGY)
 
 
 def strategies_of(studies: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The occlusion strategies that a run's pixel-flipping studies noted: the setup, and its metrics' labels.
+    """The occlusion strategies in the notes of a run's pixel-flipping studies: the setup, and its metrics' labels.
 
-    Two that a run did not tell apart in words are told apart by their metrics, which differ or they would be one.
+    Strategies with equal names get the label of their MIF metric, which differs, as `asked`.
     """
-    noted = [{"asked": "", **one} for study in studies for one in study.get("notes", {}).get("setups", ())]
-    distinct = [one for at, one in enumerate(noted) if one not in noted[:at]]
-    words = [tuple(one[name] for name in STRATEGY) for one in distinct]
+    noted = [{"asked": "", **setup} for study in studies for setup in study.get("notes", {}).get("setups", ())]
+    distinct = [setup for at, setup in enumerate(noted) if setup not in noted[:at]]
+    names = [tuple(setup[name] for name in STRATEGY) for setup in distinct]
     return [
-        one if words.count(said) == 1 else {**one, "asked": str(one.get("mif", ""))}
-        for one, said in zip(distinct, words, strict=True)
+        setup if names.count(name) == 1 else {**setup, "asked": str(setup.get("mif", ""))}
+        for setup, name in zip(distinct, names, strict=True)
     ]
 
 
-def strategy_name(imputer: object, n_superpixels: object, asked: object) -> str:
-    """`telea on 25 superpixels`, and what else was asked for."""
-    return f"{imputer} on {n_superpixels} superpixels" + (f", {asked}" if asked else "")
+def strategy_name(imputer: object, n_superpixels: object, variant: object) -> str:
+    """`telea on 25 superpixels`, with what else distinguishes the strategy."""
+    return f"{imputer} on {n_superpixels} superpixels" + (f", {variant}" if variant else "")
 
 
 def setups_table(scores: pd.DataFrame, strategies: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
@@ -48,8 +52,8 @@ def setups_table(scores: pd.DataFrame, strategies: Sequence[Mapping[str, Any]]) 
             setup = dict(zip(PLACE, (*place, *(strategy[name] for name in STRATEGY)), strict=True))
             methods = dict.fromkeys(method for part in parts.values() if place in part for method in part[place])
             for method in methods:
-                told = {name: means.get((name, method), float("nan")) for name in MEASURES}
-                rows.append({**setup, "method": method, **told})
+                values = {name: means.get((name, method), float("nan")) for name in MEASURES}
+                rows.append({**setup, "method": method, **values})
     return pd.DataFrame(rows, columns=[*PLACE, "method", *MEASURES])
 
 
@@ -60,17 +64,17 @@ def gains(scores: pd.DataFrame, strategy: Mapping[str, Any], dataset: str, model
     """
     shared = _shared(_parts(scores.loc[scores["status"] == "ok"], strategy), (dataset, model))
     known = set(shared.columns.get_level_values(0))
-    asked = {"srg": ("lif", "mif"), "mrg": ("r_oms", "mif"), "lrg": ("lif", "r_oms")}
+    differences = {"srg": ("lif", "mif"), "mrg": ("r_oms", "mif"), "lrg": ("lif", "r_oms")}
     return {
         name: pd.DataFrame(shared[more] - shared[less]).dropna(axis=1)
-        for name, (more, less) in asked.items()
+        for name, (more, less) in differences.items()
         if {more, less} <= known
     }
 
 
 class Whole(NamedTuple):
-    """A table without holes, and what was left out for it: setups that no method has all numbers for, and methods
-    that some other setup has no numbers for.
+    """A table without holes, and what was left out: setups in which no method has all numbers, and methods that lack
+    numbers in some other setup.
     """
 
     table: pd.DataFrame
@@ -80,12 +84,12 @@ class Whole(NamedTuple):
 
 def without_holes(table: pd.DataFrame) -> Whole:
     """Only setups and methods that can be compared."""
-    told = table.assign(known=table[list(MEASURES)].notna().all(axis=1))
-    asked = told.groupby(list(PLACE), sort=False)["known"].any()
-    empty: list[Any] = [setup for setup, known in asked.items() if not known]
-    kept = told.loc[~told.set_index(list(PLACE)).index.isin(empty)]
+    marked = table.assign(known=table[list(MEASURES)].notna().all(axis=1))
+    scored = marked.groupby(list(PLACE), sort=False)["known"].any()
+    empty: list[Any] = [setup for setup, known in scored.items() if not known]
+    kept = marked.loc[~marked.set_index(list(PLACE)).index.isin(empty)]
     counts = kept.loc[kept["known"]].groupby("method").size()
-    others = [str(method) for method in table["method"].unique() if counts.get(method, 0) < len(asked) - len(empty)]
+    others = [str(method) for method in table["method"].unique() if counts.get(method, 0) < len(scored) - len(empty)]
     whole = kept.loc[~kept["method"].isin(others), list(table.columns)].reset_index(drop=True)
     named = [f"{strategy_name(*setup[2:])} ({setup[1]} on {setup[0]})" for setup in empty]
     return Whole(whole, named, others)
@@ -101,7 +105,7 @@ def _parts(ok: pd.DataFrame, strategy: Mapping[str, Any]) -> dict[str, dict[tupl
 
 
 def _shared(parts: Mapping[str, Mapping[tuple[str, str], pd.DataFrame]], place: tuple[str, str]) -> pd.DataFrame:
-    """Images × (measure, method): the images that nobody lacks a score for."""
+    """Images × (measure, method): the images with a score of every method."""
     here = {name: part[place] for name, part in parts.items() if place in part}
     return pd.concat(here, axis=1).dropna() if here else pd.DataFrame(columns=pd.MultiIndex.from_arrays([[], []]))
 

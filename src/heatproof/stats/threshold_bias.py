@@ -1,4 +1,4 @@
-"""How much one threshold decides: IoU at single thresholds against the threshold-free score."""
+"""Threshold bias: IoU at single thresholds against the threshold-free score."""
 
 from __future__ import annotations
 
@@ -232,7 +232,7 @@ def _some_of_each(methods: Sequence[str], thresholds: Sequence[float]) -> None:
 
 
 def _leader(heights: FloatArray, methods: Sequence[str], usual: str) -> str:
-    """Who is best at a threshold; in a tie the one that is best anyway, else nobody."""
+    """The best method at a threshold; in a tie the threshold-free winner if it is among them, else ""."""
     level = np.isclose(heights, heights.max(), rtol=1e-9, atol=0).tolist()
     best = [method for method, is_best in zip(methods, level, strict=True) if is_best]
     return usual if usual in best else best[0] if len(best) == 1 else ""
@@ -254,6 +254,6 @@ def _pairs(
 
 def _column(thresholds: Sequence[float], wanted: float) -> int:
     nearest = int(np.argmin(np.abs(np.asarray(thresholds, dtype=np.float64) - wanted)))
-    if abs(float(thresholds[nearest]) - wanted) > 1e-6:  # thresholds are held in float32, where 0.3 is not 0.3
+    if abs(float(thresholds[nearest]) - wanted) > 1e-6:  # thresholds are float32, which has no exact 0.3
         raise BadInput(f"{wanted} is not among the thresholds {', '.join(f'{t:g}' for t in thresholds)}.")
     return nearest

@@ -1,4 +1,4 @@
-"""Where the variance of scores comes from: methods, pictures, pictures × methods, and luck (other seeds).
+"""Variance components of scores: methods, pictures, pictures × methods, and luck (other seeds).
 
 Paper: Searle, Casella & McCulloch 1992, "Variance Components", ch. 4 (the moment estimators of the two-way layout)
 """
@@ -16,9 +16,9 @@ from heatproof.stats.bootstrap import FloatArray, scored
 
 @dataclass(frozen=True)
 class VarianceComponents:
-    """Variances that add up to that of a score. An estimate below 0 stands as 0; `raw` has what was estimated.
+    """Variances that add up to that of a score. A negative estimate is set to 0; `raw` has the estimates.
 
-    With one seed luck cannot be told from picture × method and is NaN.
+    With one seed luck cannot be separated from picture × method and is NaN.
     """
 
     method: float

@@ -1,4 +1,4 @@
-"""What the pairwise tests say, in plain words, for the top of the report."""
+"""The verdict of the pairwise tests in plain sentences, for the top of the report."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from heatproof.stats.page import (
     Basis,
     PairTests,
     compare_means,
+    plural,
 )
 from heatproof.stats.ranks import check_table, complete
 
@@ -50,7 +51,7 @@ class _Outcome:
 def verdict(
     table: pd.DataFrame, higher_is_better: bool = True, alpha: float = 0.05, tests: PairTests | None = None
 ) -> list[str]:
-    """Sentences: which methods beat which, which are not separated, for whom that holds, what n cannot tell.
+    """Sentences: which methods beat which, which are not separated, for which pictures, and what n is too small for.
 
     `table` is (images × methods); methods are named in the order of their mean over the common images. Without `tests`,
     those of a page, the table is judged by itself.
@@ -143,7 +144,7 @@ def _open_pairs(tier: list[str], below: list[str], outcome: _Outcome) -> list[st
 
 
 def _upside_down(order: list[str], outcome: _Outcome) -> list[str]:
-    """Where the images that only two methods have turn the order of the images that all have."""
+    """Pairs whose order reverses when images that only these two methods share are included."""
     return [
         f"{a} has the better mean on the images that all methods have, yet {b} beats it on those that both have "
         f"({outcome.p_words([(a, b)])})."
@@ -162,24 +163,24 @@ def _constant(rows: pd.DataFrame) -> list[str]:
 
 
 def _closing(basis: Basis, all_separated: bool, n: int) -> str:
-    told = f"Tests of the mean paired difference on {_images(n)}, p adjusted for the whole page"
+    text = f"Tests of the mean paired difference on {_images(n)}, p adjusted for the whole page"
     if basis.fixed or basis.sampled:
-        told += f"; they speak for {basis.words()}"
+        text += f"; they speak for {basis.words()}"
     if all_separated:
-        return f"{told}."
-    return f"{told}; not separated means that these images show no difference, not that there is none."
+        return f"{text}."
+    return f"{text}; not separated means that these images show no difference, not that there is none."
 
 
 def _beyond(rows: pd.DataFrame, basis: Basis) -> list[str]:
-    """The second mark: what would also hold for groups that were not seen."""
+    """The second mark: what also holds for groups that were not seen."""
     if not basis.fixed:
         return []
     solid = rows[rows["significant"]]
-    names = _list([f"{basis.sizes.get(name, 0)} {_plural(name)}" for name in basis.fixed])
+    names = _list([f"{basis.sizes.get(name, 0)} {plural(name)}" for name in basis.fixed])
     held = int((solid["beyond"] == HOLDS).sum())
     if not solid["beyond"].isin((HOLDS, NOT_SHOWN)).any():
         why = "three kinds of groups cross" if (solid["beyond"] == CROSSED).any() else f"{FEWEST_CLUSTERS} are needed"
-        return [f"Nothing is said beyond these {names}: {why}."]
+        return [f"Whether this holds beyond these {names} is not tested: {why}."]
     if held == len(solid):
         return [f"All of it would also hold beyond these {names}."]
     if not held:
@@ -191,7 +192,7 @@ def _no_test(rows: pd.DataFrame, basis: Basis, n: int, methods: int) -> str:
     what = "the two methods cannot be separated" if methods == 2 else "no two methods can be separated"
     reasons = set(rows["reason"]) - {IDENTICAL}
     if FEW_GROUPS in reasons:
-        names = _list([f"{basis.sizes.get(name, 0)} {_plural(name)}" for name in basis.sampled])
+        names = _list([f"{basis.sizes.get(name, 0)} {plural(name)}" for name in basis.sampled])
         return f"With {names} {what}: at least {FEWEST_CLUSTERS} are needed, none with more than half of the images."
     if CROSSED in reasons:
         return f"On images that fall into {len(basis.sampled)} crossed kinds of groups {what}: nothing here tests that."
@@ -233,11 +234,6 @@ def _list(names: list[str], last: str = "and") -> str:
     if len(names) < 3:
         return f" {last} ".join(names)
     return f"{', '.join(names[:-1])} {last} {names[-1]}"
-
-
-def _plural(name: str) -> str:
-    """`scenes`, `classes`, `source photos`."""
-    return f"{name}es" if name.endswith(("s", "x", "ch", "sh")) else f"{name}s"
 
 
 def _images(n: int) -> str:

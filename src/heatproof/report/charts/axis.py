@@ -38,7 +38,7 @@ def round_step(rough: float) -> float:
 
 
 def tick_labels(ticks: list[float]) -> list[str]:
-    """The ticks in as few decimals as tell them apart, with real minus signs."""
+    """The ticks with the fewest decimals that keep them distinct, with real minus signs."""
     if len(ticks) < 2:
         return [f"{tick:g}".replace("-", MINUS) for tick in ticks]
     step = ticks[1] - ticks[0]

@@ -87,8 +87,8 @@ def _method(method: Ranks, measures: Sequence[str], across: Sequence[float], nam
         element("circle", cx=x, cy=y, r=4, class_="dot hollow" if method.control else "dot") for x, y in places
     )
     parts += names
-    said = listed(
+    summary = listed(
         [f"{rank:g} under {measure}" for measure, rank in zip(measures, method.ranks, strict=True) if rank == rank]
     )
     mood = " control" if method.control else ""
-    return group(parts, colour_class(method.colour, method.control) + mood, f"{method.label}: {said}")
+    return group(parts, colour_class(method.colour, method.control) + mood, f"{method.label}: {summary}")

@@ -1,4 +1,4 @@
-"""Demšar's critical-difference diagram, set upright: mean ranks in rows, a bar beside those left untold."""
+"""Demšar's critical-difference diagram, drawn upright: mean ranks in rows, a bar beside methods not separated."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def critical_difference(
 ) -> str:
     """Mean rank per method, best (1) at the top left, and the difference that two of them must exceed.
 
-    `groups` says which methods cannot be told apart, where a test over all knows better than the difference.
+    `groups` are the methods that no test separates, where they follow from more than the difference.
     """
     colours = colours or {}
     names = sorted(mean_ranks, key=lambda name: (mean_ranks[name], name))
@@ -72,7 +72,7 @@ def critical_difference(
     for at, (first, last) in enumerate(runs):
         x = width - BAR * (len(runs) - at) + 4
         bar = line(x, TOP + ROW * first + 7, x, TOP + ROW * (last + 1) - 7, "clique")
-        parts.append(group(bar, None, f"not told apart: {listed(names[first : last + 1])}"))
+        parts.append(group(bar, None, f"not separated: {listed(names[first : last + 1])}"))
     return drawing(width, height, title, "".join(parts))
 
 

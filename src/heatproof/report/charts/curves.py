@@ -26,7 +26,7 @@ from heatproof.report.typeset import escape, number, shortened
 
 WIDTH, HEIGHT, TOP, BOTTOM, LEFT = 400.0, 276.0, 12.0, 40.0, 40.0
 USUAL = 17  # characters of a label; for longer ones the drawing grows
-DASHES = 4  # patterns that tell controls apart, all of them being grey
+DASHES = 4  # dash patterns that distinguish the controls, all of which are grey
 SAMPLE = 16.0  # of a control's pattern before its name, where there are several
 
 
@@ -109,7 +109,7 @@ def _curve(each: Line, across: Axis, up: Axis, class_: str) -> str:
         there = _path(each.x, each.high, across, up)
         back = _path(list(each.x)[::-1], list(each.low)[::-1], across, up)
         stroke = element("path", d=f"{there}L{back[1:]}Z", class_="band") + stroke
-    return group(stroke, class_, _said(each))
+    return group(stroke, class_, _summary(each))
 
 
 def _path(xs: Sequence[float], ys: Sequence[float], across: Axis, up: Axis) -> str:
@@ -146,6 +146,6 @@ def _end(each: Line) -> tuple[float, float]:
     return finite[-1] if finite else (math.nan, math.nan)
 
 
-def _said(each: Line) -> str:
+def _summary(each: Line) -> str:
     (_, last), first = _end(each), next((y for y in each.y if math.isfinite(y)), math.nan)
     return f"{each.label}{' (control)' if each.control else ''}: from {number(first)} to {number(last)}"

@@ -1,4 +1,4 @@
-"""Names beside the ends of lines: tied lines end in one point, their names must not."""
+"""Names beside the ends of lines, moved apart where lines end in one point."""
 
 from __future__ import annotations
 

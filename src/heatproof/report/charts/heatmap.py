@@ -14,13 +14,13 @@ from heatproof.report.typeset import MINUS, NOISE, escape, shortened
 
 Scale = Literal["diverging", "sequential"]
 STEPS = 5  # shades on each side of zero
-SMALL = 16  # up to so many rows, each cell has its number and tooltip; beyond, cells of a shade share a path
+SMALL = 16  # up to this many rows, each cell has its number and tooltip; beyond, cells of a shade share a path
 
 
 def shade(value: float, scale: Scale, limit: float, least: int = 0) -> str:
     """The CSS class of a value: `p1`…`p5` above zero, `n1`…`n5` below, `z` at zero, `x` for none.
 
-    Whatever is not zero has a shade of at least the step `least`.
+    A value other than zero has at least the shade `least`.
     """
     if math.isnan(value):
         return "x"
@@ -29,7 +29,7 @@ def shade(value: float, scale: Scale, limit: float, least: int = 0) -> str:
 
 
 def short(value: float) -> str:
-    """Two decimals without the leading zero, as fits a small cell: .94, −.50; 1.0 and 0 are said of nothing else."""
+    """Two decimals without the leading zero, as fits a small cell: .94, −.50; 1.0 and 0 are exact."""
     size = abs(value)
     if size < NOISE:
         return "0"

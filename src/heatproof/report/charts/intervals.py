@@ -1,4 +1,4 @@
-"""A ranking as it should be read: one dot per method with the interval its score may lie in."""
+"""A ranking with its uncertainty: one dot per method and the interval of its score."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ def interval_ranking(
     reference: float | None = None,
     within: Iterable[float] = (),
 ) -> str:
-    """Dots with intervals, best at the top; scores that do not exist come last, and say so.
+    """Dots with intervals, best at the top; methods without a score come last, with the reason.
 
-    `reference` draws a vertical line (chance, zero). Controls are grey, hollow and in italics. `within` are numbers
-    the axis shows besides: charts meant to be compared are given each other's.
+    `reference` draws a vertical line (chance, zero). Controls are grey, hollow and in italics. `within` are further
+    numbers that the axis covers, so that charts to be compared share one axis.
     """
     rows = sorted(
         estimates,
@@ -88,7 +88,7 @@ def interval_ranking(
         else:
             cells += _dot(row, axis.at(row.low), axis.at(row.value), axis.at(row.high), y)
             cells += text(width - 2, y + 4, number(row.value), "value", "end")
-        parts.append(group(cells, colour_class(row.colour, row.control), _said(row)))
+        parts.append(group(cells, colour_class(row.colour, row.control), _summary(row)))
     return drawing(width, height, title, "".join(parts))
 
 
@@ -97,7 +97,7 @@ def _dot(row: Estimate, low: float, at: float, high: float, y: float) -> str:
     return span + element("circle", cx=at, cy=y, r=4.2, class_="dot hollow" if row.control else "dot")
 
 
-def _said(row: Estimate) -> str:
+def _summary(row: Estimate) -> str:
     kind = " (control)" if row.control else ""
     if math.isnan(row.value):
         return f"{row.label}{kind}: {row.note or 'no score'}"

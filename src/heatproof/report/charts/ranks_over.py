@@ -1,4 +1,4 @@
-"""Ranks over setups in the order of a number: where each method stands as what ranks them changes."""
+"""Rank of each method over setups, ordered by a number such as R-OMS."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ USUAL = 17  # characters of a label; for longer ones the drawing grows
 def ranks_over(xs: Sequence[float], methods: Sequence[Ranks], *, title: str, x_label: str) -> str:
     """One line per method through its ranks at the setups, 1 at the top; flat lines mean that setups agree.
 
-    Setups stand side by side in the order of their `xs`: at their true places most would hide each other.
+    Setups are evenly spaced in the order of their `xs`: at their true places most would overlap.
     """
     order = sorted((at for at, x in enumerate(xs) if math.isfinite(x)), key=lambda at: xs[at])
     deepest = max((rank for method in methods for rank in method.ranks if math.isfinite(rank)), default=1.0)
@@ -65,12 +65,12 @@ def ranks_over(xs: Sequence[float], methods: Sequence[Ranks], *, title: str, x_l
         )
         drawn += names[method.label]
         known = [rank for rank in method.ranks if math.isfinite(rank)]
-        said = (
+        summary = (
             f"{method.label}: rank {number(min(known))} to {number(max(known))} over {counted(len(known), 'setup')}, "
             f"mean {number(sum(known) / len(known))}"
         )
         mood = " control" if method.control else ""
-        parts.append(group(drawn, colour_class(method.colour, method.control) + mood, said))
+        parts.append(group(drawn, colour_class(method.colour, method.control) + mood, summary))
     return drawing(width, floor + BOTTOM, title, "".join(parts))
 
 

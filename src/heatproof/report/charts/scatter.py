@@ -21,12 +21,12 @@ from heatproof.report.charts.svg import (
 from heatproof.report.typeset import escape, number, shortened
 
 WIDTH, HEIGHT, TOP, BOTTOM, LEFT, RIGHT = 400.0, 300.0, 14.0, 42.0, 46.0, 16.0
-NAMED = 24  # beyond so many points, names live in the tooltips
+NAMED = 24  # with more points, names are in the tooltips only
 
 
 @dataclass(frozen=True)
 class Point:
-    """A named place, with optional intervals in either direction."""
+    """A named point, with optional intervals in either direction."""
 
     label: str
     x: float
@@ -64,8 +64,8 @@ def scatter(
         if point.y_interval:
             marks += line(x, up.at(point.y_interval[0]), x, up.at(point.y_interval[1]), "whisker")
         marks += element("circle", cx=x, cy=y, r=4.2, class_="dot hollow" if point.control else "dot")
-        said = f"{point.label}: {x_label} {number(point.x)}, {y_label} {number(point.y)}"
-        parts.append(group(marks + name, colour_class(point.colour, point.control), said))
+        summary = f"{point.label}: {x_label} {number(point.x)}, {y_label} {number(point.y)}"
+        parts.append(group(marks + name, colour_class(point.colour, point.control), summary))
     return drawing(WIDTH, HEIGHT, title, "".join(parts))
 
 

@@ -10,8 +10,8 @@ GAP = 13.5  # the least distance between two lines of words
 def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
     """Positions at least `gap` apart, in the order of `wanted`, as near to it as that allows (least squares).
 
-    Neighbours that collide are merged into blocks centred on their mean wish; the whole is then moved inside
-    [low, high] where it fits. The input order decides among equal wishes.
+    Neighbours that collide are merged into blocks centred on their mean wanted position; the whole is then moved inside
+    [low, high] where it fits. The input order decides among equal positions.
     """
     order = sorted(range(len(wanted)), key=lambda index: wanted[index])
     blocks: list[tuple[float, list[int]]] = []  # (centre, members in order)
@@ -22,7 +22,7 @@ def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list
             if lower - upper >= gap * (len(above) + len(below)) / 2 - 1e-9:
                 break
             members = above + below
-            # Each member wishes the block's centre at its own wish less its offset inside the block.
+            # The centre that suits a member: its wanted position less its offset inside the block.
             offsets = [(place - (len(members) - 1) / 2) * gap for place in range(len(members))]
             centre = sum(wanted[member] - offset for member, offset in zip(members, offsets, strict=True))
             blocks[-2:] = [(centre / len(members), members)]

@@ -43,7 +43,7 @@ def strips(
 ) -> str:
     """Violins on one axis in the order given; missing scores are left out and counted in the tooltip.
 
-    `within` are numbers the axis shows besides: charts meant to be compared are given each other's.
+    `within` are further numbers that the axis covers, so that charts to be compared share one axis.
     """
     finite = [_finite(each.values) for each in spreads]
     labels = [each.label for each in spreads]
@@ -67,7 +67,7 @@ def strips(
         y = TOP + ROW * (place + 0.5)
         cells = text(2, y + 4, shortened(each.label, most), "label control" if each.control else "label")
         cells += _violin(values, axis, y) if values.size else text(left, y + 4, "no score", "missing")
-        parts.append(group(cells, colour_class(each.colour, each.control), _said(each, values)))
+        parts.append(group(cells, colour_class(each.colour, each.control), _summary(each, values)))
     return drawing(width, height, title, "".join(parts))
 
 
@@ -104,7 +104,7 @@ def _finite(values: Sequence[float]) -> NDArray[np.float64]:
     return kept
 
 
-def _said(each: Spread, values: NDArray[np.float64]) -> str:
+def _summary(each: Spread, values: NDArray[np.float64]) -> str:
     missing = len(each.values) - values.size
     hole = f", {missing} missing" if missing else ""
     if not values.size:

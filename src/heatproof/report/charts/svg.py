@@ -9,7 +9,7 @@ from heatproof.report.typeset import escape, shortened
 # Average advance of a system sans-serif at 12 px, rather too wide: the labels' columns are sized with it.
 CHARACTER = 6.6
 LONGEST = 48  # characters of a label: beyond, names are sentences
-HALF = 500.0  # the width that half a page bears, its words a little smaller; what is wider gets the whole row
+HALF = 500.0  # the widest drawing that fits half a page, its words a little smaller; wider ones get the whole row
 
 
 def coordinate(value: float) -> str:
@@ -73,7 +73,7 @@ def letters(labels: Iterable[str], usual: int, longest: int = LONGEST) -> int:
 
 
 def apart(labels: Sequence[str], usual: int, longest: int = LONGEST) -> int:
-    """How many characters labels get where room is dear: the usual number, or as many as tell them apart."""
+    """How many characters labels get where space is short: the usual number, or as many as keep them distinct."""
     many = len(set(labels))
     return next((n for n in range(usual, longest) if len({shortened(one, n) for one in labels}) == many), longest)
 

@@ -1,11 +1,11 @@
-"""The report's sections. Each is a function of a `Reading` that gives HTML, or None where it does not apply.
+"""The report's sections. Each is a function of a `Reading` that returns HTML, or None where it does not apply.
 
-The section of a protocol declares whose it is, and stands between the curves and the gallery of runs of that protocol:
+The section of a protocol is declared by name, and stands between the curves and the gallery of runs of that protocol:
 
     @section_of("pixel_flipping")
     def pixel_flipping(reading: Reading) -> str | None: ...
 
-A package brings its own by an entry point in the group `heatproof.sections` that names the module to import.
+A plug-in adds a section by an entry point in the group `heatproof.sections` that names the module to import.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The pieces sections are set with: a section, a metric's heading, a fold for what would be too much."""
+"""Building blocks of sections: a section, a metric's heading, a fold, a sortable table."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def metric_heading(reading: Reading, metric: str) -> str:
     """The metric's name, its direction and what it means."""
     direction = "higher is better" if reading.higher_is_better(metric) else "lower is better"
     about = reading.about("metrics", metric)
-    said = f'<p class="about">{escape(about)}</p>' if about else ""
-    return f'<h3>{breakable(metric)} <span class="direction">{direction}</span></h3>{said}'
+    gloss = f'<p class="about">{escape(about)}</p>' if about else ""
+    return f'<h3>{breakable(metric)} <span class="direction">{direction}</span></h3>{gloss}'
 
 
 def fold(summary: str, body: str, *, opened: bool = False, class_: str = "") -> str:
-    """Something to unfold. `summary` is escaped."""
+    """A collapsible block. `summary` is escaped."""
     kind = f' class="{escape(class_)}"' if class_ else ""
     return f"<details{kind}{' open' if opened else ''}><summary>{escape(summary)}</summary>{body}</details>"
 
@@ -41,9 +41,9 @@ def table(
     words: int = 1,
     control: Callable[[str], bool] = lambda name: False,
 ) -> str:
-    """A table whose columns sort it; the first `words` columns are words, the others numbers, or set like them.
+    """A table whose columns sort it; the first `words` columns are words, the others numbers or aligned like numbers.
 
-    A pair is what is shown and the number it is sorted by. Rows whose first word is a `control` stand back; a head
+    A pair is the text shown and the number to sort by. Rows whose first cell is a `control` are greyed; a head
     that ends in ↓ says that lower is better. Everything is escaped; NaN is missing.
     """
     top = "".join(

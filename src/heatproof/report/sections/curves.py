@@ -46,8 +46,8 @@ def curves(reading: Reading) -> str | None:
             else:
                 internal.append(body)
     lead = (
-        "Mean over images; bands are 95&nbsp;% bootstrap intervals over images. Controls are grey, each dashed in its "
-        "own way."
+        "Mean over images; bands are 95&nbsp;% bootstrap intervals over images. Controls are grey, each with its own "
+        "dashes."
     )
     body = unfolding(pieces, SHOWN)
     if internal:
@@ -85,7 +85,7 @@ Floats = NDArray[np.float64]
 
 
 def mean_curve(xs: Sequence[Any], ys: Sequence[Any]) -> tuple[Floats, Floats, Floats, Floats] | None:
-    """x, mean, low, high over images; curves on different x are read off on one grid over their range."""
+    """x, mean, low, high over images; curves on different x are interpolated on one grid over their range."""
     pairs = [(np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)) for x, y in zip(xs, ys, strict=True)]
     pairs = [(x, y) for x, y in pairs if x.size > 1 and x.shape == y.shape and np.isfinite(x).all()]
     if not pairs:

@@ -1,4 +1,4 @@
-"""What maps are like: descriptions, which rank no method."""
+"""Descriptive metrics, which rank no method."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from heatproof.report.typeset import breakable
 
 
 def descriptions(reading: Reading) -> str | None:
-    """The mean of every describing metric by method, one table per data set and model; None if none was asked for."""
-    told = reading.info.get("metrics", {})
-    labels = [label for label, about in told.items() if about.get("measures") == "description"]
+    """The mean of every descriptive metric by method, one table per data set and model; None if there is none."""
+    entries = reading.info.get("metrics", {})
+    labels = [label for label, about in entries.items() if about.get("measures") == "description"]
     parts = []
     for dataset, model in reading.scores[["dataset", "model"]].drop_duplicates().itertuples(index=False):
         panels = [Panel(label, str(dataset), str(model)) for label in labels]
-        panels = [one for one in panels if reading.has(one)]
+        panels = [panel for panel in panels if reading.has(panel)]
         if not panels:
             continue
-        means = pd.DataFrame({one.metric: reading.table(one).mean() for one in panels})
+        means = pd.DataFrame({panel.metric: reading.table(panel).mean() for panel in panels})
         methods = [method for method in reading.methods if method in means.index]
         rows = [[method, *(float(means[column][method]) for column in means.columns)] for method in methods]
         named = reading.named(panels[0])

@@ -35,8 +35,8 @@ def disagreement(reading: Reading) -> str | None:
     lead = (
         "Kendall’s tau between the rankings of the methods (controls left out): 1 is the same order, "
         "0 no relation, "
-        "−1 the reverse. Where two measures disagree solidly, a winner under one of them is a winner only "
-        "under that one; an order that neither of them is sure of may turn by chance."
+        "−1 the reverse. Where the tests of two measures contradict each other, a winner under one of them is a "
+        "winner under that one only; an order that the tests leave open may turn by chance."
     )
     return section("disagreement", "Where the measures disagree", lead, unfolding(pieces, SHOWN))
 
@@ -64,7 +64,7 @@ def _part(reading: Reading, panels: list[Panel]) -> str:
         if len(lines) <= 24:
             chart = bumps(lines, names, title="Ranks of the methods under each measure")
             figures.append(("Rank of each method under each measure, 1 at the top", chart))
-    return f"<p>{_said(reading, panels, taus)}</p>" + small_multiples(figures)
+    return f"<p>{_summary(reading, panels, taus)}</p>" + small_multiples(figures)
 
 
 def tau_matrix(reading: Reading, panels: list[Panel]) -> NDArray[np.float64]:
@@ -82,7 +82,7 @@ def _shared(reading: Reading, panels: list[Panel], at: int, other: int) -> dict[
     return {method: mine[method][0] for method in sorted(mine) if method in theirs}
 
 
-def _said(reading: Reading, panels: list[Panel], taus: NDArray[np.float64]) -> str:
+def _summary(reading: Reading, panels: list[Panel], taus: NDArray[np.float64]) -> str:
     pairs = [(i, j) for i, j in combinations(range(len(panels)), 2) if np.isfinite(taus[i, j])]
     if not pairs:
         return "No two measures rank the same methods."

@@ -48,15 +48,15 @@ def in_distribution(reading: Reading) -> str | None:
     if not parts:
         return None
     lead = (
-        "FUD keeps what a map calls important, lets a diffusion model draw the rest again and reads the "
-        "confidence that is left. The term that keeps the class from being painted back is an attack on "
-        "the model too, so no score stands without its controls."
+        "FUD keeps what a map marks as important, lets a diffusion model redraw the rest, and measures the "
+        "confidence that is left. The guidance that keeps the class from being painted back is also an attack on "
+        "the model, so read every score beside its controls."
     )
-    return section(PROTOCOL, "Within the data", lead, _stranger(reading) + "".join(parts))
+    return section(PROTOCOL, "Within the data", lead, _unfamiliar_pictures(reading) + "".join(parts))
 
 
-def _stranger(reading: Reading) -> str:
-    """A warning where the embedded prior, which knows the embedded scenes only, draws into other pictures."""
+def _unfamiliar_pictures(reading: Reading) -> str:
+    """A warning where the embedded prior, trained on the embedded scenes only, draws into other pictures."""
     for study in reading.info.get("studies", []):
         named = [one.get("dataset", "another") for one in study.get("datasets", [])]
         if study.get("notes", {}).get("prior") == "embedded" and set(named) - {"two_factor"}:
@@ -77,18 +77,18 @@ def _controls(reading: Reading) -> str | None:
         if known.get(label, {}).get("name") == "fud" and known[label].get("fields", {}).get("score") != "gain"
     ]
     pieces = []
-    for panel in (one for one in reading.panels if one.metric in areas[:1]):
+    for panel in (each for each in reading.panels if each.metric in areas[:1]):
         rows = [_beside(reading, panel, str(method)) for method in reading.table(panel).columns]
         rows.sort(key=lambda row: row[1], reverse=True)
-        told = table(BESIDE, rows, control=reading.is_control)
-        pieces.append(f"<h4>{escape(panel.model)} on {breakable(panel.dataset)}</h4>{told}")
-    said = (
-        "Read the gain over the random order, not the area: a prior that fills in well leaves much "
-        "confidence to any order. “Guidance alone” and “prior alone” remove nothing: what the prior alone falls short "
-        "of the untouched picture is its own strangeness, what guidance alone falls short of the prior alone is the "
+        table_html = table(BESIDE, rows, control=reading.is_control)
+        pieces.append(f"<h4>{escape(panel.model)} on {breakable(panel.dataset)}</h4>{table_html}")
+    explanation = (
+        "Read the gain over the random order, not the area: a prior that fills in well leaves high "
+        "confidence under any order. “Guidance alone” and “prior alone” remove nothing: the gap between the untouched "
+        "picture and “prior alone” is the prior’s own error, the gap between “prior alone” and “guidance alone” is the "
         "attack."
     )
-    return f"<h3>FUD and its controls</h3><p>{said}</p>{''.join(pieces)}" if pieces else None
+    return f"<h3>FUD and its controls</h3><p>{explanation}</p>{''.join(pieces)}" if pieces else None
 
 
 def _beside(reading: Reading, panel: Panel, method: str) -> list[Any]:
@@ -110,13 +110,13 @@ def _rows(reading: Reading, panel: Panel) -> pd.DataFrame:
 
 def _audit(reading: Reading) -> str | None:
     """Evaluations × statistics, of each data set and model by itself."""
-    told = audited(reading)
+    parts = audited(reading)
     scores, curves = (
-        frame[frame["metric"].isin(told)] if len(frame) else frame for frame in (reading.scores, reading.curves)
+        frame[frame["metric"].isin(parts)] if len(frame) else frame for frame in (reading.scores, reading.curves)
     )
     met = [frame[["dataset", "model"]] for frame in (scores, curves) if len(frame)]
     places = list(pd.concat(met).drop_duplicates().itertuples(index=False, name=None)) if met else []
-    if not told or not places:
+    if not parts or not places:
         return None
     pieces: list[str] = []
     counts: set[int] = set()
@@ -127,39 +127,39 @@ def _audit(reading: Reading) -> str | None:
         )
         details = {
             label: reading.details_of(Panel(label, str(dataset), str(model))).groupby("detail")["value"].mean()
-            for label in told
+            for label in parts
         }
-        head, rows, numbers = _evaluations(told, here[here["status"] == "ok"], lines, details)
+        head, rows, numbers = _evaluations(parts, here[here["status"] == "ok"], lines, details)
         counts |= set(numbers)
         title = f"<h4>{escape(model)} on {breakable(dataset)}</h4>" if len(places) > 1 else ""
         pieces.append(title + table(head, rows))
-    said = (
-        "AUROC and FPR95 say how well the model’s energy score tells an evaluation’s samples from the "
-        f"originals, mean over levels.{_by_chance(sorted(counts))}{_reference(told)} Quality measures compare each "
-        "sample with its original: an evaluation that changes little does well, save by PSNR of the removed pixels "
-        "alone, which does not count those that stayed. τ says how orderly confidence falls picture by picture (that "
-        "of the mean curve is near 1 for almost anything), beside the random and the inverted order: where these are "
-        "as high, smoothness says nothing about the maps. R-OMS is the confidence that a random order leaves."
+    explanation = (
+        "AUROC and FPR95 say how well the model’s energy score separates an evaluation’s samples from the "
+        f"originals, mean over levels.{_by_chance(sorted(counts))}{_reference(parts)} Quality measures compare each "
+        "sample with its original: an evaluation that changes little does well, except by PSNR of the removed "
+        "pixels, which does not count those that stayed. τ says how steadily confidence falls, picture by picture "
+        "(that of the mean curve is near 1 for almost anything), beside the random and the inverted order: where these "
+        "are as high, smoothness says nothing about the maps. R-OMS is the confidence that a random order leaves."
     )
-    return f"<h3>How far each evaluation leaves the data</h3><p>{said}</p>{''.join(pieces)}"
+    return f"<h3>How far each evaluation leaves the data</h3><p>{explanation}</p>{''.join(pieces)}"
 
 
 def _evaluations(
-    told: Mapping[str, Mapping[str, str]],
+    parts: Mapping[str, Mapping[str, str]],
     scores: pd.DataFrame,
     curves: pd.DataFrame,
     details: Mapping[str, pd.Series[Any]],
 ) -> tuple[list[str], list[list[Any]], list[int]]:
     """Heads and rows of the table, and the numbers of pictures it rests on."""
-    evaluations = list(dict.fromkeys(about["evaluation"] for about in told.values()))
-    statistics = dict.fromkeys(about["statistic"] for about in told.values())
+    evaluations = list(dict.fromkeys(about["evaluation"] for about in parts.values()))
+    statistics = dict.fromkeys(about["statistic"] for about in parts.values())
     quality = [one for one in QUALITY if one in statistics]
-    seen = {one: pictures(curves, _label(told, one, "energy")) for one in evaluations}
+    seen = {one: pictures(curves, _label(parts, one, "energy")) for one in evaluations}
     counts = sorted({n for found in seen.values() for n in found})
     uneven = len(counts) > 1  # then each row says how many pictures it rests on
     rows: list[list[Any]] = []
     for evaluation in evaluations:
-        labels = {about["statistic"]: label for label, about in told.items() if about["evaluation"] == evaluation}
+        labels = {about["statistic"]: label for label, about in parts.items() if about["evaluation"] == evaluation}
         area, passing = separation(curves, labels.get("energy"))
         smooth = scores[scores["metric"] == labels.get("tau")]
         beside = details.get(labels.get("tau", ""), pd.Series(dtype=float))
@@ -178,7 +178,7 @@ def _evaluations(
 
 
 def _rests(counts: list[int]) -> list[Any]:
-    """The FPR95 of samples that cannot be told from so many originals, and how many these are."""
+    """The FPR95 of samples indistinguishable from this many originals, and the number of originals."""
     if not counts:
         return [float("nan"), MISSING]
     chance = float(np.mean([alike(n).fpr95 for n in counts]))
@@ -186,48 +186,48 @@ def _rests(counts: list[int]) -> list[Any]:
 
 
 def _by_chance(counts: list[int]) -> str:
-    """What samples that cannot be told from the originals give on the fewest pictures, and how far that strays."""
+    """AUROC and FPR95 of samples indistinguishable from the originals, with their range by chance."""
     if not counts:
         return ""
     few = counts[0]
     found = alike(few)
     (low, high), (least, most) = found.fpr95_range, found.auroc_range
     return (
-        f" Samples that cannot be told apart have an AUROC of 0.5 and, on {counted(few, 'picture')}, an FPR95 of "
-        f"{found.fpr95:.2f} on average (0.95 only on very many); by chance alone one level’s AUROC then lies anywhere "
-        f"from {least:.2f} to {most:.2f} and its FPR95 from {low:.2f} to {high:.2f}, 95 times in 100."
+        f" Samples indistinguishable from the originals have an AUROC of 0.5 and, on {counted(few, 'picture')}, an "
+        f"FPR95 of {found.fpr95:.2f} on average (0.95 only on very many); by chance alone one level’s AUROC then lies "
+        f"anywhere from {least:.2f} to {most:.2f} and its FPR95 from {low:.2f} to {high:.2f}, 95 times in 100."
     )
 
 
-def _reference(told: Mapping[str, Mapping[str, str]]) -> str:
+def _reference(parts: Mapping[str, Mapping[str, str]]) -> str:
     """What the row of natural pictures is for, where there is one."""
-    name = next((about["evaluation"] for about in told.values() if "reference" in about), "")
+    name = next((about["evaluation"] for about in parts.values() if "reference" in about), "")
     if not name:
         return ""
     return (
-        f" “{escape(name[0].upper() + name[1:])}” are whole and as natural as the originals: what their energy "
-        "differs by comes of what they show, and so may as much of an evaluation’s, whose samples lost their object "
-        "honestly."
+        f" “{escape(name[0].upper() + name[1:])}” are intact and as natural as the originals: their energy differs "
+        "only by what they show. As much of an evaluation’s difference may have the same cause, since its samples have "
+        "lost their object."
     )
 
 
 def _rounded(value: float) -> float | tuple[str, float]:
-    """Few pictures bear two decimals, and decibels one."""
+    """Two decimals below 10, one above: few pictures support no more."""
     return value if math.isnan(value) else (fixed(value, 2 if abs(value) < 10 else 1), value)
 
 
-def _label(told: Mapping[str, Mapping[str, str]], evaluation: str, statistic: str) -> str | None:
+def _label(parts: Mapping[str, Mapping[str, str]], evaluation: str, statistic: str) -> str | None:
     wanted = (evaluation, statistic)
-    return next((label for label, about in told.items() if (about["evaluation"], about["statistic"]) == wanted), None)
+    return next((label for label, about in parts.items() if (about["evaluation"], about["statistic"]) == wanted), None)
 
 
 def audited(reading: Reading) -> Mapping[str, Mapping[str, str]]:
-    """Which metric labels are parts of the audit, as the protocol noted them."""
+    """The metric labels that belong to the audit, with evaluation and statistic, as the protocol noted them."""
     for study in reading.info.get("studies", []):
         notes = study.get("notes", {})
         if study.get("protocol") == PROTOCOL and "audit" in notes:
-            told: Mapping[str, Mapping[str, str]] = notes["audit"]
-            return told
+            parts: Mapping[str, Mapping[str, str]] = notes["audit"]
+            return parts
     return {}
 
 

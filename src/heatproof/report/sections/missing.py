@@ -22,22 +22,24 @@ MEANING = {
 
 
 def missing(reading: Reading) -> str | None:
-    """Tables of reasons with counts: of scores that are not there, and of those that are there and say little."""
+    """Tables of reasons with counts: of missing scores, and of scores that are there but say little."""
     scores = reading.scores.assign(note=reading.scores["note"].fillna("").astype(str))
     holes = scores.loc[scores["status"] != "ok"]
-    lead, body = "Nothing: every score that was asked for is there.", ""
+    lead, body = "Nothing: every requested score is there.", ""
     if len(holes):
         kinds = holes["status"].value_counts()
-        told = listed([f"<strong>{count(int(times))}</strong> {escape(_plain(kind))}" for kind, times in kinds.items()])
-        lead = f"Of {counted(len(scores), 'score')}, {told}. Nothing missing was counted as zero."
+        counts = listed(
+            [f"<strong>{count(int(times))}</strong> {escape(_plain(kind))}" for kind, times in kinds.items()]
+        )
+        lead = f"Of {counted(len(scores), 'score')}, {counts}. Nothing missing was counted as zero."
         body = _table(holes)
     doubtful = scores.loc[(scores["status"] == "ok") & (scores["note"] != "")]
     if len(doubtful):
+        notes = [shortened(note, 60) for note in doubtful["note"].value_counts().index[:3]]
         lead += (
-            f" {counted(len(doubtful), 'score')} that {'is' if len(doubtful) == 1 else 'are'} there and counted may "
+            f" {counted(len(doubtful), 'score')} that {'is' if len(doubtful) == 1 else 'are'} counted may say little: "
         )
-        lead += "say little: "
-        lead += f"{escape(listed([shortened(note, 60) for note in doubtful['note'].value_counts().index[:3]]))}."
+        lead += f"{escape(listed(notes))}."
         body += _table(doubtful.assign(status=LITTLE))
     return section("missing", "What is missing", lead, body)
 

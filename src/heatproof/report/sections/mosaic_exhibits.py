@@ -40,7 +40,7 @@ def exhibits(reading: Reading, panels: list[Panel], grid: int) -> str:
     if not body:
         return ""
     return (
-        "<h3>The mosaics</h3><p>Under each map its tiles: positive and negative relevance in percent of all "
+        "<h3>The mosaics</h3><p>Under each map, tile by tile: positive and negative relevance in percent of all "
         "its relevance. Tiles that show the class are outlined, and their numbers are bold.</p>" + body
     )
 

@@ -1,4 +1,4 @@
-"""Are the judgments reliable: alpha of rankings, Spearman between methods, agreement across settings."""
+"""Reliability of the mosaic judgments: alpha of rankings, Spearman between methods, agreement across settings."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def alphas(reading: Reading, panels: list[Panel]) -> str:
         charts.append((f"{model} · {dataset}", interval_ranking(rows, title=title, reference=0.0)))
         bare += [f"{row.label} ({row.note}; {model} on {dataset})" for row in rows if _bare(row)]
     return (
-        "<h3>Do the mosaics agree on the ranking?</h3><p>Krippendorff’s alpha, ordinal, with every mosaic a "
-        "judge who ranks the methods (controls left out): 1 if all rank alike, 0 as if ranks were dealt at "
-        "random. Bars are 95&nbsp;% bootstrap intervals over mosaics. FNR and FPR would have the alphas of "
+        "<h3>Do the mosaics agree on the ranking?</h3><p>Krippendorff’s alpha, ordinal, each mosaic taken as a "
+        "judge that ranks the methods (controls left out): 1 if all rank alike, 0 if ranks are random."
+        " Bars are 95&nbsp;% bootstrap intervals over mosaics. FNR and FPR would have the alphas of "
         "recall and specificity.</p>" + small_multiples(charts) + _without_interval(bare)
     )
 
@@ -48,7 +48,9 @@ def _bare(row: Estimate) -> bool:
 def _without_interval(bare: list[str]) -> str:
     if not bare:
         return ""
-    why = f"fewer than {FEWEST_MOSAICS} mosaics tell next to nothing of others, and where all agree no resample differs"
+    why = (
+        f"fewer than {FEWEST_MOSAICS} mosaics say next to nothing about others, and where all agree no resample differs"
+    )
     return f'<p class="note">A dot without a bar is no certainty ({why}): {escape(listed(bare))}.</p>'
 
 
@@ -98,10 +100,10 @@ def correlations(reading: Reading, panels: list[Panel], chance: Callable[[Panel]
         warnings += [f"{failure}{where}" for failure in failures]
     if not charts:
         return ""
-    told = "".join(f"<li>{escape(warning)}</li>" for warning in warnings)
+    items = "".join(f"<li>{escape(warning)}</li>" for warning in warnings)
     warned = (
-        f'<ul class="hole">{told}</ul>'
-        if told
+        f'<ul class="hole">{items}</ul>'
+        if items
         else "<p>No two methods agree highly while both score worse than chance.</p>"
     )
     return (
@@ -135,8 +137,8 @@ def agreements(reading: Reading, panels: list[Panel]) -> str:
     head = "".join(f'<th scope="col"{" class=num" if at > 2 else ""}>{name}</th>' for at, name in enumerate(heads))
     return (
         "<h3>Does the ranking carry over?</h3><p>Alpha between the rankings that data sets, or models, give the "
-        "methods they all can judge: by mean and by median, each method over the mosaics that define its score. "
-        "“Undefined” counts the scores that are missing there, of all methods and mosaics.</p>"
+        "methods that all of them score: by mean and by median, each method over the mosaics where its score is "
+        "defined. “Undefined” counts the missing scores of all methods and mosaics.</p>"
         f"{_table(head, rows)}" + fold("The rankings themselves, by mean and by median", "".join(ranks))
     )
 

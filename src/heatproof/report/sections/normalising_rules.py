@@ -10,7 +10,7 @@ from heatproof.report.run_numbers import Panel, Reading
 from heatproof.report.typeset import escape, listed, number
 from heatproof.stats.ranks import kendall_tau
 
-# What the rules mean, in the order they are told.
+# What the rules mean, in the order in which the page lists them.
 WORDS = {
     "abs_p99": "magnitudes up to their 99th percentile",
     "abs_min_max": "magnitudes from minimum to maximum",
@@ -20,10 +20,10 @@ WORDS = {
     "rank": "ranks",
 }
 ONE_SIGN = (
-    "Maps that are never negative as they are handed over (magnitudes of gradients, the positive part of a CAM, a "
+    "Maps that are never negative (magnitudes of gradients, the positive part of a CAM, a "
     "mask) have lost their sign before any rule applies. For them the six rules come down to about three: up to a "
     "percentile, up to the maximum, by rank; signed, positive and absolute values differ by the map’s minimum at most. "
-    "So it is here for {methods}."
+    "This holds here for {methods}."
 )
 
 
@@ -46,10 +46,10 @@ def normalising_rules(reading: Reading, main: Panel, rules: Mapping[str, str] | 
     names = [rule_name(panel.metric) for panel in panels]
     chart = bumps(lines, names, title="Ranks by AUC-IoU under each normalising rule")
     figure = small_multiples([("Rank by AUC-IoU under each normalising rule, 1 at the top", chart)])
-    told = "".join(
+    note = "".join(
         f"<p>{part}</p>" for part in (_applied(reading, main, rules or {}), _one_sign(reading, methods)) if part
     )
-    return f"<h4>By another normalising rule</h4><p>{_said(reading, main, panels)}</p>{told}{figure}"
+    return f"<h4>By another normalising rule</h4><p>{_summary(reading, main, panels)}</p>{note}{figure}"
 
 
 def _applied(reading: Reading, main: Panel, rules: Mapping[str, str]) -> str:
@@ -63,7 +63,7 @@ def _applied(reading: Reading, main: Panel, rules: Mapping[str, str]) -> str:
             parts.append(f"{words} (<code>{rule}</code>) for {escape(listed(whose))}")
     if not parts:
         return ""
-    own = f" A method of one’s own is taken for a map of gradients: {WORDS['abs_p99']}."
+    own = f" A user-defined method is treated like a gradient map: {WORDS['abs_p99']}."
     return f"The main ranking normalises by {'; '.join(parts)}." + own * (rule_name(main.metric) == "by method")
 
 
@@ -79,27 +79,27 @@ def rule_name(label: str) -> str:
     return rest.partition(",")[0].rstrip(")") if found else "by method"
 
 
-def _said(reading: Reading, main: Panel, panels: list[Panel]) -> str:
+def _summary(reading: Reading, main: Panel, panels: list[Panel]) -> str:
     first = {panel: min(ranks, key=lambda m: ranks[m][0]) for panel in panels if (ranks := _ranks(reading, panel))}
     taus = {panel: _tau(reading, main, panel) for panel in panels if panel != main}
     known = {panel: tau for panel, tau in taus.items() if math.isfinite(tau)}
     leaders = list(dict.fromkeys(first.values()))
     if len(leaders) == 1:
-        told = f"<strong>{escape(leaders[0])}</strong> is first under every rule."
+        text = f"<strong>{escape(leaders[0])}</strong> is first under every rule."
     else:
         parts = [
             f"<strong>{escape(leader)}</strong> under "
             + ", ".join(escape(rule_name(panel.metric)) for panel in panels if first.get(panel) == leader)
             for leader in leaders
         ]
-        told = f"Who is first depends on the rule: {'; '.join(parts)}."
+        text = f"Who is first depends on the rule: {'; '.join(parts)}."
     if known:
         furthest = min(known, key=lambda panel: known[panel])
-        told += (
+        text += (
             f" Furthest from the main ranking is {escape(rule_name(furthest.metric))} "
             f"(Kendall’s tau {number(known[furthest], 2)})."
         )
-    return told
+    return text
 
 
 def _ranks(reading: Reading, panel: Panel) -> dict[str, tuple[float, float, float]]:

@@ -1,4 +1,4 @@
-"""The same pictures under two models: what should light up for one and not for the other."""
+"""The heatmaps of the same pictures under two models: the object should be hot for one of them only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pixel flipping: what the model makes of each order, and whether that depends on the paint."""
+"""Pixel flipping: the gains of every method, and whether the ranking depends on the occlusion strategy."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def pixel_flipping(reading: Reading) -> str | None:
 
 
 def _donors(reading: Reading) -> str:
-    """That hidden parts were taken from pictures which are judged themselves, if they were."""
+    """A note if hidden parts were taken from pictures that are judged themselves; else empty."""
     noted = [study.get("notes", {}).get("donors") for study in reading.info.get("studies", [])]
     named = list(dict.fromkeys(str(name) for name in noted if name))
     if not named:
@@ -72,7 +72,7 @@ def _gains(reading: Reading, strategies: list[Any], table: pd.DataFrame) -> str:
         here = table[(table["dataset"] == dataset) & (table["model"] == model)]
         if here.empty:
             continue
-        known = here.dropna(subset=["mif", "lif", "r_oms"])  # a strategy nobody has scores under shows nothing
+        known = here.dropna(subset=["mif", "lif", "r_oms"])  # a strategy without scores shows nothing
         best = (known if len(known) else here).sort_values("r_oms", ascending=False).iloc[0]
         chosen = {name: best[name] for name in STRATEGY}
         strategy = next(one for one in strategies if all(one[name] == value for name, value in chosen.items()))
@@ -84,18 +84,18 @@ def _gains(reading: Reading, strategies: list[Any], table: pd.DataFrame) -> str:
 
 def _gains_table(reading: Reading, found: dict[str, pd.DataFrame], rows: pd.DataFrame, setups: int) -> str:
     """`found` are gains by name, images × methods; `rows` are the means of the same images."""
-    one = rows.iloc[0]
-    where = f"{one['model']} on {one['dataset']}: {strategy_name(*(one[name] for name in STRATEGY))}"
+    first = rows.iloc[0]
+    where = f"{first['model']} on {first['dataset']}: {strategy_name(*(first[name] for name in STRATEGY))}"
     symmetric = found.get("srg", pd.DataFrame())
     if symmetric.empty:
         return f'<p class="note">{escape(where)}: no picture has both scores, MIF and LIF, of every method.</p>'
-    told: list[list[Any]] = []
+    table_rows: list[list[Any]] = []
     for method in symmetric.columns:
         row: list[Any] = [str(method)]
         for name in GAINS:
             row += _estimated(found.get(name, pd.DataFrame()), method)
-        told.append([*row, *(float(rows[name].get(method, float("nan"))) for name in ("mif", "lif"))])
-    told.sort(key=lambda row: -row[1])
+        table_rows.append([*row, *(float(rows[name].get(method, float("nan"))) for name in ("mif", "lif"))])
+    table_rows.sort(key=lambda row: -row[1])
     heads = [head for name in GAINS for head in (f"{name.upper()} ↑", "95 % interval")]
     head = ("method", *heads, "MIF ↓", "LIF ↑")
     caption = f"{where}, R-OMS {number(float(rows['r_oms'].max()))}" + (
@@ -104,7 +104,7 @@ def _gains_table(reading: Reading, found: dict[str, pd.DataFrame], rows: pd.Data
     caption += f"; {counted(len(symmetric), 'picture')} that every method was scored on."
     return (
         f'<figure class="wide"><figcaption>{escape(caption)}</figcaption>'
-        f"{set_table(head, told, control=reading.is_control)}</figure>"
+        f"{set_table(head, table_rows, control=reading.is_control)}</figure>"
     )
 
 
@@ -119,17 +119,17 @@ def _estimated(table: pd.DataFrame, method: str) -> tuple[float, str]:
 def _agreement(reading: Reading, table: pd.DataFrame) -> str:
     """Rank against R-OMS under the three measures, and how many rankings there are."""
     whole, unknown, left = without_holes(table)
-    missing = f" Left out, because some setup has no score of theirs: {escape(listed(left))}." if left else ""
+    missing = f" Methods left out, because some setup has no score of theirs: {escape(listed(left))}." if left else ""
     if unknown:
-        missing += f" Left out, because no method has all scores under them: {escape(listed(unknown))}."
+        missing += f" Setups left out, because no method has all scores under them: {escape(listed(unknown))}."
     setups = len(whole[list(PLACE)].drop_duplicates())
     if len(table[list(PLACE)].drop_duplicates()) < ENOUGH:
         return (
-            '<p class="note">One occlusion strategy was asked, so whether the ranking depends on it is not known here: '
-            "<code>--protocols &quot;pixel_flipping(preset=paper)&quot;</code> asks forty.</p>"
+            '<p class="note">Only one occlusion strategy was run, so this run cannot say if the ranking depends on it: '
+            "<code>--protocols &quot;pixel_flipping(preset=paper)&quot;</code> runs forty.</p>"
         )
     if setups < ENOUGH or whole["method"].nunique() < ENOUGH:
-        return f'<p class="note">Too few scores are there to compare occlusion strategies.{missing}</p>'
+        return f'<p class="note">There are too few scores to compare occlusion strategies.{missing}</p>'
     found = consistency(whole, random=random_among(whole["method"].unique()))
     charts = [
         (
@@ -144,7 +144,7 @@ def _agreement(reading: Reading, table: pd.DataFrame) -> str:
         for measure in MEASURES
     ]
     return (
-        f"<h3>Does it depend on the paint?</h3><p>{_said(found)}{missing}</p>{small_multiples(charts)}"
+        f"<h3>Does it depend on the paint?</h3><p>{_summary(found)}{missing}</p>{small_multiples(charts)}"
         + fold("R-OMS of every strategy", _scopes(whole))
         + fold("How much each method’s gain varies over setups", _variances(found))
         + fold(f"Pairs whose order depends on the setup: {len(found.order_dependent)}", _pairs(found))
@@ -156,7 +156,7 @@ def _ranks(reading: Reading, found: Consistency, measure: Measure, method: str) 
     return Ranks(method, ranks, reading.colours.get(method), reading.is_control(method))
 
 
-def _said(found: Consistency) -> str:
+def _summary(found: Consistency) -> str:
     distinct = {measure: found.rankings[measure].distinct for measure in MEASURES}
     most = found.rankings["srg"]
     alike = {measure: found.rankings[measure].agreement for measure in MEASURES}

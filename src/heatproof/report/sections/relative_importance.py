@@ -23,7 +23,7 @@ PROTOCOL = "relative_importance"
 TITLES = {
     "mcs": (
         "Model contrast (MCS)",
-        "How much hotter the object is for the object model than for the scene model. 0 is blind.",
+        "How much hotter the object is for the object model than for the scene model. A blind map scores 0.",
     ),
     "idr": (
         "Input dependence (IDR)",
@@ -37,20 +37,20 @@ TITLES = {
     ),
 }
 
-# What a column beside the score asks about, by the region or the rule it differs in.
+# What a column beside the score measures, by the region or the rule it differs in.
 COLUMNS = {
-    "moved": "“moved region” asks about the object’s shape at another place of the picture",
-    "permuted": "“permuted region” asks about the region of another picture (where the data set does not say whose, of "
+    "moved": "“moved region” scores the object’s shape at another place of the picture",
+    "permuted": "“permuted region” scores the region of another picture (where the data set does not define which, of "
     "one in the same shard, so that another size of shards gives another number)",
-    "pixels": "“pixels region” asks about as many pixels strewn at random",
+    "pixels": "“pixels region” scores as many pixels, chosen at random",
     "rank": "“by rank” puts the rank of each pixel in place of its heat, so that no scale matters",
     "mass": "“by mass” takes the region’s share of all the heat",
 }
 
 LEAD = (
-    "Nobody knows how important a pixel is, but models and pictures can be built in which it is known that something "
-    "matters more here than there. Only pictures named rightly on both sides of a comparison are judged. Intervals "
-    "resample objects and scenes, not pictures; grey names are blind controls."
+    "How important a pixel is cannot be known, but models and pictures can be built in which something is known to "
+    "matter more in one than in the other. Only pictures classified correctly on both sides of a comparison "
+    "are judged. Intervals resample objects and scenes, not pictures; grey names are blind controls."
 )
 
 
@@ -73,17 +73,15 @@ def premises(studies: list[Mapping[str, Any]]) -> str:
         return ""
     measured = notes["accuracy"]
     rows = [
-        [notes["roles"][role], *(_percent(told.get(what, math.nan)) for what in ("composite", "without", "grey"))]
-        for role, told in measured.items()
+        [notes["roles"][role], *(_percent(accuracies.get(what, math.nan)) for what in ("composite", "without", "grey"))]
+        for role, accuracies in measured.items()
     ]
     broken = violations(measured, int(notes["classes"]), int(notes["pictures"]))
     unmeasured = unknown(measured)
     if broken:
         verdict = _warning("What follows rests on premises that do not hold here.", " ".join(broken))
     elif not unmeasured:
-        verdict = (
-            "<p>They hold: objects tell the object model all, and their removal does not hurt the scene model.</p>"
-        )
+        verdict = "<p>They hold: the object model needs objects alone, and the scene model does not need them.</p>"
     else:
         verdict = ""
     if unmeasured:
@@ -99,12 +97,12 @@ def premises(studies: list[Mapping[str, Any]]) -> str:
     return f"<h3>The premises</h3>{verdict}{table(head, rows)}"
 
 
-def _warning(strong: str, said: str) -> str:
-    return f'<p class="warning"><strong>{escape(strong)}</strong> {escape(said)}</p>'
+def _warning(strong: str, message: str) -> str:
+    return f'<p class="warning"><strong>{escape(strong)}</strong> {escape(message)}</p>'
 
 
 def question(reading: Reading, studies: list[Mapping[str, Any]], name: str) -> str:
-    """One metric's bars beside its random region, for every data set and model it was asked of."""
+    """One metric's bars beside its random region, for every data set and model with scores."""
     study = next((one for one in studies if one.get("notes", {}).get("part") == name), None)
     if study is None:
         return ""
@@ -145,8 +143,8 @@ def question(reading: Reading, studies: list[Mapping[str, Any]], name: str) -> s
         tables.append(_table(reading, panel, variants, ids) + _remarked(reading, panel) + _left_out(reading, panel))
     if not charts:
         return ""
-    title, said = TITLES[name]
-    return f"<h3>{escape(title)}</h3><p>{escape(said)}</p>{small_multiples(charts)}{''.join(tables)}"
+    title, question = TITLES[name]
+    return f"<h3>{escape(title)}</h3><p>{escape(question)}</p>{small_multiples(charts)}{''.join(tables)}"
 
 
 def variants_of(study: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
@@ -213,10 +211,10 @@ def _variant(fields: Mapping[str, Any]) -> str:
 
 def columns_explained(studies: list[Mapping[str, Any]]) -> str:
     """What the columns beside a score mean, once for all tables: those that some table has."""
-    asked = [fields for study in studies for fields in variants_of(study).values()]
-    met = {fields.get(name) for fields in asked for name in ("region", "rule")}
-    said = [words for name, words in COLUMNS.items() if name in met]
-    return f"<p>In the tables below, {escape(', '.join(said))}.</p>" if said else ""
+    variants = [fields for study in studies for fields in variants_of(study).values()]
+    met = {fields.get(name) for fields in variants for name in ("region", "rule")}
+    meanings = [words for name, words in COLUMNS.items() if name in met]
+    return f"<p>In the tables below, {escape(', '.join(meanings))}.</p>" if meanings else ""
 
 
 def _remarked(reading: Reading, panel: Panel) -> str:
@@ -280,7 +278,7 @@ def _robustness(reading: Reading, studies: list[Mapping[str, Any]]) -> str:
     head = ("metric", "method", "as above", "changed", "random region, changed", "pictures")
     return (
         "<h3>With objects of another size and place</h3><p>The same questions about smaller objects in other places: "
-        f"what hangs on the size or the place of objects will move.</p>{table(head, rows, words=2)}"
+        f"scores that depend on the size or the place of objects will change.</p>{table(head, rows, words=2)}"
     )
 
 

@@ -1,4 +1,4 @@
-"""The sanity checks side by side: what of each map is not about the model, the class, or what can be seen."""
+"""The sanity checks side by side: does a map depend on the model, on the class, and on visible pixels?"""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from heatproof.report.sections import section_of
 from heatproof.report.sections.blocks import section, table
 from heatproof.report.typeset import breakable, fixed
 
-# What each check says of a map at its worst, by the metric's registered name.
+# What each check finds in the worst map, by the metric's registered name.
 WORST = {
     "mprt": "changes least when the model forgets what it learnt",
-    "random_logit": "changes least when another class is asked about",
+    "random_logit": "changes least when another class is explained",
     "sensitivity_axiom": "puts most of its weight on pixels that the model cannot see",
 }
 
@@ -35,7 +35,7 @@ def sanity(reading: Reading) -> str | None:
     lead = (
         "Similarities are to the map of the intact model, or of the explained class: a map that is blind to either "
         "scores 1, as the controls show. A map that is multiplied by the picture keeps some similarity without being "
-        "blind. To pass says that a map is not blind, and not that it is right."
+        "blind. Passing means that a map is not blind, not that it is right."
     )
     return section("sanity", "Do maps depend on what they explain?", lead, "".join(parts))
 
@@ -50,7 +50,7 @@ def _table(reading: Reading, panels: Sequence[Panel]) -> str:
 
 def _worst(reading: Reading, panels: Sequence[Panel]) -> str:
     """The contestant that each check finds nearest to blind, in a sentence, beside what the blind controls score."""
-    said = []
+    items = []
     for panel in panels:
         name = str(reading.info.get("metrics", {}).get(panel.metric, {}).get("name", ""))
         means = reading.contenders(panel).mean()
@@ -59,8 +59,8 @@ def _worst(reading: Reading, panels: Sequence[Panel]) -> str:
             continue
         worst = str(means.idxmax())
         beside = f"; blind maps {fixed(float(reading.table(panel)[blind].mean().mean()), 2)}" if blind else ""
-        said.append(
+        items.append(
             f"<li><strong>{breakable(worst)}</strong> {WORST[name]} ({breakable(panel.metric)} "
             f"{fixed(float(means[worst]), 2)}{beside}).</li>"
         )
-    return f"<ul>{''.join(said)}</ul>" if said else ""
+    return f"<ul>{''.join(items)}</ul>" if items else ""

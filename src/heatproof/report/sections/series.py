@@ -22,12 +22,12 @@ def series(reading: Reading, studies: list[Mapping[str, Any]]) -> str:
     study = next((one for one in studies if one.get("notes", {}).get("part") == "series"), None)
     if study is None:
         return ""
-    told = study["notes"]["series"]
-    # Weights of one's own may be called anything: the study says which k they are of.
-    ks_of = {spec: int(row.get("k", _k(spec))) for spec, row in told.items()}
-    drops = {ks_of[spec]: row["with_object"] - row["without_object"] for spec, row in told.items()}
-    asked = study["notes"].get("metrics", {})
-    regions = {label: one.get("fields", {}).get("region") for label, one in asked.items()}
+    accuracy = study["notes"]["series"]
+    # User-defined weights may have any name: the study notes the k of each.
+    ks_of = {spec: int(row.get("k", _k(spec))) for spec, row in accuracy.items()}
+    drops = {ks_of[spec]: row["with_object"] - row["without_object"] for spec, row in accuracy.items()}
+    metrics = study["notes"].get("metrics", {})
+    regions = {label: one.get("fields", {}).get("region") for label, one in metrics.items()}
     scores, moved = (
         contrast_by_k(reading, ks_of, [label for label in regions if regions[label] == region])
         for region in ("object", "moved")
@@ -49,7 +49,7 @@ def series(reading: Reading, studies: list[Mapping[str, Any]]) -> str:
     rows = [_followed(method, scores, moved, drops) for method in scores]
     rows.sort(key=lambda row: (reading.is_control(row.method), _last_if_unknown(row.own.r)))
     accuracies = [
-        [str(k), *(f"{told[spec][part]:.3f}" for part in ("with_object", "without_object")), drops[k]]
+        [str(k), *(f"{accuracy[spec][part]:.3f}" for part in ("with_object", "without_object")), drops[k]]
         for spec, k in sorted(ks_of.items(), key=lambda item: item[1])
     ]
     chart = curves(
@@ -86,8 +86,8 @@ def _uneven(drops: dict[int, float]) -> str:
 
 def _holes(scores: dict[str, dict[int, float]], ks: list[int]) -> str:
     lacking = {method: [str(k) for k in ks if k not in values] for method, values in scores.items()}
-    said = [f"{escape(method)} at k = {', '.join(where)}" for method, where in lacking.items() if where]
-    return f'<p class="note">No score of {listed(said)}; the section on missing numbers says why.</p>' if said else ""
+    holes = [f"{escape(method)} at k = {', '.join(where)}" for method, where in lacking.items() if where]
+    return f'<p class="note">No score of {listed(holes)}; the section on missing numbers says why.</p>' if holes else ""
 
 
 class Followed(NamedTuple):

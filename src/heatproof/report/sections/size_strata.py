@@ -33,11 +33,11 @@ def size_strata(reading: Reading, panel: Panel, wanted: Mapping[str, Any]) -> st
     charts = [(_caption(strata, at), _chart(reading, panel, means, name)) for at, name in enumerate(strata.names)]
     cuts = ", ".join(f"{100 * cut:.1f} %" for cut in strata.cutoffs)
     pool = f" of {counted(strata.pool_size, 'picture')}" if strata.pool_size else ""
-    said = f"By the region’s share of the picture, cut at {cuts} ({strata.rule}{pool})."
+    caption = f"By the region’s share of the picture, cut at {cuts} ({strata.rule}{pool})."
     if min(strata.n) < FEWEST:
-        said += f" Fewer than {FEWEST} images are too few for an interval."
+        caption += f" Fewer than {FEWEST} images are too few for an interval."
     gains = _gains(reading, panel, means, strata)
-    return f"<h4>By size of the region</h4><p>{escape(said)}</p>{small_multiples(charts)}{gains}"
+    return f"<h4>By size of the region</h4><p>{escape(caption)}</p>{small_multiples(charts)}{gains}"
 
 
 def region_shares(reading: Reading, panel: Panel) -> pd.Series[float]:
@@ -51,7 +51,7 @@ def region_shares(reading: Reading, panel: Panel) -> pd.Series[float]:
 
 
 def strata_of(sizes: pd.Series[float], wanted: Mapping[str, Any]) -> Strata:
-    """Cut as the protocol asked: at percentiles of these sizes or of a pool, or at fixed shares."""
+    """Strata cut as the protocol specifies: at percentiles of these sizes or of a pool, or at fixed shares."""
     names = ("small", "medium", "large")
     cutoffs = wanted.get("cutoffs")
     if cutoffs is None:
@@ -100,13 +100,13 @@ def _chart(reading: Reading, panel: Panel, means: pd.DataFrame, stratum: str) ->
 def _gains(reading: Reading, panel: Panel, means: pd.DataFrame, strata: Strata) -> str:
     first, last = strata.names[0], strata.names[-1]
     relative = gain(means, first, last)
-    told = {
+    by_cell = {
         (str(row["method"]), str(row["stratum"])): (float(row["mean"]), float(row["sd"]))
         for row in means.to_dict("records")
     }
     rows = []
     for method in [name for name in reading.methods if name in relative.index]:
-        pairs = [told[method, name] for name in strata.names]
+        pairs = [by_cell[method, name] for name in strata.names]
         cells = "".join(
             f'<td class="num" data-v="{mean:.6g}">{escape(plus_minus(mean, sd))}</td>' for mean, sd in pairs
         )

@@ -37,9 +37,9 @@ def threshold_choice(reading: Reading, panel: Panel, *, paper: bool) -> str | No
         bias = threshold_bias(iou, free, methods, grid.tolist(), low=low, high=high, span=span)
     except HeatproofError as error:
         return f'<p class="hole">{escape(error)}</p>'
-    told = f"<h4>What one threshold would have said</h4><p>{_said(bias)}</p>"
+    summary = f"<h4>What a single threshold would have decided</h4><p>{_summary(bias)}</p>"
     tests = threshold_tests(iou, free, methods, grid.tolist(), span=span)
-    return f"{told}{_figure(bias)}{_table(bias)}{_pairs(bias)}{_tests(tests)}"
+    return f"{summary}{_figure(bias)}{_table(bias)}{_pairs(bias)}{_tests(tests)}"
 
 
 def stacked(
@@ -65,16 +65,16 @@ def stacked(
     return methods, grid, iou, table.to_numpy(dtype=np.float64)
 
 
-def _said(bias: ThresholdBias) -> str:
+def _summary(bias: ThresholdBias) -> str:
     tau = bias.thresholds["tau"].to_numpy(dtype=np.float64)
     levels = [float(level) for level in bias.thresholds["threshold"]]
     others = bias.thresholds.loc[bias.thresholds["winner"] != bias.winner]
     taken = {str(name): stretches(where, levels) for name, where in others.groupby("winner", sort=False)["threshold"]}
-    level = taken.pop("", None)  # nobody is ahead alone
+    level = taken.pop("", None)  # where several methods share the lead
     parts = [f"Without a threshold <strong>{escape(bias.winner)}</strong> is first."]
     if taken:
-        told = [f"<strong>{escape(name)}</strong> {where}" for name, where in taken.items()]
-        parts.append(f"With a single one it would have been {listed(told)}.")
+        winners = [f"<strong>{escape(name)}</strong> {where}" for name, where in taken.items()]
+        parts.append(f"With a single one it would have been {listed(winners)}.")
     if level:
         parts.append(f"{level.capitalize()} others are ahead of it, level with each other.")
     if not len(others):
@@ -121,7 +121,7 @@ def _table(bias: ThresholdBias) -> str:
         for row in bias.methods.sort_values("free", ascending=False).to_dict("records")
     )
     caption = (
-        "How far a single threshold leads away: the threshold-free height relative to the IoU there, the "
+        "How far a single threshold misleads: the threshold-free height relative to the IoU there, the "
         "swing between the lowest and the highest, and how many times the IoU shrinks from one to the other."
     )
     return (
@@ -141,8 +141,8 @@ def _pairs(bias: ThresholdBias) -> str:
     levels = [float(level) for level in bias.thresholds["threshold"]]
     items = "".join(f"<li>{_pair(pair, levels)}</li>" for pair in bias.pairs)
     count = len(bias.methods)
-    told = f"{counted(len(bias.pairs), 'pair')} of {count * (count - 1) // 2} change order at some threshold"
-    return fold(told, f"<ul>{items}</ul>")
+    summary = f"{counted(len(bias.pairs), 'pair')} of {count * (count - 1) // 2} change order at some threshold"
+    return fold(summary, f"<ul>{items}</ul>")
 
 
 def _pair(pair: ThresholdPair, levels: Sequence[float]) -> str:
@@ -167,7 +167,9 @@ def _tests(tests: ThresholdTests) -> str:
             words = f"differs but not {stretches(spared, levels)}"
         items.append(f"<li><strong>{escape(method)}</strong> {words}</li>")
     family, found = len(tests.frame), int(tests.frame["significant"].sum())
-    told = f"At {found} of {family} methods × thresholds the IoU differs from the same method’s threshold-free height"
+    summary = (
+        f"At {found} of {family} methods × thresholds the IoU differs from the same method’s threshold-free height"
+    )
     how = (
         f"Signed-rank tests over the images, height against height; Holm-adjusted over all {family}, "
         f"p&nbsp;&lt;&nbsp;{tests.alpha:g}."
@@ -175,7 +177,7 @@ def _tests(tests: ThresholdTests) -> str:
     most = int(tests.frame["n"].max())
     if smallest_p(most) * family >= tests.alpha:
         how += f" {counted(most, 'image')} are too few to show any difference."
-    return fold(told, f"<p>{how}</p><ul>{''.join(items)}</ul>")
+    return fold(summary, f"<p>{how}</p><ul>{''.join(items)}</ul>")
 
 
 def stretches(some: Iterable[float], levels: Sequence[float]) -> str:

@@ -52,8 +52,8 @@ def notes_of(reading: Reading, model: str) -> Mapping[str, Any]:
     for study in reading.info.get("studies", []):
         models = [one.get("spec") for one in study.get("models", [])]
         if study.get("protocol") == PROTOCOL and model in models:
-            told: Mapping[str, Any] = study.get("notes", {})
-            return told
+            notes: Mapping[str, Any] = study.get("notes", {})
+            return notes
     return {}
 
 
@@ -72,20 +72,20 @@ def _lead(reading: Reading, label: str) -> str:
     )
 
 
-def _temperature(told: Any) -> str:
-    if isinstance(told, Mapping):
+def _temperature(fit: Any) -> str:
+    if isinstance(fit, Mapping):
         words = (
-            f"LIME reads probabilities of logits divided by T = {number(float(told['value']))}, fitted on "
-            f"{counted(int(told['pictures']), 'held-out picture')}: mean confidence "
-            f"{number(float(told['confidence_before']))} → {number(float(told['confidence_after']))} at an "
-            f"accuracy of {number(float(told['accuracy']))}."
+            f"LIME reads probabilities of logits divided by T = {number(float(fit['value']))}, fitted on "
+            f"{counted(int(fit['pictures']), 'held-out picture')}: mean confidence "
+            f"{number(float(fit['confidence_before']))} → {number(float(fit['confidence_after']))} at an "
+            f"accuracy of {number(float(fit['accuracy']))}."
         )
-        if told.get("unlabelled"):
-            words += f" Left out: {counted(int(told['unlabelled']), 'picture')} without a class of the model."
-        if told.get("doubt"):
-            words += f" This temperature may mean nothing: {told['doubt']}."
-    elif told:
-        words = f"No temperature was fitted for methods that read probabilities: {told}."
+        if fit.get("unlabelled"):
+            words += f" Left out: {counted(int(fit['unlabelled']), 'picture')} without a class of the model."
+        if fit.get("doubt"):
+            words += f" This temperature may mean nothing: {fit['doubt']}."
+    elif fit:
+        words = f"No temperature was fitted for methods that read probabilities: {fit}."
     else:
         return ""
     return f'<p class="note">{escape(words)}</p>'
