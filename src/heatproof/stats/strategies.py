@@ -10,11 +10,8 @@ import pandas as pd
 from heatproof.stats.setups import RANDOM
 
 MEASURES = ("mif", "lif", "r_oms")
-STRATEGY = (
-    "imputer",
-    "n_superpixels",
-    "asked",
-)  # what fills hidden parts, how much is hidden at once, and what else differs
+# What fills hidden parts, how much is hidden at once, and what else distinguishes a strategy.
+STRATEGY = ("imputer", "n_superpixels", "asked")
 PLACE = ("dataset", "model", *STRATEGY)
 
 
