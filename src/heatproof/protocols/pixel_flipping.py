@@ -14,7 +14,6 @@ from heatproof.errors import BadInput
 from heatproof.methods._support.coalitions import Scale
 from heatproof.methods.arch_attribute import ArchAttribute
 from heatproof.methods.cam import GradCam
-from heatproof.methods.controls import Random
 from heatproof.methods.input_x_gradient import InputXGradient
 from heatproof.methods.integrated_gradients import IntegratedGradients
 from heatproof.methods.lrp import LRP
@@ -30,6 +29,7 @@ from heatproof.occlusion.imputers.mean import Mean
 from heatproof.occlusion.imputers.telea import Telea
 from heatproof.occlusion.imputers.train_set import TrainSet
 from heatproof.occlusion.segmenters.slic import Slic
+from heatproof.protocols.blind_controls import with_controls
 from heatproof.registry import protocol
 from heatproof.spec import recipe
 from heatproof.spec.parse import parse
@@ -147,7 +147,7 @@ class PixelFlipping:
         return Study(
             models=models or (["embedded:object"] if quick else ["embedded:object", "embedded:object_plain"]),
             datasets=datasets,
-            methods=methods or self._methods(),
+            methods=with_controls(methods or self._methods()),
             metrics=[metric for setup in setups for metric in setup.values()],
             protocol="pixel_flipping",
             limit=32 if quick else 100,
@@ -166,7 +166,7 @@ class PixelFlipping:
 
     def _methods(self) -> list[AnyMethod]:
         more: list[AnyMethod] = [GradCam()] if self.preset == "quick" else []
-        return [*pixel_wise(self.preset), *more, *occlusion_based(self.preset), Random()]
+        return [*pixel_wise(self.preset), *more, *occlusion_based(self.preset)]
 
     def _setup(self, occlusion: Occlusion) -> dict[str, Metric]:
         """All metrics of one strategy; they share one game, so the last ones cost nothing."""

@@ -28,9 +28,9 @@ from heatproof.methods.tcav import TCAV
 from heatproof.metrics._support.region_heat import Law
 from heatproof.metrics.input_independence import IIR, IIRChange
 from heatproof.metrics.relative_importance import IDR, MCS, RelativeMCS
+from heatproof.protocols.blind_controls import with_controls
 from heatproof.registry import protocol
 from heatproof.spec import recipe
-from heatproof.spec.parse import parse
 from heatproof.spec.study import Study
 from heatproof.types import AnyMethod, Batch, Dataset, Metric, Model
 
@@ -60,14 +60,8 @@ def heatmaps(preset: Preset) -> list[AnyMethod]:
 
 
 def blind() -> list[AnyMethod]:
-    """Maps that know nothing of the model, or of a model that learnt nothing: what a score is worth without looking."""
+    """The blind controls and the map of a model that learnt nothing: a constant map has a perfect IIR."""
     return [Constant(), Random(), Edges(), Centre(), RandomWeights()]
-
-
-def with_controls(methods: Sequence[AnyMethod | str]) -> list[AnyMethod | str]:
-    """The methods, and every blind control that is not among them: a constant map has a perfect IIR."""
-    known = {recipe.label(parse("method", one) if isinstance(one, str) else one) for one in methods}
-    return [*methods, *(one for one in blind() if recipe.label(one) not in known)]
 
 
 @protocol
@@ -109,9 +103,9 @@ class RelativeImportance:
         count = self._count
         pictures = [_dataset(one) for one in datasets] if datasets else [TwoFactor(count=count)]
         roles = dict(zip(ROLES, chosen, strict=False))
-        plain = with_controls(methods or heatmaps(self.preset))
+        plain = with_controls(methods or heatmaps(self.preset), blind())
         embedded = datasets is None
-        with_concept = plain if methods or not embedded else with_controls([*heatmaps(self.preset), TCAV()])
+        with_concept = plain if methods or not embedded else with_controls([*heatmaps(self.preset), TCAV()], blind())
         # Models of one's own do not say which of the two labels is theirs: their role does.
         tasks = {
             role: "" if embedded and model.task in ROLES else role.removesuffix("_only")

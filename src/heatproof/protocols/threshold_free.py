@@ -15,7 +15,7 @@ from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput, NotApplicable
 from heatproof.methods.blur_ig import BlurIG
 from heatproof.methods.cam import GradCam
-from heatproof.methods.controls import Edges, Oracle, Random
+from heatproof.methods.controls import Oracle
 from heatproof.methods.guided_ig import GuidedIG
 from heatproof.methods.integrated_gradients import IGSmoothGrad, IntegratedGradients
 from heatproof.methods.lime import LIME
@@ -28,6 +28,7 @@ from heatproof.metrics.region_share import RegionShare, shares
 from heatproof.metrics.relevance_mass import RelevanceMass
 from heatproof.models._support.temperature import calibrate
 from heatproof.occlusion.imputers.constant import Constant
+from heatproof.protocols.blind_controls import with_controls
 from heatproof.registry import protocol
 from heatproof.spec import recipe
 from heatproof.spec.study import Study
@@ -118,11 +119,11 @@ class ThresholdFree:
 
     def _study(self, model: Model, datasets: list[Dataset], methods: Sequence[AnyMethod | str] | None) -> Study:
         temperature, told = self._temperature(model) if methods is None else (1.0, "methods were given")
-        controls: list[AnyMethod] = [Random(), Edges(), Oracle()]
+        usual = [*with_controls(contestants(self.preset, temperature, self.cam_layer)), Oracle()]
         study = Study(
             models=[model],
             datasets=[_asked_by(model, one, paper=self.preset == "paper") for one in datasets],
-            methods=methods or [*contestants(self.preset, temperature, self.cam_layer), *controls],
+            methods=with_controls(methods) if methods else usual,
             metrics=self.metrics(),
             protocol="threshold_free",
             limit=500 if self.preset == "paper" else 96,

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from heatproof.errors import BadInput, UnknownName
 from heatproof.results import run_state
 from heatproof.stats import bootstrap, ranks
+from heatproof.stats.against_blind import against_blind, is_blind
 from heatproof.stats.groups import Groups
 from heatproof.stats.mean_interval import mean_intervals
 from heatproof.stats.page import Card, Page, PairTests, page_tests
@@ -53,7 +54,9 @@ class Ranking:
 
     metric: str
     higher_is_better: bool
-    table: pd.DataFrame  # method, n, mean, low, high, skewed, rank, rank_low, rank_high (among the methods), control
+    # method, n, mean, low, high, skewed, rank, rank_low, rank_high (among the methods), control, and against_blind:
+    # "clear" of every blind control, "level" with some, "beaten" by some, "unknown" where none was run
+    table: pd.DataFrame
 
     def __str__(self) -> str:
         arrow = "higher" if self.higher_is_better else "lower"
@@ -153,6 +156,10 @@ class Results:
         """Whether the method is a yardstick (random, oracle, edges) and not a contestant."""
         return bool(self.info.get("methods", {}).get(method, {}).get("control", False))
 
+    def is_blind(self, method: str) -> bool:
+        """Whether the method is a control that knows neither the model nor the answer."""
+        return is_blind(self.info.get("methods", {}).get(method, {}))
+
     def is_share(self, metric: str) -> bool:
         """Whether a metric counts hits, so that its mean is a share of the pictures."""
         return bool(self.info.get("metrics", {}).get(metric, {}).get("share", False))
@@ -207,6 +214,7 @@ class Results:
         tests = self.page.tests.get((metric, dataset, model))
         sets = rank_sets(own.methods, tests.beats() if tests else ())
         places = dict(zip(own.methods, own.ranks, strict=True))
+        blind = against_blind(tests, own.methods, [method for method in controls if self.is_blind(method)])
         missing = float("nan")
         placed = []
         for method in everyone.methods:
@@ -227,6 +235,7 @@ class Results:
                 "rank_low": [low for _, low, _ in placed],
                 "rank_high": [high for _, _, high in placed],
                 "control": [method in controls for method in everyone.methods],
+                "against_blind": ["control" if m in controls else blind[m] for m in everyone.methods],
             }
         )
         return Ranking(metric, higher, table)
