@@ -61,6 +61,8 @@ class FinishedRun(Protocol):
     @property
     def details(self) -> pd.DataFrame: ...
     @property
+    def pictures(self) -> pd.DataFrame: ...
+    @property
     def gallery(self) -> Sequence[Any]: ...
     @property
     def info(self) -> Mapping[str, Any]: ...
@@ -117,6 +119,11 @@ class Reading:
         found = self.run.details
         here = (found["metric"] == panel.metric) & (found["dataset"] == panel.dataset)
         return found[here & (found["model"] == panel.model)]
+
+    @property
+    def pictures(self) -> pd.DataFrame:
+        """One row per data set, model and picture: label, predicted, right; empty where the run did not keep it."""
+        return self.run.pictures
 
     @property
     def gallery(self) -> Sequence[Exhibit]:

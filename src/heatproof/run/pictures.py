@@ -19,9 +19,7 @@ SCHEMA = pa.schema(
 )
 
 
-def write_pictures(
-    root: Path, records: Iterable[tuple[Mapping[str, str], Mapping[str, Any] | None]]
-) -> dict[str, str]:
+def write_pictures(root: Path, records: Iterable[tuple[Mapping[str, str], Mapping[str, Any] | None]]) -> dict[str, str]:
     """Write one row per data set, model and picture, from the records of the shards: the file and its hash.
 
     `right` is empty where the label or its place among the model's classes is not known.
@@ -31,9 +29,7 @@ def write_pictures(
         if found is None:
             continue
         answers = found.get("predicted") or [None] * len(found["ids"])  # records of earlier versions have none
-        for image, label, predicted, right in zip(
-            found["ids"], found["classes"], answers, found["right"], strict=True
-        ):
+        for image, label, predicted, right in zip(found["ids"], found["classes"], answers, found["right"], strict=True):
             row = {**place, "image": image, "label": label, "predicted": predicted, "right": right}
             rows.setdefault((place["dataset"], place["model"], image), row)
     buffer = io.BytesIO()

@@ -108,7 +108,11 @@ def _strongest(reading: Reading, panel: Panel) -> list[str]:
     parts = [f"the strongest blind control is {blind[0]} ({mean})"]
     parts += [f"a blind control beats {_some(beaten)} ({MARKS['beaten']})"] if beaten else []
     parts += [f"not told from some blind control: {_some(level)} ({MARKS['level']})"] if level else []
-    parts += [f"every method beats each of the {len(blind)} blind controls here"] if set(standings.values()) == {"clear"} else []
+    parts += (
+        [f"every method beats each of the {len(blind)} blind controls here"]
+        if set(standings.values()) == {"clear"}
+        else []
+    )
     told = "; ".join(parts)
     return [f"{told[0].upper()}{told[1:]}."]
 
