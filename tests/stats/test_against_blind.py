@@ -10,14 +10,14 @@ from heatproof.stats.against_blind import MARKS, MEANING, against_blind, is_blin
 from heatproof.stats.page import compare_means
 
 
-def tests_of(**means: float):
+def judged(**means: float):
     rng = np.random.default_rng(0)
     table = pd.DataFrame({name: mean + 0.01 * rng.normal(size=30) for name, mean in means.items()})
     return compare_means(table, controls=["random", "centre", "oracle"])
 
 
 def test_a_method_is_clear_only_of_controls_that_it_beats_all() -> None:
-    found = tests_of(good=0.9, fair=0.5, poor=0.2, random=0.0, centre=0.5, oracle=1.0)
+    found = judged(good=0.9, fair=0.5, poor=0.2, random=0.0, centre=0.5, oracle=1.0)
     blind = ["random", "centre"]
     assert against_blind(found, ["good", "fair", "poor"], blind) == {
         "good": "clear",  # the oracle, which is not blind, beats it
@@ -28,7 +28,7 @@ def test_a_method_is_clear_only_of_controls_that_it_beats_all() -> None:
 
 
 def test_without_a_blind_control_nothing_is_known() -> None:
-    found = tests_of(good=0.9, oracle=1.0)
+    found = judged(good=0.9, oracle=1.0)
     assert against_blind(found, ["good"], []) == {"good": "unknown"}
     assert against_blind(found, ["good"], ["edges"]) == {"good": "unknown"}  # it has no scores here
     assert against_blind(None, ["good"], ["random"]) == {"good": "unknown"}
