@@ -35,8 +35,8 @@ class Sanity:
 
     Parameter randomisation from the answer down and from the picture up, its efficient form, the random-logit test,
     completeness where a method promises it, and pixels that the model cannot see; beside the blind controls, which must
-    fail, whichever methods are named. `paper` randomises every layer, in 20 stages at most, and adds the smooth form with 50
-    noisy copies. Passing says that a map is not blind, and not that it is right.
+    fail, whichever methods are named. `paper` randomises every layer, in 20 stages at most, and adds the smooth form
+    with 50 noisy copies. Passing says that a map is not blind, and not that it is right.
 
     Paper: Adebayo et al. 2018, "Sanity Checks for Saliency Maps"; Hedström et al. 2023, "Sanity Checks Revisited: An
     Exploration to Repair the Model Parameter Randomisation Test"

@@ -8,7 +8,7 @@ from typing import Any
 from heatproof.report.run_numbers import Panel, Reading
 from heatproof.report.sections.blocks import fold, section
 from heatproof.report.sections.blocks import table as table_html
-from heatproof.report.typeset import breakable, count, escape, number
+from heatproof.report.typeset import breakable, count, escape
 from heatproof.results.census_text import in_words
 
 LEAD = (
@@ -79,7 +79,7 @@ def misgivings(entry: Mapping[str, Any]) -> str:
         return ""
     wrong = entry["known"] - entry["right"]
     words = (
-        f"The model is wrong on {count(wrong)} of {count(entry['known'])} pictures ({number(accuracy['share'])} right). "
+        f"The model is wrong on {count(wrong)} of {count(entry['known'])} pictures. "
         "Where labels are explained, or regions show where the label is, its maps explain what it does not see."
     )
     premise = "What is said of these pictures rests on a premise that does not hold."

@@ -6,8 +6,8 @@ import math
 
 from heatproof.report.charts import Estimate, interval_ranking, small_multiples
 from heatproof.report.run_numbers import Panel, Reading
-from heatproof.report.sections.blocks import fold, lower, metric_heading, section, table, unfolding
 from heatproof.report.sections.blind_marks import blind_legend, blind_mark, marked
+from heatproof.report.sections.blocks import fold, lower, metric_heading, section, table, unfolding
 from heatproof.report.sections.instability import instability, mark
 from heatproof.report.typeset import MISSING, breakable, counted, escape, number
 

@@ -9,8 +9,8 @@ from heatproof.report.charts import critical_difference as diagram
 from heatproof.report.charts import heatmap, small_multiples
 from heatproof.report.charts.heatmap import SMALL, short
 from heatproof.report.run_numbers import ALPHA, Panel, Reading
-from heatproof.report.sections.blocks import fold, metric_heading, section, table, unfolding
 from heatproof.report.sections.blind_marks import blind_legend, marked
+from heatproof.report.sections.blocks import fold, metric_heading, section, table, unfolding
 from heatproof.report.typeset import MINUS, counted, escape, number, probability
 from heatproof.stats.page import PairTests
 from heatproof.stats.significance import CriticalDifference, critical_difference
