@@ -121,7 +121,7 @@ class InDistribution:
     ) -> list[Study]:
         """One study of the methods, one of the evaluations."""
         if models is None and datasets is not None:
-            raise BadInput("pictures of one's own need a model: name one, e.g. --model efficientnet-lite0")
+            raise BadInput("pictures of your own need a model: name one, e.g. --model efficientnet-lite0")
         shown = list(models or ["embedded:object"])
         pictures = list(datasets or [TwoFactor()])
         given = [parse("method", one) if isinstance(one, str) else one for one in methods or ()]

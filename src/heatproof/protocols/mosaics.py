@@ -68,7 +68,7 @@ class Mosaics:
     """Heatmaps of mosaics judged as classifiers, and the judgments tested for reliability.
 
     By default two pairs of embedded classes, one easily told apart and one easily confused, on two
-    architectures and a B-cos network. Pictures of one's own need labels that are the model's classes: folders
+    architectures and a B-cos network. User-defined pictures need labels that are the model's classes: folders
     named `index_name` or by class name. `preset="paper"` has 100 mosaics per class and 1000 LIME samples.
 
     Paper: Fresz et al. 2024, "Classification Metrics for Image Explanations: Towards Building Reliable
@@ -94,7 +94,7 @@ class Mosaics:
     ) -> list[Study]:
         """One study: all models see the same mosaics."""
         if models is None and datasets is not None:
-            raise BadInput("pictures of one's own need a model: name one, e.g. --model efficientnet-lite0")
+            raise BadInput("pictures of your own need a model: name one, e.g. --model efficientnet-lite0")
         chosen = [_model(one) for one in models or MODELS]
         mosaics = [self._mosaics(_dataset(one), chosen[0]) for one in datasets] if datasets else self._embedded()
         usual = [*with_controls(contestants(self.preset, self.grid)), Oracle(outside=-1.0)]

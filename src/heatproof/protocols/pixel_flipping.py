@@ -1,4 +1,4 @@
-"""Pixel flipping: whose order of importance does the model confirm, and does that depend on the paint?"""
+"""Pixel flipping: which order of importance the model confirms, and whether that depends on the imputer."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def occlusion_based(preset: Preset = "paper") -> list[AnyMethod]:
 @protocol
 @dataclass(frozen=True)
 class PixelFlipping:
-    """Removes segments in the order of their attribution, under one occlusion strategy or all of the paper's.
+    """Segments removed in the order of their attribution, under one occlusion strategy or all of the paper's.
 
     `quick` asks under one strategy (inpainting on 25 superpixels). `paper` crosses 4 numbers of superpixels
     with 5 imputers and 2 models, 40 strategies, on the paper's grid of steps, and asks how many rankings come
@@ -82,7 +82,7 @@ class PixelFlipping:
     `paper` differs from the paper where it must: segments are of pixels, not of single channels; curves end when
     everything is gone, also of 5000 superpixels; R-OMS is the mean of 5 random orders; Shapley values have fewer
     samples; a diffusion model draws once. It asks about the true class, as the paper does, on the embedded
-    pictures, and about the predicted one on pictures of one's own, whose folders need not be the model's classes
+    pictures, and about the predicted one on user pictures, whose folders need not be the model's classes
     (`--target label` if they are). The imputer `train_set` takes its donors, unless told which, from the training
     split of the embedded pictures, and on other data from the other pictures of the same data set, as in the paper.
 
@@ -123,7 +123,7 @@ class PixelFlipping:
         methods: Sequence[AnyMethod | str] | None = None,
     ) -> list[Study]:
         if models is None and datasets is not None:
-            raise BadInput("pictures of one's own need a model: name one, e.g. --model efficientnet-lite0")
+            raise BadInput("pictures of your own need a model: name one, e.g. --model efficientnet-lite0")
         found = [data.load(one) if isinstance(one, str) else one for one in datasets or ["two_factor"]]
         distinct("datasets", [recipe.label(one) for one in found])  # some have a study of their own
         own = [one for one in found if not isinstance(one, TwoFactor)]
@@ -180,7 +180,7 @@ class PixelFlipping:
 
 
 def _nameless(imputer: Imputer) -> TypeGuard[TrainSet]:
-    """Whether it takes donors and was not told which."""
+    """Whether it takes donors and names none."""
     return isinstance(imputer, TrainSet) and imputer.donors == TrainSet.donors
 
 

@@ -69,7 +69,7 @@ def blind() -> list[AnyMethod]:
 class RelativeImportance:
     """Model contrast, input dependence and input independence, each beside random regions and blind controls.
 
-    Runs on the embedded models and pictures. With data of one's own (pictures with twins, regions and two labels, such
+    Runs on the embedded models and pictures. With user data (pictures with twins, regions and two labels, such
     as `bam` or `cutouts`) name the object model, the scene model and, for null patches, the model trained on scenes
     alone, in this order. For the k-series, on `bam` or the embedded pictures, name its ten models after these, k = 1 …
     10. `preset="paper"` has the published number of noisy copies. Blind controls are always judged beside the methods,
@@ -96,7 +96,7 @@ class RelativeImportance:
         """One study per question, each with the accuracies its premises rest on."""
         if models is None and datasets is not None:
             raise BadInput(
-                "pictures of one's own need models of one's own: an object model, a scene model[, one of scenes alone]"
+                "pictures of your own need models of your own: an object model, a scene model[, one of scenes alone]"
             )
         with_role, of_series = (MODELS, SERIES) if models is None else by_role(models)
         chosen = [_model(one) for one in with_role]
@@ -106,7 +106,7 @@ class RelativeImportance:
         plain = with_controls(methods or heatmaps(self.preset), blind())
         embedded = datasets is None
         with_concept = plain if methods or not embedded else with_controls([*heatmaps(self.preset), TCAV()], blind())
-        # Models of one's own do not say which of the two labels is theirs: their role does.
+        # User models do not say which of the two labels is theirs: their role does.
         tasks = {
             role: "" if embedded and model.task in ROLES else role.removesuffix("_only")
             for role, model in roles.items()

@@ -64,7 +64,7 @@ class ThresholdFree:
 
     Runs on the embedded data, a folder of pictures with a folder of masks, or HAM10000. `preset="paper"` has the
     published settings, and takes 167 melanomas and 333 others of HAM10000. LIME reads probabilities, so its logits
-    are divided by a temperature: given, or fitted on `held_out` (a data set of one's own; for embedded models the
+    are divided by a temperature: given, or fitted on `held_out` (a user data set; for embedded models the
     embedded one), else 1. Strata of region size are cut at percentiles of the pictures judged, or of the data set
     `pool`, or at fixed shares (`cutoffs`).
 
@@ -100,7 +100,7 @@ class ThresholdFree:
     ) -> list[Study]:
         """One study per model, because each has its own temperature."""
         if models is None and datasets is not None:
-            raise BadInput("pictures of one's own need a model: name one, e.g. --model efficientnet-lite0")
+            raise BadInput("pictures of your own need a model: name one, e.g. --model efficientnet-lite0")
         chosen = [_model(one) for one in models or ["embedded:object"]]
         pictures = [_dataset(one) for one in datasets or [TwoFactor(scale=SCALE)]]
         return [self._study(model, pictures, methods) for model in chosen]

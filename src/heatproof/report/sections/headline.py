@@ -31,7 +31,7 @@ def headline(reading: Reading) -> str:
 
 
 def _doubt(reading: Reading, judged: list[Panel]) -> str:
-    """Said first, since all that follows is a hint then."""
+    """The warning that comes first where all that follows is a hint."""
     if not all(_too_few(reading, panel) for panel in judged):
         return ""
     return "These images are too few to tell any two methods apart; what follows is a hint."
@@ -102,7 +102,7 @@ def _clear(clear: int, judged: int) -> str:
 
 
 def _against_blind(reading: Reading) -> str:
-    """Who beats every control that knows nothing, in how many of the comparisons."""
+    """Who beats every control that knows nothing, in how many of the comparisons, as a sentence."""
     beats: Counter[str] = Counter()
     asked: Counter[str] = Counter()
     loses: Counter[str] = Counter()
@@ -147,9 +147,9 @@ def _against_blind(reading: Reading) -> str:
     )
     silent = [name for name in there if name not in {escape(one) for one in controls}]
     if len(never) == len(asked):
-        nobody = "No method beats" if len(asked) > 1 else f"{never[0]} does not beat"
+        none = "No method beats" if len(asked) > 1 else f"{never[0]} does not beat"
         what = "the blind control" if len(controls) == 1 else "all blind controls that were run"
-        return f"{nobody} {what} ({names}).{_beaten(loses, several)}{_not_run(reading, silent)}"
+        return f"{none} {what} ({names}).{_beaten(loses, several)}{_not_run(reading, silent)}"
     who = f"The blind control ({names}) is" if len(controls) == 1 else f"The blind controls ({names}) are all"
     return f"{who} beaten {', '.join(parts)}.{_beaten(loses, several)}{_not_run(reading, silent)}"
 
