@@ -7,7 +7,7 @@ from heatproof.spec.parse import parse
 from heatproof.spec.study import Study
 
 METHODS = ["saliency", "input_x_gradient", "smoothgrad", "integrated_gradients", "grad_cam", "lrp"]
-BLIND = ["random", "edges"]
+BLIND = ["random", "edges", "centre", "constant"]
 
 
 def studies(quick: bool = False) -> list[Study]:

@@ -297,7 +297,7 @@ def test_twins_that_are_not_quite_the_picture_are_told(tmp_path: Path) -> None:
 
 
 def test_pictures_of_ones_own_need_two_or_three_models() -> None:
-    with pytest.raises(BadInput, match="models of one's own"):
+    with pytest.raises(BadInput, match="models of your own"):
         RelativeImportance().studies(datasets=["two_factor"])
     with pytest.raises(BadInput, match="got 1"):
         RelativeImportance().studies(["embedded:object"])

@@ -90,7 +90,7 @@ def test_controls_that_fare_alike_are_named_together() -> None:
     assert against_controls(reading, reading.panels[0]) == [
         "Controls random and edges, each: every method beats it.",
         "Control oracle: it beats every method.",
-        "The strongest blind control is random (0.101).",
+        "The strongest blind control is random (0.101); every method beats each of the 2 blind controls here.",
     ]
 
 

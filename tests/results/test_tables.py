@@ -179,3 +179,25 @@ def test_signed_ranks_are_there_by_name() -> None:
     np.testing.assert_allclose(found["p_holm"], wanted["p_holm"])
     with pytest.raises(UnknownName, match="signed_ranks"):
         tables.pairs(run, test="signed_rank")
+
+
+def test_methods_that_do_not_beat_every_blind_control_are_marked_in_words_and_not_in_numbers() -> None:
+    run = results()
+    run.info["methods"] = {"random": {**CONTROL, "blind": True}}
+    for frame in (tables.rankings(run), tables.pairs(run)):
+        assert "‡" not in tables.written(frame, "md")
+    values = run.scores["method"] == "random"
+    run = Results(
+        run.scores.assign(value=run.scores["value"].where(~values, run.scores["value"] + 0.5)), None, None, run.info
+    )
+    for frame in (tables.rankings(run), tables.pairs(run)):
+        text = tables.written(frame, "md")
+        assert "| bad\\|‡ |" in text
+        assert "| good |" in text
+        assert "‡ a blind control beats it" in text
+        latex = tables.written(frame, "latex")
+        assert r"bad\textbar{}$^{\ddagger}$" in latex
+        assert r"{\footnotesize $^{\ddagger}$ a blind control beats it" in latex
+        assert "‡" not in tables.written(frame, "csv")
+    ranked = tables.rankings(run).set_index("method")["against_blind"]
+    assert ranked.to_dict() == {"good": "clear", "random": "control", "bad|": "beaten"}

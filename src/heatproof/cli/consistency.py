@@ -27,14 +27,14 @@ def _of_csv(path: Path) -> pd.DataFrame:
 def _of_run(path: Path) -> pd.DataFrame:
     """The table of scores over a pixel-flipping run's occlusion strategies."""
     from heatproof.results import Results
-    from heatproof.stats.strategies import setups_table, strategies_of, without_holes
+    from heatproof.stats.strategies import compared, setups_table, strategies_of, without_holes
 
     run = Results.load(path)
     warn_of_later(run)
     strategies = strategies_of(run.info.get("studies", []))
     if not strategies:
         usage(f"{path} holds no occlusion strategies to compare: run the protocol pixel_flipping, or name a CSV table")
-    whole = without_holes(setups_table(run.scores, strategies))
+    whole = without_holes(compared(setups_table(run.scores, strategies), run.is_control))
     for setup in whole.setups:
         echo(f"left out, because no method has all scores in this setup: {setup}", err=True)
     for method in whole.methods:

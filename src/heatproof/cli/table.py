@@ -34,6 +34,9 @@ def table(
     test: Annotated[
         Test, typer.Option(help="Of pairs: their mean difference, or Wilcoxon's signed ranks.")
     ] = Test.means,
+    correct_only: Annotated[
+        bool, typer.Option("--correct-only", help="Only pictures that the model classifies correctly.")
+    ] = False,
 ) -> None:
     """Rankings with 95 % intervals, or the tests of all pairs of methods, to standard output."""
     from heatproof.results import Results, tables
@@ -41,5 +44,10 @@ def table(
     with readable_errors():
         results = Results.load(directory)
         warn_of_later(results)
+        if correct_only:
+            every, results = len(results.pictures), results.correct_only()
+            echo(
+                f"Of {every} pictures and models, the {len(results.pictures)} that are classified correctly.", err=True
+            )
         found = tables.pairs(results, metric or (), test.name) if pairs else tables.rankings(results, metric or ())
     echo(tables.written(found, form.value), nl=False)

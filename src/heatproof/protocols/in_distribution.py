@@ -42,6 +42,7 @@ from heatproof.occlusion.imputers.road import NoisyLinear
 from heatproof.occlusion.imputers.telea import Telea
 from heatproof.occlusion.imputers.twin import Twin
 from heatproof.occlusion.segmenters.pixels import Pixels
+from heatproof.protocols.blind_controls import with_controls
 from heatproof.registry import protocol
 from heatproof.spec import recipe
 from heatproof.spec.parse import parse
@@ -120,7 +121,7 @@ class InDistribution:
     ) -> list[Study]:
         """One study of the methods, one of the evaluations."""
         if models is None and datasets is not None:
-            raise BadInput("pictures of one's own need a model: name one, e.g. --model efficientnet-lite0")
+            raise BadInput("pictures of your own need a model: name one, e.g. --model efficientnet-lite0")
         shown = list(models or ["embedded:object"])
         pictures = list(datasets or [TwoFactor()])
         given = [parse("method", one) if isinstance(one, str) else one for one in methods or ()]
@@ -130,7 +131,7 @@ class InDistribution:
         judged = Study(
             models=shown,
             datasets=pictures,
-            methods=[*(given or usual), *_missing(given or usual), *oracle],
+            methods=[*with_controls(given or usual), *_inverted(given or usual), *oracle],
             metrics=self.metrics(),
             protocol="in_distribution",
             limit=self.pictures,
@@ -237,13 +238,15 @@ def _named(background: Baseline) -> str:
     return background if isinstance(background, str) else recipe.label(background)
 
 
-def _missing(methods: Sequence[AnyMethod]) -> list[AnyMethod]:
-    """The random order, and the inverted one of the first method: no table of FUD can be read without them."""
-    chance = [] if any(isinstance(one, Random) for one in methods) else [Random()]
+def _inverted(methods: Sequence[AnyMethod]) -> list[AnyMethod]:
+    """The inverted order of the first method, unless some inverted one is there: no table of FUD can be read without.
+
+    Controls have no inverted order.
+    """
     if any(isinstance(one, Inverted) for one in methods):
-        return [*chance]
+        return []
     first = next((one for one in methods if not method_traits(one).control), None)
-    return [*chance, *([Inverted(first)] if first is not None else [])]
+    return [Inverted(first)] if first is not None else []
 
 
 def _left_out(given: Sequence[AnyMethod]) -> dict[str, str]:

@@ -15,7 +15,7 @@ from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput
 from heatproof.methods.bcos import BCos
 from heatproof.methods.cam import GradCam, GradCamPP
-from heatproof.methods.controls import Edges, Oracle, Random
+from heatproof.methods.controls import Oracle
 from heatproof.methods.integrated_gradients import IntegratedGradients
 from heatproof.methods.kernel_shap import KernelShap
 from heatproof.methods.lime import LIME
@@ -31,6 +31,7 @@ from heatproof.metrics.mosaic import (
 from heatproof.occlusion.game import Occlusion
 from heatproof.occlusion.imputers.constant import Constant
 from heatproof.occlusion.segmenters.grid import Grid
+from heatproof.protocols.blind_controls import with_controls
 from heatproof.registry import protocol
 from heatproof.spec import recipe
 from heatproof.spec.study import Study
@@ -67,7 +68,7 @@ class Mosaics:
     """Heatmaps of mosaics judged as classifiers, and the judgments tested for reliability.
 
     By default two pairs of embedded classes, one easily told apart and one easily confused, on two
-    architectures and a B-cos network. Pictures of one's own need labels that are the model's classes: folders
+    architectures and a B-cos network. User-defined pictures need labels that are the model's classes: folders
     named `index_name` or by class name. `preset="paper"` has 100 mosaics per class and 1000 LIME samples.
 
     Paper: Fresz et al. 2024, "Classification Metrics for Image Explanations: Towards Building Reliable
@@ -93,15 +94,15 @@ class Mosaics:
     ) -> list[Study]:
         """One study: all models see the same mosaics."""
         if models is None and datasets is not None:
-            raise BadInput("pictures of one's own need a model: name one, e.g. --model efficientnet-lite0")
+            raise BadInput("pictures of your own need a model: name one, e.g. --model efficientnet-lite0")
         chosen = [_model(one) for one in models or MODELS]
         mosaics = [self._mosaics(_dataset(one), chosen[0]) for one in datasets] if datasets else self._embedded()
-        controls: list[AnyMethod] = [Random(), Edges(), Oracle(outside=-1.0)]
+        usual = [*with_controls(contestants(self.preset, self.grid)), Oracle(outside=-1.0)]
         return [
             Study(
                 models=chosen,
                 datasets=mosaics,
-                methods=methods or [*contestants(self.preset, self.grid), *controls],
+                methods=with_controls(methods) if methods else usual,
                 metrics=self.metrics(),
                 protocol="mosaics",
                 target="label",  # a mosaic's class is its label; it explains no other, whatever a study says

@@ -1,4 +1,4 @@
-"""Pixel flipping: whose order of importance does the model confirm, and does that depend on the paint?"""
+"""Pixel flipping: which order of importance the model confirms, and whether that depends on the imputer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from heatproof.errors import BadInput
 from heatproof.methods._support.coalitions import Scale
 from heatproof.methods.arch_attribute import ArchAttribute
 from heatproof.methods.cam import GradCam
-from heatproof.methods.controls import Random
 from heatproof.methods.input_x_gradient import InputXGradient
 from heatproof.methods.integrated_gradients import IntegratedGradients
 from heatproof.methods.lrp import LRP
@@ -30,6 +29,7 @@ from heatproof.occlusion.imputers.mean import Mean
 from heatproof.occlusion.imputers.telea import Telea
 from heatproof.occlusion.imputers.train_set import TrainSet
 from heatproof.occlusion.segmenters.slic import Slic
+from heatproof.protocols.blind_controls import with_controls
 from heatproof.registry import protocol
 from heatproof.spec import recipe
 from heatproof.spec.parse import parse
@@ -73,7 +73,7 @@ def occlusion_based(preset: Preset = "paper") -> list[AnyMethod]:
 @protocol
 @dataclass(frozen=True)
 class PixelFlipping:
-    """Removes segments in the order of their attribution, under one occlusion strategy or all of the paper's.
+    """Segments removed in the order of their attribution, under one occlusion strategy or all of the paper's.
 
     `quick` asks under one strategy (inpainting on 25 superpixels). `paper` crosses 4 numbers of superpixels
     with 5 imputers and 2 models, 40 strategies, on the paper's grid of steps, and asks how many rankings come
@@ -82,7 +82,7 @@ class PixelFlipping:
     `paper` differs from the paper where it must: segments are of pixels, not of single channels; curves end when
     everything is gone, also of 5000 superpixels; R-OMS is the mean of 5 random orders; Shapley values have fewer
     samples; a diffusion model draws once. It asks about the true class, as the paper does, on the embedded
-    pictures, and about the predicted one on pictures of one's own, whose folders need not be the model's classes
+    pictures, and about the predicted one on user pictures, whose folders need not be the model's classes
     (`--target label` if they are). The imputer `train_set` takes its donors, unless told which, from the training
     split of the embedded pictures, and on other data from the other pictures of the same data set, as in the paper.
 
@@ -123,7 +123,7 @@ class PixelFlipping:
         methods: Sequence[AnyMethod | str] | None = None,
     ) -> list[Study]:
         if models is None and datasets is not None:
-            raise BadInput("pictures of one's own need a model: name one, e.g. --model efficientnet-lite0")
+            raise BadInput("pictures of your own need a model: name one, e.g. --model efficientnet-lite0")
         found = [data.load(one) if isinstance(one, str) else one for one in datasets or ["two_factor"]]
         distinct("datasets", [recipe.label(one) for one in found])  # some have a study of their own
         own = [one for one in found if not isinstance(one, TwoFactor)]
@@ -147,7 +147,7 @@ class PixelFlipping:
         return Study(
             models=models or (["embedded:object"] if quick else ["embedded:object", "embedded:object_plain"]),
             datasets=datasets,
-            methods=methods or self._methods(),
+            methods=with_controls(methods or self._methods()),
             metrics=[metric for setup in setups for metric in setup.values()],
             protocol="pixel_flipping",
             limit=32 if quick else 100,
@@ -166,7 +166,7 @@ class PixelFlipping:
 
     def _methods(self) -> list[AnyMethod]:
         more: list[AnyMethod] = [GradCam()] if self.preset == "quick" else []
-        return [*pixel_wise(self.preset), *more, *occlusion_based(self.preset), Random()]
+        return [*pixel_wise(self.preset), *more, *occlusion_based(self.preset)]
 
     def _setup(self, occlusion: Occlusion) -> dict[str, Metric]:
         """All metrics of one strategy; they share one game, so the last ones cost nothing."""
@@ -180,7 +180,7 @@ class PixelFlipping:
 
 
 def _nameless(imputer: Imputer) -> TypeGuard[TrainSet]:
-    """Whether it takes donors and was not told which."""
+    """Whether it takes donors and names none."""
     return isinstance(imputer, TrainSet) and imputer.donors == TrainSet.donors
 
 

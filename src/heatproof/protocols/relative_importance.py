@@ -28,9 +28,9 @@ from heatproof.methods.tcav import TCAV
 from heatproof.metrics._support.region_heat import Law
 from heatproof.metrics.input_independence import IIR, IIRChange
 from heatproof.metrics.relative_importance import IDR, MCS, RelativeMCS
+from heatproof.protocols.blind_controls import with_controls
 from heatproof.registry import protocol
 from heatproof.spec import recipe
-from heatproof.spec.parse import parse
 from heatproof.spec.study import Study
 from heatproof.types import AnyMethod, Batch, Dataset, Metric, Model
 
@@ -60,14 +60,8 @@ def heatmaps(preset: Preset) -> list[AnyMethod]:
 
 
 def blind() -> list[AnyMethod]:
-    """Maps that know nothing of the model, or of a model that learnt nothing: what a score is worth without looking."""
+    """The blind controls and the map of a model that learnt nothing: a constant map has a perfect IIR."""
     return [Constant(), Random(), Edges(), Centre(), RandomWeights()]
-
-
-def with_controls(methods: Sequence[AnyMethod | str]) -> list[AnyMethod | str]:
-    """The methods, and every blind control that is not among them: a constant map has a perfect IIR."""
-    known = {recipe.label(parse("method", one) if isinstance(one, str) else one) for one in methods}
-    return [*methods, *(one for one in blind() if recipe.label(one) not in known)]
 
 
 @protocol
@@ -75,7 +69,7 @@ def with_controls(methods: Sequence[AnyMethod | str]) -> list[AnyMethod | str]:
 class RelativeImportance:
     """Model contrast, input dependence and input independence, each beside random regions and blind controls.
 
-    Runs on the embedded models and pictures. With data of one's own (pictures with twins, regions and two labels, such
+    Runs on the embedded models and pictures. With user data (pictures with twins, regions and two labels, such
     as `bam` or `cutouts`) name the object model, the scene model and, for null patches, the model trained on scenes
     alone, in this order. For the k-series, on `bam` or the embedded pictures, name its ten models after these, k = 1 …
     10. `preset="paper"` has the published number of noisy copies. Blind controls are always judged beside the methods,
@@ -102,17 +96,17 @@ class RelativeImportance:
         """One study per question, each with the accuracies its premises rest on."""
         if models is None and datasets is not None:
             raise BadInput(
-                "pictures of one's own need models of one's own: an object model, a scene model[, one of scenes alone]"
+                "pictures of your own need models of your own: an object model, a scene model[, one of scenes alone]"
             )
         with_role, of_series = (MODELS, SERIES) if models is None else by_role(models)
         chosen = [_model(one) for one in with_role]
         count = self._count
         pictures = [_dataset(one) for one in datasets] if datasets else [TwoFactor(count=count)]
         roles = dict(zip(ROLES, chosen, strict=False))
-        plain = with_controls(methods or heatmaps(self.preset))
+        plain = with_controls(methods or heatmaps(self.preset), blind())
         embedded = datasets is None
-        with_concept = plain if methods or not embedded else with_controls([*heatmaps(self.preset), TCAV()])
-        # Models of one's own do not say which of the two labels is theirs: their role does.
+        with_concept = plain if methods or not embedded else with_controls([*heatmaps(self.preset), TCAV()], blind())
+        # User models do not say which of the two labels is theirs: their role does.
         tasks = {
             role: "" if embedded and model.task in ROLES else role.removesuffix("_only")
             for role, model in roles.items()

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from heatproof.errors import BadInput
-from heatproof.methods.controls import Centre, Edges
 from heatproof.metrics.continuity import Continuity
 from heatproof.metrics.local_lipschitz import LocalLipschitz
 from heatproof.metrics.max_sensitivity import AvgSensitivity, MaxSensitivity
@@ -17,6 +16,7 @@ from heatproof.metrics.relative_stability import (
     RelativeRepresentationStability,
 )
 from heatproof.metrics.single_deletion import SingleDeletion
+from heatproof.protocols.blind_controls import with_controls
 from heatproof.protocols.sanity import contestants
 from heatproof.registry import protocol
 from heatproof.spec import recipe
@@ -29,11 +29,11 @@ Preset = Literal["quick", "paper"]
 @protocol
 @dataclass(frozen=True)
 class Robustness:
-    """Asks how far maps move when pictures get a little noise or are shifted, and how far the answer moves meanwhile.
+    """How far maps move when pictures get a little noise or are shifted, and how far the answer moves meanwhile.
 
     Average and max sensitivity, the local Lipschitz estimate and the relative stabilities share their noisy copies. A
-    map that ignores the picture is perfectly robust, so two controls stand beside the methods (one ignores the picture,
-    one the model), and single deletion, a faithfulness score: robust and unfaithful is no virtue. `paper` draws 200
+    map that ignores the picture is perfectly robust, so the blind controls stand beside the methods, whichever are
+    named, and single deletion, a faithfulness score: robust and unfaithful is no virtue. `paper` draws 200
     copies with noise of ±0.2, as in published tables.
 
     Paper: Yeh et al. 2019, "On the (In)fidelity and Sensitivity of Explanations"; Agarwal et al. 2022, "Rethinking
@@ -67,7 +67,7 @@ class Robustness:
             Study(
                 models=models or ["embedded:object"],
                 datasets=datasets or ["two_factor"],
-                methods=methods or [*contestants(), Centre(), Edges()],
+                methods=with_controls(methods or contestants()),
                 metrics=measures,
                 protocol="robustness",
                 limit=32 if self.preset == "quick" else 200,

@@ -8,7 +8,6 @@ from typing import Literal
 
 from heatproof.errors import BadInput
 from heatproof.methods.cam import GradCam
-from heatproof.methods.controls import Edges, Random
 from heatproof.methods.deep_lift import DeepLift
 from heatproof.methods.guided_backprop import GuidedBackprop
 from heatproof.methods.input_x_gradient import InputXGradient
@@ -20,6 +19,7 @@ from heatproof.metrics.completeness_error import CompletenessError
 from heatproof.metrics.mprt import MPRT, EfficientMPRT, SmoothMPRT
 from heatproof.metrics.random_logit import RandomLogit
 from heatproof.metrics.sensitivity_axiom import SensitivityAxiom
+from heatproof.protocols.blind_controls import with_controls
 from heatproof.registry import protocol
 from heatproof.spec import recipe
 from heatproof.spec.study import Study
@@ -31,12 +31,12 @@ Preset = Literal["quick", "paper"]
 @protocol
 @dataclass(frozen=True)
 class Sanity:
-    """Asks whether maps depend on what they are to explain: on the model's weights, on the class, on visible pixels.
+    """Whether maps depend on what they are to explain: on the model's weights, on the class, on visible pixels.
 
     Parameter randomisation from the answer down and from the picture up, its efficient form, the random-logit test,
-    completeness where a method promises it, and pixels that the model cannot see; beside two controls that are blind to
-    the model and must fail. `paper` randomises every layer, in 20 stages at most, and adds the smooth form with 50
-    noisy copies. Passing says that a map is not blind, and not that it is right.
+    completeness where a method promises it, and pixels that the model cannot see; beside the blind controls, which must
+    fail, whichever methods are named. `paper` randomises every layer, in 20 stages at most, and adds the smooth form
+    with 50 noisy copies. Passing says that a map is not blind, and not that it is right.
 
     Paper: Adebayo et al. 2018, "Sanity Checks for Saliency Maps"; Hedström et al. 2023, "Sanity Checks Revisited: An
     Exploration to Repair the Model Parameter Randomisation Test"
@@ -62,7 +62,7 @@ class Sanity:
             Study(
                 models=models or ["embedded:object"],
                 datasets=datasets or ["two_factor"],
-                methods=methods or [*contestants(), Random(), Edges()],
+                methods=with_controls(methods or contestants()),
                 metrics=tests,
                 protocol="sanity",
                 limit=32 if self.preset == "quick" else 200,

@@ -15,7 +15,7 @@ from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput, NotApplicable
 from heatproof.methods.blur_ig import BlurIG
 from heatproof.methods.cam import GradCam
-from heatproof.methods.controls import Edges, Oracle, Random
+from heatproof.methods.controls import Oracle
 from heatproof.methods.guided_ig import GuidedIG
 from heatproof.methods.integrated_gradients import IGSmoothGrad, IntegratedGradients
 from heatproof.methods.lime import LIME
@@ -28,6 +28,7 @@ from heatproof.metrics.region_share import RegionShare, shares
 from heatproof.metrics.relevance_mass import RelevanceMass
 from heatproof.models._support.temperature import calibrate
 from heatproof.occlusion.imputers.constant import Constant
+from heatproof.protocols.blind_controls import with_controls
 from heatproof.registry import protocol
 from heatproof.spec import recipe
 from heatproof.spec.study import Study
@@ -63,7 +64,7 @@ class ThresholdFree:
 
     Runs on the embedded data, a folder of pictures with a folder of masks, or HAM10000. `preset="paper"` has the
     published settings, and takes 167 melanomas and 333 others of HAM10000. LIME reads probabilities, so its logits
-    are divided by a temperature: given, or fitted on `held_out` (a data set of one's own; for embedded models the
+    are divided by a temperature: given, or fitted on `held_out` (a user data set; for embedded models the
     embedded one), else 1. Strata of region size are cut at percentiles of the pictures judged, or of the data set
     `pool`, or at fixed shares (`cutoffs`).
 
@@ -99,7 +100,7 @@ class ThresholdFree:
     ) -> list[Study]:
         """One study per model, because each has its own temperature."""
         if models is None and datasets is not None:
-            raise BadInput("pictures of one's own need a model: name one, e.g. --model efficientnet-lite0")
+            raise BadInput("pictures of your own need a model: name one, e.g. --model efficientnet-lite0")
         chosen = [_model(one) for one in models or ["embedded:object"]]
         pictures = [_dataset(one) for one in datasets or [TwoFactor(scale=SCALE)]]
         return [self._study(model, pictures, methods) for model in chosen]
@@ -118,11 +119,11 @@ class ThresholdFree:
 
     def _study(self, model: Model, datasets: list[Dataset], methods: Sequence[AnyMethod | str] | None) -> Study:
         temperature, told = self._temperature(model) if methods is None else (1.0, "methods were given")
-        controls: list[AnyMethod] = [Random(), Edges(), Oracle()]
+        usual = [*with_controls(contestants(self.preset, temperature, self.cam_layer)), Oracle()]
         study = Study(
             models=[model],
             datasets=[_asked_by(model, one, paper=self.preset == "paper") for one in datasets],
-            methods=methods or [*contestants(self.preset, temperature, self.cam_layer), *controls],
+            methods=with_controls(methods) if methods else usual,
             metrics=self.metrics(),
             protocol="threshold_free",
             limit=500 if self.preset == "paper" else 96,

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from heatproof.errors import BadInput, HeatproofError
 from heatproof.results.results import APART
+from heatproof.stats.against_blind import Standing as BlindStanding
+from heatproof.stats.against_blind import against_blind, is_blind
 from heatproof.stats.bootstrap import is_share
 from heatproof.stats.groups import Groups
 from heatproof.stats.interaction import interaction
@@ -21,7 +23,6 @@ from heatproof.stats.verdict import verdict
 
 COLOURS = 8  # more colours are hard to distinguish; further methods are drawn in grey
 __all__ = ["ALPHA", "APART", "Panel", "Reading", "Standing"]
-BLIND = ("random", "edges", "centre", "constant", "random_weights")  # for runs stored before methods declared it
 
 
 class Exhibit(Protocol):
@@ -59,6 +60,8 @@ class FinishedRun(Protocol):
     def curves(self) -> pd.DataFrame: ...
     @property
     def details(self) -> pd.DataFrame: ...
+    @property
+    def pictures(self) -> pd.DataFrame: ...
     @property
     def gallery(self) -> Sequence[Any]: ...
     @property
@@ -118,6 +121,11 @@ class Reading:
         return found[here & (found["model"] == panel.model)]
 
     @property
+    def pictures(self) -> pd.DataFrame:
+        """One row per data set, model and picture: label, predicted, right; empty where the run did not keep it."""
+        return self.run.pictures
+
+    @property
     def gallery(self) -> Sequence[Exhibit]:
         """The images kept for show, with their maps."""
         return self.run.gallery
@@ -164,8 +172,7 @@ class Reading:
 
     def is_blind(self, method: str) -> bool:
         """Whether the method is a control that looks neither at the model nor at the answer."""
-        entry = self.info.get("methods", {}).get(method, {})
-        return bool(entry.get("blind", entry.get("control") and entry.get("name") in BLIND))
+        return is_blind(self.info.get("methods", {}).get(method, {}))
 
     def higher_is_better(self, metric: str) -> bool:
         """The direction of a metric. It is never guessed: the wrong one turns a ranking upside down."""
@@ -252,15 +259,16 @@ class Reading:
         means = table[controls].mean()
         return [str(name) for name in means.sort_values(ascending=not self.higher_is_better(panel.metric)).index]
 
-    def beaten_by_blind(self, panel: Panel) -> list[str]:
-        """The contestants that some blind control beats."""
-        tests, blind = self.pairs(panel), set(self.blind(panel))
-        beats = tests.beats() if tests else set()
-        return [
-            method
-            for method in self.methods
-            if any(b == method and a in blind for a, b in beats) and not self.is_control(method)
-        ]
+    def against_blind(self, panel: Panel) -> dict[str, BlindStanding]:
+        """The standing of each contestant of a panel against the blind controls; `clear` means that it beats all."""
+        if panel not in self._against_blind:
+            methods = [str(one) for one in self.contenders(panel).columns]
+            self._against_blind[panel] = against_blind(self.pairs(panel), methods, self.blind(panel))
+        return self._against_blind[panel]
+
+    @cached_property
+    def _against_blind(self) -> dict[Panel, dict[str, BlindStanding]]:
+        return {}
 
     @cached_property
     def _interactions(self) -> dict[Panel, list[str]]:

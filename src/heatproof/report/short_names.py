@@ -73,6 +73,10 @@ class Named:
     def details(self) -> pd.DataFrame:
         return self._renamed(self.inner.details)
 
+    @property
+    def pictures(self) -> pd.DataFrame:
+        return self.inner.pictures
+
     @cached_property
     def gallery(self) -> Sequence[Exhibit]:
         return [self._shown(exhibit) for exhibit in self.inner.gallery]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from heatproof.errors import BadInput, UnknownName
 from heatproof.results import run_state
 from heatproof.stats import bootstrap, ranks
+from heatproof.stats.against_blind import against_blind, is_blind
 from heatproof.stats.groups import Groups
 from heatproof.stats.mean_interval import mean_intervals
 from heatproof.stats.page import Card, Page, PairTests, page_tests
@@ -27,6 +28,8 @@ from heatproof.storage import sealed_json
 # of chance, compare no methods.
 APART = ("pictures", "description", "chance")
 Place = tuple[str, str, str]  # metric, data set, model
+PICTURE = ("dataset", "model", "image")
+NO_PICTURES = pd.DataFrame(columns=[*PICTURE, "label", "predicted", "right"])
 NO_DETAILS = pd.DataFrame(columns=["dataset", "model", "method", "metric", "image", "detail", "value"])
 
 
@@ -53,7 +56,9 @@ class Ranking:
 
     metric: str
     higher_is_better: bool
-    table: pd.DataFrame  # method, n, mean, low, high, skewed, rank, rank_low, rank_high (among the methods), control
+    # method, n, mean, low, high, skewed, rank, rank_low, rank_high (among the methods), control, and against_blind:
+    # "clear" of every blind control, "level" with some, "beaten" by some, "unknown" where none was run
+    table: pd.DataFrame
 
     def __str__(self) -> str:
         arrow = "higher" if self.higher_is_better else "lower"
@@ -77,6 +82,8 @@ class Results:
     numbers: pd.DataFrame | None = None  # the details, if they are not to be read from `root`
     files: Mapping[str, str] = field(default_factory=dict)  # of `root` -> hash: what is read later must belong to these
     groups: Mapping[str, Groups] = field(default_factory=dict)  # by data set; pictures of others are independent
+    truth: pd.DataFrame | None = None  # the pictures, if they are not to be read from `root`
+    kept: pd.DataFrame | None = None  # data set, model, image: the only ones that count, if not all do
 
     @classmethod
     def load(cls, path: str | Path) -> Results:
@@ -99,15 +106,56 @@ class Results:
     def curves(self) -> pd.DataFrame:
         """One row per curve; read on first access, since they are most of a run's numbers."""
         if self.lines is not None:
-            return self.lines
-        return pd.DataFrame() if self.root is None else _read_table(self.root, "curves.parquet", self.files)
+            return self._of_kept(self.lines)
+        if self.root is None:
+            return pd.DataFrame()
+        return self._of_kept(_read_table(self.root, "curves.parquet", self.files))
 
     @cached_property
     def details(self) -> pd.DataFrame:
         """Further numbers beside the scores, one row each: place, image, `detail` (its name), value."""
         if self.numbers is not None:
-            return self.numbers
-        return NO_DETAILS if self.root is None else _read_table(self.root, "details.parquet", self.files)
+            return self._of_kept(self.numbers)
+        if self.root is None:
+            return NO_DETAILS
+        return self._of_kept(_read_table(self.root, "details.parquet", self.files))
+
+    @cached_property
+    def pictures(self) -> pd.DataFrame:
+        """One row per data set, model and picture: `label`, `predicted`, and whether that is `right` (None: not known).
+
+        Empty for runs that did not keep it.
+        """
+        if self.truth is not None:
+            return self._of_kept(self.truth)
+        if self.root is None or "pictures.parquet" not in self.files:
+            return NO_PICTURES
+        return self._of_kept(_read_table(self.root, "pictures.parquet", self.files))
+
+    def correct_only(self) -> Results:
+        """The same results on the pictures that each model classifies correctly, tests and ranks included.
+
+        A map of a wrong answer explains another question than the one the label asks. Pictures whose class is not known
+        are left out too.
+        """
+        known = self.pictures
+        if not known["right"].notna().any():
+            raise BadInput(
+                "these results do not say on which pictures the model is right: the pictures need labels that are the "
+                "model's classes, in a run of this version"
+            )
+        right = known.loc[known["right"].eq(True), list(PICTURE)]
+        if right.empty:
+            raise BadInput(f"the model is right on none of these {len(known)} pictures: there is nothing to compare")
+        alone = replace(self, kept=right)
+        return replace(alone, scores=alone._of_kept(self.scores))
+
+    def _of_kept(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """The rows of the pictures that count."""
+        if self.kept is None or rows.empty:
+            return rows
+        wanted = pd.MultiIndex.from_frame(self.kept)
+        return rows[pd.MultiIndex.from_frame(rows[list(PICTURE)]).isin(wanted)].reset_index(drop=True)
 
     @cached_property
     def page(self) -> Page[Place]:
@@ -152,6 +200,10 @@ class Results:
     def is_control(self, method: str) -> bool:
         """Whether the method is a yardstick (random, oracle, edges) and not a contestant."""
         return bool(self.info.get("methods", {}).get(method, {}).get("control", False))
+
+    def is_blind(self, method: str) -> bool:
+        """Whether the method is a control that knows neither the model nor the answer."""
+        return is_blind(self.info.get("methods", {}).get(method, {}))
 
     def is_share(self, metric: str) -> bool:
         """Whether a metric counts hits, so that its mean is a share of the pictures."""
@@ -207,6 +259,7 @@ class Results:
         tests = self.page.tests.get((metric, dataset, model))
         sets = rank_sets(own.methods, tests.beats() if tests else ())
         places = dict(zip(own.methods, own.ranks, strict=True))
+        blind = against_blind(tests, own.methods, [method for method in controls if self.is_blind(method)])
         missing = float("nan")
         placed = []
         for method in everyone.methods:
@@ -227,6 +280,7 @@ class Results:
                 "rank_low": [low for _, low, _ in placed],
                 "rank_high": [high for _, _, high in placed],
                 "control": [method in controls for method in everyone.methods],
+                "against_blind": ["control" if m in controls else blind[m] for m in everyone.methods],
             }
         )
         return Ranking(metric, higher, table)

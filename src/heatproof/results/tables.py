@@ -12,6 +12,7 @@ import pandas as pd
 from heatproof.errors import BadInput, HeatproofError, UnknownName
 from heatproof.printable import printable
 from heatproof.results import Results
+from heatproof.stats.against_blind import MARKS, legend
 
 Format = Literal["csv", "md", "latex"]
 TESTS = ("means", "signed_ranks")
@@ -41,7 +42,12 @@ def pairs(results: Results, metrics: Sequence[str] = (), test: str = "means") ->
             frame = results.pairs(metric, **where).frame
             chosen = ["effect", "p", "p_adjusted", *(["beyond"] if (frame["beyond"] != "").any() else [])]
         frame = frame.assign(winner=frame["winner"].where(frame["significant"], ""))  # being ahead is not winning
-        return frame[["method_a", "method_b", "n", "mean_difference", "low", "high", *chosen, "winner"]]
+        met = results.ranking(metric, **where).table
+        standing = dict(zip(met["method"], met["against_blind"], strict=True))
+        for side in ("a", "b"):
+            frame[f"against_blind_{side}"] = [standing.get(method, "unknown") for method in frame[f"method_{side}"]]
+        marks = ["against_blind_a", "against_blind_b"]
+        return frame[["method_a", "method_b", "n", "mean_difference", "low", "high", *chosen, "winner", *marks]]
 
     return _gathered(results, metrics, found)
 
@@ -73,13 +79,25 @@ def written(table: pd.DataFrame, form: Format) -> str:
     return "\n".join(_markdown(*part) if form == "md" else _latex(*part) for part in _panels(table))
 
 
-def _panels(table: pd.DataFrame) -> Iterator[tuple[str, list[str], list[list[str]]]]:
-    """(title, heads, rows of words) of each data set, model and metric."""
+def _panels(table: pd.DataFrame) -> Iterator[tuple[str, list[str], list[list[str]], str]]:
+    """(title, heads, rows of words, legend) of each data set, model and metric."""
     for (dataset, model, metric), part in table.groupby(list(PLACE), sort=False, observed=True):
-        shown = part.drop(columns=list(PLACE))
-        shown = _with_intervals(shown)
+        marked, below = _with_marks(part.drop(columns=list(PLACE)))
+        shown = _with_intervals(marked)
         rows = [[_word(value) for value in row] for row in shown.itertuples(index=False)]
-        yield f"{metric}: {model} on {dataset}", [str(name).replace("_", " ") for name in shown.columns], rows
+        yield f"{metric}: {model} on {dataset}", [str(name).replace("_", " ") for name in shown.columns], rows, below
+
+
+def _with_marks(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """Methods that do not beat every blind control carry a mark, which the legend explains."""
+    columns = {"method": "against_blind", "method_a": "against_blind_a", "method_b": "against_blind_b"}
+    here = {name: standing for name, standing in columns.items() if standing in table}
+    met = [one for standing in here.values() for one in table[standing]]
+    marks = {
+        name: [f"{one}{MARKS.get(which, '')}" for one, which in zip(table[name], table[standing], strict=True)]
+        for name, standing in here.items()
+    }
+    return table.assign(**marks).drop(columns=list(here.values())), legend(met)
 
 
 def _with_intervals(table: pd.DataFrame) -> pd.DataFrame:
@@ -115,10 +133,11 @@ def _csv_cell(value: Any) -> Any:
     return printable(f"'{value}" if value.startswith(("=", "+", "-", "@", "\t", "\r")) else value)
 
 
-def _markdown(title: str, heads: list[str], rows: list[list[str]]) -> str:
+def _markdown(title: str, heads: list[str], rows: list[list[str]], below: str = "") -> str:
     lines = [heads, ["---"] * len(heads), *([_in_markdown(cell) for cell in row] for row in rows)]
     body = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    return f"**{_in_markdown(title)}**\n\n{body}\n"
+    note = f"\n{_in_markdown(below)}\n" if below else ""
+    return f"**{_in_markdown(title)}**\n\n{body}\n{note}"
 
 
 def _in_markdown(text: str) -> str:
@@ -128,14 +147,15 @@ def _in_markdown(text: str) -> str:
     return line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _latex(title: str, heads: list[str], rows: list[list[str]]) -> str:
+def _latex(title: str, heads: list[str], rows: list[list[str]], below: str = "") -> str:
     """With the rules of the package booktabs."""
     body = "\n".join(" & ".join(_in_latex(cell) for cell in row) + r" \\" for row in rows)
     columns = "l" * len(heads)
+    note = f"\\par\\smallskip{{\\footnotesize {_in_latex(below)}}}\n" if below else ""
     return (
         f"\\begin{{table}}\n\\caption{{{_in_latex(title)}}}\n\\begin{{tabular}}{{{columns}}}\n\\toprule\n"
         f"{' & '.join(_in_latex(head) for head in heads)} \\\\\n\\midrule\n{body}\n\\bottomrule\n"
-        "\\end{tabular}\n\\end{table}\n"
+        f"\\end{{tabular}}\n{note}\\end{{table}}\n"
     )
 
 
@@ -151,6 +171,8 @@ _LATEX = {
     "…": r"\ldots{}",
     "×": r"$\times$",
     "±": r"$\pm$",
+    "‡": r"$^{\ddagger}$",
+    "°": r"$^{\circ}$",
     "\N{MINUS SIGN}": "$-$",
     **{letter: f"\\{letter}" for letter in "&%$#_{}"},
 }

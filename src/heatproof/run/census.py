@@ -40,6 +40,9 @@ def recorded(model: Model, batch: Batch, answers: Tensor | None, names: Sequence
             for row, label in enumerate(known)
         ],
         "spans": [list(span) for span in spans(batch.images)],
+        "predicted": [None] * len(batch)
+        if answers is None
+        else [_name(one, model.classes) for one in answers.tolist()],
     }
 
 

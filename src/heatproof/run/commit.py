@@ -10,6 +10,7 @@ from heatproof.run.census import census
 from heatproof.run.gallery import shown_files
 from heatproof.run.groups import write_groups
 from heatproof.run.info import describe
+from heatproof.run.pictures import write_pictures
 from heatproof.run.shards import Shard, counted
 from heatproof.run.store import Store, Unit
 from heatproof.spec import study
@@ -23,6 +24,7 @@ def commit(
     """Write the results from the units in the store. `run.json` comes last: only then do they count."""
     files = store.write_tables(_places(work, store))
     files |= write_groups(store.root, [(shard.place["dataset"], shard.dataset, shard.ids) for shard in work])
+    files |= write_pictures(store.root, ((shard.place, counted(shard, store)) for shard in work))
     store.put_json("gallery.json", {"files": shown_files(store.root, _shown(work))})
     stopped = {"stopped": part} if part else {}
     pictures = census((shard.place, found) for shard in work if (found := counted(shard, store)))

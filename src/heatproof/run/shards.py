@@ -138,8 +138,10 @@ def aimed(shard: Shard) -> tuple[Batch, Tensor | None]:
     """The shard's pictures with the class to be explained set and the study's seed, and the model's answers."""
     batch = dataclasses.replace(shard.dataset.batch(shard.indices), seed=shard.study.seed).to(shard.model.device)
     target = getattr(shard.dataset, "target", shard.study.target)  # mosaics know their own
-    if target == "given" or not len(batch):
+    if not len(batch):
         return batch, None
+    if target == "given":  # the class is known; how often the model sees it there is a premise of the scores
+        return batch, engine.forward(shard.model, batch.images).argmax(1)
     classes = engine.forward(shard.model, batch.images)
     check_class_order(shard, classes.shape[1])
     answers = classes.argmax(1)

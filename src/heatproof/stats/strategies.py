@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -90,6 +90,13 @@ def without_holes(table: pd.DataFrame) -> Whole:
     whole = kept.loc[~kept["method"].isin(others), list(table.columns)].reset_index(drop=True)
     named = [f"{strategy_name(*setup[2:])} ({setup[1]} on {setup[0]})" for setup in empty]
     return Whole(whole, named, others)
+
+
+def compared(table: pd.DataFrame, is_control: Callable[[str], bool]) -> pd.DataFrame:
+    """The rows of methods and of the random control: the other controls are no part of the rankings compared."""
+    names = [str(name) for name in table["method"].unique()]
+    random = random_among(names)
+    return table[table["method"].isin([name for name in names if name == random or not is_control(name)])]
 
 
 def random_among(methods: Iterable[str]) -> str:

@@ -31,7 +31,7 @@ def headline(reading: Reading) -> str:
 
 
 def _doubt(reading: Reading, judged: list[Panel]) -> str:
-    """Said first, since all that follows is a hint then."""
+    """The warning that comes first where all that follows is a hint."""
     if not all(_too_few(reading, panel) for panel in judged):
         return ""
     return "These images are too few to tell any two methods apart; what follows is a hint."
@@ -102,17 +102,19 @@ def _clear(clear: int, judged: int) -> str:
 
 
 def _against_blind(reading: Reading) -> str:
-    """Who beats every control that knows nothing, in how many of the comparisons."""
+    """Who beats every control that knows nothing, in how many of the comparisons, as a sentence."""
     beats: Counter[str] = Counter()
     asked: Counter[str] = Counter()
     loses: Counter[str] = Counter()
-    controls: dict[str, None] = {}
+    controls: Counter[str] = Counter()
+    compared = 0
     for panel in reading.main:
         tests = reading.pairs(panel)
         blind = [method for method in tests.methods if reading.is_blind(method)] if tests else []
         if tests is None or not blind:
             continue
-        controls |= dict.fromkeys(blind)
+        controls.update(blind)
+        compared += 1
         solid = tests.beats()
         for method in (one for one in tests.methods if not reading.is_control(one)):
             asked[method] += 1
@@ -140,13 +142,16 @@ def _against_blind(reading: Reading) -> str:
     parts += [f"{'never' if several else 'not'} by {_some(never)}"] if never else []
     if len(always) == len(asked) > 1:
         parts = [f"by every method{' everywhere' if several else ''}"]
-    names = listed([escape(control) for control in controls])
+    names = listed(
+        [escape(name) + ("" if times == compared else f" in {times} of {compared}") for name, times in controls.items()]
+    )
+    silent = [name for name in there if name not in {escape(one) for one in controls}]
     if len(never) == len(asked):
-        nobody = "No method beats" if len(asked) > 1 else f"{never[0]} does not beat"
+        none = "No method beats" if len(asked) > 1 else f"{never[0]} does not beat"
         what = "the blind control" if len(controls) == 1 else "all blind controls that were run"
-        return f"{nobody} {what} ({names}).{_beaten(loses, several)}{_not_run(reading)}"
+        return f"{none} {what} ({names}).{_beaten(loses, several)}{_not_run(reading, silent)}"
     who = f"The blind control ({names}) is" if len(controls) == 1 else f"The blind controls ({names}) are all"
-    return f"{who} beaten {', '.join(parts)}.{_beaten(loses, several)}{_not_run(reading)}"
+    return f"{who} beaten {', '.join(parts)}.{_beaten(loses, several)}{_not_run(reading, silent)}"
 
 
 def _beaten(loses: Counter[str], several: bool) -> str:
@@ -157,11 +162,12 @@ def _beaten(loses: Counter[str], several: bool) -> str:
     return f" A blind control beats {_some(told)}."
 
 
-def _not_run(reading: Reading) -> str:
-    """Which of the usual blind controls took no part: nothing is said of them."""
+def _not_run(reading: Reading, silent: list[str]) -> str:
+    """Which of the usual blind controls took no part, or have no scores to be compared with."""
     there = {str(reading.info.get("methods", {}).get(one, {}).get("name", one)) for one in reading.methods}
     lacking = [name for name in USUAL if name not in there]
-    return f" Not run: {listed(lacking)}." if lacking else ""
+    told = f" Not run: {listed(lacking)}." if lacking else ""
+    return f" No scores of {listed(silent)} to compare with.{told}" if silent else told
 
 
 def _some(methods: list[str]) -> str:

@@ -1,12 +1,13 @@
-"""The pictures: how many of each class, and how often the model is right on them."""
+"""The pictures: how many of each class, how often the model is right on them, and scores where it is right."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from heatproof.report.run_numbers import Reading
+from heatproof.report.run_numbers import Panel, Reading
 from heatproof.report.sections.blocks import fold, section
+from heatproof.report.sections.blocks import table as table_html
 from heatproof.report.typeset import breakable, count, escape
 from heatproof.results.census_text import in_words
 
@@ -15,6 +16,8 @@ LEAD = (
     "95&nbsp;%."
 )
 MOST = 1200  # classes in a table
+SHOWN = 12  # comparisons whose means on correctly classified pictures are listed
+HALF = 0.5  # a model that is certainly right on fewer is judged on what it mostly does not know
 
 
 def pictures(reading: Reading) -> str | None:
@@ -23,7 +26,64 @@ def pictures(reading: Reading) -> str | None:
     if not entries:
         return None
     several = len(entries) > 1
-    return section("pictures", "The pictures", LEAD, "".join(_entry(entry, several) for entry in entries))
+    body = "".join(_entry(entry, several) for entry in entries)
+    return section("pictures", "The pictures", LEAD, body + correct_only(reading))
+
+
+def correct_only(reading: Reading) -> str:
+    """Means of every method on all pictures and on the correctly classified ones, per main comparison."""
+    known = reading.pictures
+    if not len(known) or not known["right"].eq(False).any():
+        return ""  # no picture is misclassified, or none is known to be
+    right = known.loc[known["right"].eq(True)]
+    parts = []
+    for panel in reading.main[:SHOWN]:
+        here = right.loc[(right["dataset"] == panel.dataset) & (right["model"] == panel.model), "image"]
+        parts.append(_means(reading, panel, set(here)))
+    if not any(parts):
+        return ""
+    note = (
+        '<p class="note">Means on all pictures that have a score, and on those of them that the model classifies '
+        "correctly. <code>heatproof table RUN --correct-only</code> ranks and tests on these alone.</p>"
+    )
+    return f"<h3>Where the model is right</h3>{note}{''.join(parts)}"
+
+
+def _means(reading: Reading, panel: Panel, right: set[str]) -> str:
+    scores = reading.table(panel)
+    kept = scores[scores.index.isin(right)]
+    if len(kept) == len(scores) or not len(scores.columns):
+        return ""
+    every, correct = scores.mean(), kept.mean()
+    rows = [
+        (
+            str(method),
+            float(every[method]),
+            (count(int(scores[method].notna().sum())), float(scores[method].notna().sum())),
+            float(correct[method]),
+            (count(int(kept[method].notna().sum())), float(kept[method].notna().sum())),
+        )
+        for method in scores.columns
+    ]
+    direction = "" if reading.higher_is_better(panel.metric) else " ↓"
+    head = ("method", f"all{direction}", "images", f"correct only{direction}", "images")
+    where = reading.named(panel)
+    title = f"{panel.metric}{' · ' + where if where else ''}"
+    return fold(title, table_html(head, rows, control=reading.is_control), opened=len(reading.main) == 1)
+
+
+def misgivings(entry: Mapping[str, Any]) -> str:
+    """A warning where the model is wrong on most of the pictures, as HTML; empty where it is not, or not known."""
+    accuracy = entry.get("accuracy")
+    if not accuracy or accuracy["high"] >= HALF:
+        return ""
+    wrong = entry["known"] - entry["right"]
+    words = (
+        f"The model is wrong on {count(wrong)} of {count(entry['known'])} pictures. "
+        "Where labels are explained, or regions show where the label is, its maps explain what it does not see."
+    )
+    premise = "What is said of these pictures rests on a premise that does not hold."
+    return f'<p class="warning"><strong>{premise}</strong> {escape(words)}</p>'
 
 
 def _entry(entry: Mapping[str, Any], named: bool) -> str:
@@ -39,4 +99,4 @@ def _entry(entry: Mapping[str, Any], named: bool) -> str:
     )
     if narrow:
         table += fold("Of little value range", f'<div class="scroll"><table><tbody>{narrow}</tbody></table></div>')
-    return f"{title}<p>{escape(in_words(entry))}</p>{table}"
+    return f"{title}<p>{escape(in_words(entry))}</p>{misgivings(entry)}{table}"

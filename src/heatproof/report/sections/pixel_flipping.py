@@ -19,6 +19,7 @@ from heatproof.stats.ranks import FEWEST
 from heatproof.stats.strategies import (
     PLACE,
     STRATEGY,
+    compared,
     gains,
     random_among,
     setups_table,
@@ -118,6 +119,7 @@ def _estimated(table: pd.DataFrame, method: str) -> tuple[float, str]:
 
 def _agreement(reading: Reading, table: pd.DataFrame) -> str:
     """Rank against R-OMS under the three measures, and how many rankings there are."""
+    table = compared(table, reading.is_control)
     whole, unknown, left = without_holes(table)
     missing = f" Methods left out, because some setup has no score of theirs: {escape(listed(left))}." if left else ""
     if unknown:

@@ -6,6 +6,7 @@ import math
 
 from heatproof.report.charts import Estimate, interval_ranking, small_multiples
 from heatproof.report.run_numbers import Panel, Reading
+from heatproof.report.sections.blind_marks import blind_legend, blind_mark, marked
 from heatproof.report.sections.blocks import fold, lower, metric_heading, section, table, unfolding
 from heatproof.report.sections.instability import instability, mark
 from heatproof.report.typeset import MISSING, breakable, counted, escape, number
@@ -40,6 +41,7 @@ def ranking(reading: Reading) -> str | None:
     if any(groups.named("sampled") for groups in reading.run.groups.values()):
         lead += " Images that fall into one sampled group are alike, and intervals allow for it."
     lead += instability(reading)
+    lead += blind_legend(reading)
     several = len(reading.metrics) > 1
     boards = [(f"{model} on {dataset}", scoreboard(reading, dataset, model)) for dataset, model in reading.settings]
     body = unfolding(boards, 2) if several else ""
@@ -65,7 +67,7 @@ def numbers(reading: Reading, panel: Panel) -> str:
     standing = reading.standings[panel]
     rows = [
         (
-            str(row["method"]),
+            marked(reading, panel, str(row["method"])),
             (str(int(row["n"])), int(row["n"])),
             float(row["mean"]),
             float(row["low"]),
@@ -95,7 +97,7 @@ def _chart(reading: Reading, panel: Panel) -> str:
         method = str(row["method"])
         estimates.append(
             Estimate(
-                method,
+                marked(reading, panel, method),
                 float(row["mean"]),
                 float(row["low"]),
                 float(row["high"]),
@@ -105,7 +107,7 @@ def _chart(reading: Reading, panel: Panel) -> str:
                 note=f"{counted(int(row['n']), 'image')}",
             )
         )
-    ranked = {estimate.label for estimate in estimates}
+    ranked = set(standing.table["method"].astype(str))
     asked = reading.scores["metric"] == panel.metric
     asked &= (reading.scores["model"] == panel.model) & (reading.scores["dataset"] == panel.dataset)
     met = set(reading.scores.loc[asked, "method"].astype(str).unique())
@@ -177,7 +179,9 @@ def _cell(reading: Reading, panel: Panel, method: str, mean: float) -> str:
     ranks = reading.standings[panel].ranks
     place = ranks.get(method)
     if place is None or len(ranks) < 2:
-        return f'<td class="num" data-v="{mean:.6g}">{number(mean)}</td>'
+        shown = f"{number(mean)}{blind_mark(reading, panel, method)}"
+        return f'<td class="num" data-v="{mean:.6g}">{shown}</td>'
     height = 1 - (place[0] - 1) / (len(ranks) - 1)
     first = " first" if place[0] == 1 else ""
-    return f'<td class="num t{round(height * 4)}{first}" data-v="{mean:.6g}">{number(mean)}</td>'
+    shown = f"{number(mean)}{blind_mark(reading, panel, method)}"
+    return f'<td class="num t{round(height * 4)}{first}" data-v="{mean:.6g}">{shown}</td>'

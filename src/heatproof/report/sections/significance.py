@@ -9,6 +9,7 @@ from heatproof.report.charts import critical_difference as diagram
 from heatproof.report.charts import heatmap, small_multiples
 from heatproof.report.charts.heatmap import SMALL, short
 from heatproof.report.run_numbers import ALPHA, Panel, Reading
+from heatproof.report.sections.blind_marks import blind_legend, marked
 from heatproof.report.sections.blocks import fold, metric_heading, section, table, unfolding
 from heatproof.report.typeset import MINUS, counted, escape, number, probability
 from heatproof.stats.page import PairTests
@@ -50,7 +51,7 @@ def significance(reading: Reading) -> str | None:
         "images cannot tell. "
         "Numbers are effect sizes: the mean paired difference in standard deviations of the differences, shown where "
         f"the adjusted p is at most {ALPHA:g}. Pairs with a control are adjusted by themselves, so that yardsticks "
-        f"cost the methods nothing. {escape(reading.page.sentence)}"
+        f"cost the methods nothing. {escape(reading.page.sentence)}{blind_legend(reading)}"
     )
     notes = [f"{counted(more, 'further matrix', 'further matrices')} not drawn."] * bool(more)
     notes += [f"{counted(unlisted, 'further table')} of pairs not written out."] * bool(unlisted)
@@ -75,7 +76,7 @@ def _figures(reading: Reading, panel: Panel) -> list[tuple[str, str]]:
     figures = [(caption, matrix(reading, panel, tests))]
     found = _critical(reading, panel)
     if found is not None and len(found.methods) <= 20:
-        told = "" if found.rejected else "; these images cannot show that any two differ (Friedman's test)"
+        doubt = "" if found.rejected else "; these images cannot show that any two differ (Friedman's test)"
         title = f"Mean ranks by {panel.metric}{', ' + where if where else ''}"
         drawing = diagram(
             dict(zip(found.methods, found.mean_ranks, strict=True)),
@@ -85,7 +86,7 @@ def _figures(reading: Reading, panel: Panel) -> list[tuple[str, str]]:
             groups=found.groups,
         )
         words = (
-            f"{prefix}mean rank per image; bars join what Nemenyi's test cannot separate{told}. It looks at ranks "
+            f"{prefix}mean rank per image; bars join what Nemenyi's test cannot separate{doubt}. It looks at ranks "
             "alone, so on few images it may find other pairs than the matrix"
         )
         figures.append((words, drawing))
@@ -131,7 +132,8 @@ def matrix(reading: Reading, panel: Panel, tests: PairTests) -> str:
     where = reading.named(panel)
     title = f"Pairwise comparison by {panel.metric}{', ' + where if where else ''}"
     # Neutral means that these images cannot tell: the weakest effect that they can has a shade.
-    return heatmap(values, order, order, title=title, least=1, texts=texts, notes=notes)
+    names = [marked(reading, panel, method) for method in order]
+    return heatmap(values, names, names, title=title, least=1, texts=texts, notes=notes)
 
 
 def _effect(value: float) -> str:
@@ -145,7 +147,7 @@ def _order(reading: Reading, panel: Panel, tests: PairTests) -> list[str]:
 
 
 def pair_table(reading: Reading, panel: Panel) -> str:
-    """The numbers behind the matrix, for who cannot hover: every pair, the one that ranks higher first."""
+    """The numbers behind the matrix, for readers who cannot hover: every pair, the one that ranks higher first."""
     tests = reading.pairs(panel)
     if tests is None:
         return ""
@@ -160,8 +162,8 @@ def pair_table(reading: Reading, panel: Panel) -> str:
             (
                 (int(row["controls"]), order[first], order[second]),
                 [
-                    first,
-                    second,
+                    marked(reading, panel, first),
+                    marked(reading, panel, second),
                     flip * float(row["mean_difference"]),
                     _effect(flip * sign * float(row["effect"])),
                     (probability(float(row["p_adjusted"])), float(row["p_adjusted"])),
@@ -171,13 +173,13 @@ def pair_table(reading: Reading, panel: Panel) -> str:
         )
     head = ("method", "against", "mean difference", "effect", "adjusted p ↓", "images")
     where = reading.named(panel)
-    told = f"{where + ' · ' if where else ''}{counted(len(rows), 'pair')} in numbers"
-    said = (
+    summary = f"{where + ' · ' if where else ''}{counted(len(rows), 'pair')} in numbers"
+    note = (
         "The mean difference is the method less the one it is set against. The effect is that difference in standard "
         "deviations of the paired differences; above 0 the method is the better one."
     )
     return fold(
-        told,
-        f'<p class="note">{said}</p>{table(head, [cells for _, cells in sorted(rows)], words=2)}',
+        summary,
+        f'<p class="note">{note}</p>{table(head, [cells for _, cells in sorted(rows)], words=2)}',
         class_="pairs",
     )

@@ -6,6 +6,7 @@ from heatproof.report.run_numbers import Panel, Reading
 from heatproof.report.sections.blocks import fold, section
 from heatproof.report.sections.headline import headline
 from heatproof.report.typeset import breakable, count, counted, emphasised, escape, listed, number
+from heatproof.stats.against_blind import MARKS
 from heatproof.stats.page import FEW, FEW_GROUPS
 
 CARDS = 12  # shown at once; further ones are behind a fold
@@ -98,14 +99,22 @@ def against_controls(reading: Reading, panel: Panel) -> list[str]:
 
 
 def _strongest(reading: Reading, panel: Panel) -> list[str]:
-    """The blind control with the best mean: what a map that knows nothing reaches here."""
-    blind = reading.blind(panel)
-    if len(blind) < 2 or not len(reading.contenders(panel).columns):
+    """The blind control with the best mean: what a map that knows nothing reaches here, and who is not clear of it."""
+    blind, standings = reading.blind(panel), reading.against_blind(panel)
+    if len(blind) < 2 or not standings:
         return []
     mean = number(float(reading.table(panel)[blind[0]].mean()))
-    beaten = [method for method in reading.beaten_by_blind(panel) if method in reading.table(panel).columns]
-    marked = f"; a blind control beats {_some(beaten)}" if beaten else ""
-    return [f"The strongest blind control is {blind[0]} ({mean}){marked}."]
+    beaten, level = ([one for one, met in standings.items() if met == which] for which in ("beaten", "level"))
+    parts = [f"the strongest blind control is {blind[0]} ({mean})"]
+    parts += [f"a blind control beats {_some(beaten)} ({MARKS['beaten']})"] if beaten else []
+    parts += [f"not told from some blind control: {_some(level)} ({MARKS['level']})"] if level else []
+    parts += (
+        [f"every method beats each of the {len(blind)} blind controls here"]
+        if set(standings.values()) == {"clear"}
+        else []
+    )
+    told = "; ".join(parts)
+    return [f"{told[0].upper()}{told[1:]}."]
 
 
 def _measured(contenders: list[str], better: list[str], level: list[str], worse: list[str]) -> str:
