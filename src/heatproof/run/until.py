@@ -60,7 +60,9 @@ class Solid:
         try:
             return cls(**fields)
         except TypeError:
-            raise BadInput(f"'until' of a study.json has fields of another version: {', '.join(map(str, fields))}") from None
+            raise BadInput(
+                f"'until' of a study.json has fields of another version: {', '.join(map(str, fields))}"
+            ) from None
 
     @classmethod
     def load(cls, path: str | Path) -> Solid | None:

@@ -93,9 +93,7 @@ class Comparison:
     ) -> None:
         """The next pictures in their order, with scores by method and picture, and one look at every open pair."""
         self.pictures += len(pictures)
-        self._scored |= {
-            name for name in self.methods if any(v is not None for v in scores.get(name, {}).values())
-        }
+        self._scored |= {name for name in self.methods if any(v is not None for v in scores.get(name, {}).values())}
         for a, b in self._followed():
             alone = self.hits and clusters is None
             pair = self._pairs.setdefault((a, b), _Differences(1 if alone else self.unit))
