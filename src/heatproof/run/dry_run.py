@@ -177,16 +177,15 @@ def _shown(card: Comparison, pilot: int) -> str:
     smallest, largest = (f(one.detectable for one in card.plans) for f in (min, max))
     needs = sorted(one.pictures for one in card.plans if one.pictures is not None)
     enough = sum(number <= card.pictures for number in needs)
-    text = (
-        f"{card.pictures} pictures find, with a chance of 80 %, mean differences from {smallest:.3g} (of the most even "
-        f"pair) or {largest:.3g} (of the least even pair) on"
-    )
+    span = f"{smallest:.3g}" if len(card.plans) == 1 else f"{smallest:.3g} to {largest:.3g}, depending on the pair"
+    text = f"{card.pictures} pictures show a mean difference (with a chance of 80 %) from this size on: {span}."
     if needs:
+        least = f"{needs[0]:,}" if len(needs) == 1 else f"{needs[0]:,} to {needs[-1]:,}"
         text += (
-            f"; if the differences of the pilot ({pilot} pictures) are true, {enough} of {len(card.plans)} pairs are "
-            f"found, and the pairs need {needs[0]:,} to {needs[-1]:,} pictures"
+            f" If the differences of the pilot ({pilot} pictures) are true, {enough} of {len(card.plans)} pairs are "
+            f"decided; it takes {least} pictures to decide {'it' if len(card.plans) == 1 else 'them'}."
         )
-    return f"{text}."
+    return text
 
 
 def _duration(seconds: float) -> str:

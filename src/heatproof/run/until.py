@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from heatproof.errors import BadInput
-from heatproof.stats.sequential import SHARD
 
 if TYPE_CHECKING:
     from heatproof.spec.study import Study
 
 NAME = "solid"
+SHARD = 20  # pictures of a unit, at least: those of `stats.sequential`, which `--help` need not wait for
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Solid:
 def prepared(studies: Sequence[Study], rule: Solid) -> list[Study]:
     """The studies as the rule needs them: pictures in a seeded random order, in shards of at least one unit.
 
-    Every unit then has the same expectation. Shards are alike in all studies, so that those of one data set go together.
+    Every unit then has the same expectation. All studies have shards of one size, so that their pictures go together.
     """
     shard = max(SHARD, *(one.shard for one in studies))
     return [

@@ -38,9 +38,7 @@ class Study:
     protocol: str = ""  # which protocol this is, for the report's own section
     seed: int = 0
     limit: int | None = None  # so many pictures of each data set,
-    sample: Sample = (
-        "balanced"  # drawn by the seed with the classes alike; `first`: as they come; `random`: in any order
-    )
+    sample: Sample = "balanced"  # by the seed, the classes alike; `first`: as they come; `random`: by the seed alone
     shard: int = 16  # pictures per unit of work; the unit of storage, so not to be changed within a run directory
     target: Target = "predicted"  # the class explained: what the model says, or the true one
     notes: dict[str, Any] = field(default_factory=dict)  # settings of the protocol, for its section of the report
