@@ -163,8 +163,8 @@ def _clusters(dataset: Dataset) -> Clusters | None:
     if len(codes) > 1:
         raise BadInput(
             f"the pictures of {name!r} share sampled groups of {len(codes)} crossed kinds ({', '.join(codes)}), so "
-            "that the same groups come back in every shard: no rule that looks after every shard is valid for them. Judge "
-            "a fixed number of pictures (--limit) and leave --until out"
+            "that the same groups come back in every shard: no rule that looks after every shard is valid for them. "
+            "Judge a fixed number of pictures (--limit) and leave --until out"
         )
     ((kind, code),) = codes.items()
     count = len(np.unique(code))
