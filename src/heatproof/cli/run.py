@@ -78,7 +78,7 @@ def run(
         }
         clash = [name for name, value in given.items() if value is not None and value != []]
         if clash:
-            usage(f"a study file says everything itself: leave out {', '.join(clash)}")
+            usage(f"a study file holds all of this itself: leave out {', '.join(clash)}")
         from heatproof.spec.study import load
 
         with readable_errors():

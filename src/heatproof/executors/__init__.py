@@ -23,7 +23,7 @@ OURS = ("local",)
 class Executor(Protocol):
     """How many workers there are, and the parts spread over them."""
 
-    def how_many(self, asked: Workers, device: torch.device) -> int:
+    def how_many(self, wanted: Workers, device: torch.device) -> int:
         """The number of workers for a request; `BadInput` for one that cannot be met."""
         ...
 

@@ -1,4 +1,4 @@
-"""Parts of the work side by side, in processes of this machine, each on one thread."""
+"""The default executor: a pool of forked processes on this machine, each on one thread."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ class WorkerLost(HeatproofError):
 
 
 class Elsewhere(Exception):
-    """Where in a worker an error came from."""
+    """The trace of an error in a worker."""
 
 
-def how_many(asked: Workers, device: torch.device) -> int:
-    """So many processes. `auto`: one per core where networks are so small that they run on one thread, else one."""
+def how_many(wanted: Workers, device: torch.device) -> int:
+    """Number of processes. `auto`: one per core where networks are so small that they run on one thread, else one."""
     possible = device.type == "cpu" and sys.platform.startswith("linux")
-    if asked == "auto":
+    if wanted == "auto":
         return engine.idle_cores() if possible else 1
-    if isinstance(asked, bool) or not isinstance(asked, int) or asked < 1:
-        raise BadInput(f"workers must be a number of processes from 1 on, or 'auto', got {asked!r}")
-    if asked > 1 and not possible:
+    if isinstance(wanted, bool) or not isinstance(wanted, int) or wanted < 1:
+        raise BadInput(f"workers must be a number of processes from 1 on, or 'auto', got {wanted!r}")
+    if wanted > 1 and not possible:
         where = f"device {device.type}" if device.type != "cpu" else f"{sys.platform}, where processes cannot be forked"
-        raise BadInput(f"more than one worker needs Linux and the CPU, got {asked} on {where}: leave workers out")
-    return asked
+        raise BadInput(f"more than one worker needs Linux and the CPU, got {wanted} on {where}: leave workers out")
+    return wanted
 
 
 def spread(work: Callable[[Part], Iterator[str]], parts: Sequence[Part], workers: int) -> Generator[str]:
-    """What `work` says of every part, as soon as it is said; so many parts are done at a time.
+    """The labels that `work` yields for every part, as soon as they come; `workers` parts are done at a time.
 
-    The processes are forks: they have models, pictures and code of one's own as those are now, also what no file could
+    The processes are forks: they have models, pictures and user code as these are now, also what no file could
     hold. An error in one of them is raised here, and ends the others; what they finished stays done.
     """
     if min(workers, len(parts)) < 2:
@@ -58,34 +58,34 @@ def spread(work: Callable[[Part], Iterator[str]], parts: Sequence[Part], workers
             yield from work(part)
         return
     fork = multiprocessing.get_context("fork")
-    turn = fork.Value("i", 0)  # the next part that nobody has taken
+    turn = fork.Value("i", 0)  # the next part that no worker has taken
     crew: dict[Connection, Any] = {}
     try:
         with _ctrl_c_waiting():
             for _ in range(min(workers, len(parts))):
-                ear, mouth = fork.Pipe(duplex=False)
-                process = fork.Process(target=_take_turns, args=(work, parts, turn, mouth, os.getpid()), daemon=True)
+                receiver, sender = fork.Pipe(duplex=False)
+                process = fork.Process(target=_take_turns, args=(work, parts, turn, sender, os.getpid()), daemon=True)
                 process.start()
-                mouth.close()  # so that the end of the worker is the end of what can be heard
-                crew[ear] = process
+                sender.close()  # so that the pipe ends when the worker does
+                crew[receiver] = process
         waiting = dict(crew)
         while waiting:
             for ready in wait(list(waiting)):
-                said = _heard(cast(Connection, ready), waiting)
-                if said is not None:
-                    yield said
+                label = _received(cast(Connection, ready), waiting)
+                if label is not None:
+                    yield label
     finally:
         for process in crew.values():
             process.terminate()
-        for ear, process in crew.items():
+        for receiver, process in crew.items():
             process.join()
-            ear.close()
+            receiver.close()
 
 
 @contextmanager
 def _ctrl_c_waiting() -> Iterator[None]:
-    """Ctrl-C is heard afterwards: in the middle of a fork it would be lost, or leave a worker that nobody knows of."""
-    if threading.current_thread() is not threading.main_thread():  # only that one hears it
+    """Delays Ctrl-C: in the middle of a fork it would be lost, or leave a worker that is not listed yet."""
+    if threading.current_thread() is not threading.main_thread():  # only that thread receives signals
         yield
         return
     came: list[int] = []
@@ -98,15 +98,15 @@ def _ctrl_c_waiting() -> Iterator[None]:
         before(signal.SIGINT, None)
 
 
-def _heard(ear: Connection, waiting: dict[Connection, Any]) -> str | None:
+def _received(receiver: Connection, waiting: dict[Connection, Any]) -> str | None:
     try:
-        kind, what = ear.recv()
+        kind, what = receiver.recv()
     except EOFError:
-        process = waiting.pop(ear)
+        process = waiting.pop(receiver)
         process.join()
         raise WorkerLost(_how_it_ended(process.exitcode)) from None
     if kind == "ended":
-        waiting.pop(ear)
+        waiting.pop(receiver)
         return None
     if kind == "failed":
         error, trace = what
@@ -126,38 +126,38 @@ def _how_it_ended(code: int) -> str:
 
 
 def _take_turns(
-    work: Callable[[Part], Iterator[str]], parts: Sequence[Part], turn: Any, mouth: Connection, parent: int
+    work: Callable[[Part], Iterator[str]], parts: Sequence[Part], turn: Any, sender: Connection, parent: int
 ) -> None:
-    """The life of a worker: one part after the other until none is left."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started the run hears Ctrl-C and ends the workers
+    """A worker: does one part after the other until none is left."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the main process handles Ctrl-C and ends the workers
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)  # and if they end, however, so do the workers
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)  # and if it ends, however, so do the workers
     if os.getppid() != parent:
         os._exit(1)
-    multiprocessing.current_process()._config["daemon"] = False  # type: ignore[attr-defined]  # may have children of its own
-    # A progress bar may have put its own in their place, with a lock that somebody held.
+    multiprocessing.current_process()._config["daemon"] = False  # type: ignore[attr-defined]  # may start processes itself
+    # A progress bar may have replaced them, with a lock that was held at the fork.
     sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__  # type: ignore[misc]
     # Threads of the libraries do not survive a fork, and the cores have their workers.
     os.environ["OMP_NUM_THREADS"] = "1"
     torch.set_num_threads(1)
     cv2.setNumThreads(1)
-    warnings.showwarning = lambda message, *_, **__: mouth.send(("warned", _portable(message, UserWarning)))
+    warnings.showwarning = lambda message, *_, **__: sender.send(("warned", _portable(message, UserWarning)))
     try:
         while True:
             with turn.get_lock():
                 mine, turn.value = turn.value, turn.value + 1
             if mine >= len(parts):
                 break
-            for said in work(parts[mine]):
-                mouth.send(("did", said))
-        mouth.send(("ended", None))
+            for label in work(parts[mine]):
+                sender.send(("did", label))
+        sender.send(("ended", None))
     except Exception as error:
-        mouth.send(("failed", (_portable(error, RuntimeError), traceback.format_exc())))
-    mouth.close()
+        sender.send(("failed", (_portable(error, RuntimeError), traceback.format_exc())))
+    sender.close()
 
 
 def _portable(error: Any, instead: type[Exception]) -> Any:
-    """The error or warning itself if it survives the way, else another one of the same words."""
+    """The error or warning itself if it can be pickled, else another one with the same message."""
     try:
         if type(error).__module__ not in sys.modules:
             raise ImportError

@@ -25,7 +25,7 @@ def describe(studies: Sequence[Study], state: RunState, damaged: Sequence[str]) 
     """What was run: enough to run it again, and for the report to speak of each component."""
     methods = {recipe.label(m): m for one in studies for m in one.methods}
     metrics = {recipe.label(m): m for one in studies for m in one.metrics}
-    # A protocol says which of its metrics are its answer; the others are variants of it, or ask something else.
+    # A protocol says which of its metrics are its answer; the others are variants of it, or measure something else.
     main = {label for one in studies for label in one.notes.get("main", map(recipe.label, one.metrics))}
     return {
         "edition": EDITION,
