@@ -183,7 +183,7 @@ def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
     words = "run --methods saliency,input_x_gradient,random --metrics pointing_game --limit 30 --dry-run --workers 1"
     done = CliRunner().invoke(app, [*words.split(), "-o", str(out)])
     assert done.exit_code == 0, done.output
-    assert "3 methods × 1 metrics × 30 pictures = 90 scores" in done.output
+    assert "3 methods × 1 metric × 30 pictures = 90 scores" in done.output
     assert "Expected time" in done.output
     assert not out.exists()
 

@@ -28,7 +28,8 @@ def _stop(one: Mapping[str, Any], race: bool) -> str:
         what = "the first place is decided" if race else "every pair of methods is decided"
         return f"{where}: stopped after {seen}, because {what}."
     if one["reason"] == "max_images":
-        return f"{where}: stopped after {seen}, because there are no more; some pairs of methods are still open."
+        what = "the first place is" if race else "some pairs of methods are"
+        return f"{where}: stopped after {seen}, because there are no more; {what} still open."
     return f"{where}: interrupted after {seen}."
 
 

@@ -150,7 +150,8 @@ def in_words(found: Forecast) -> Iterator[str]:
     for one in found.settings:
         scores = one.methods * one.metrics * one.pictures
         yield (
-            f"{one.model} on {one.dataset}: {one.methods} methods × {one.metrics} metrics × {one.pictures} pictures "
+            f"{one.model} on {one.dataset}: {one.methods} method{_s(one.methods)} × {one.metrics} metric{_s(one.metrics)} × "
+            f"{one.pictures} picture{_s(one.pictures)} "
             f"= {scores:,} scores; {one.forward * one.pictures:,.0f} forward and {one.backward * one.pictures:,.0f} "
             "backward passes"
         )
@@ -160,7 +161,7 @@ def in_words(found: Forecast) -> Iterator[str]:
     at_most = "at most " if found.until else ""
     yield (
         f"Expected time: {at_most}{_duration(found.seconds)} with {found.workers} "
-        f"worker{'' if found.workers == 1 else 's'} (from a pilot of {found.pilot} pictures)."
+        f"worker{_s(found.workers)} (from a pilot of {found.pilot} pictures)."
     )
     for card in found.comparisons:
         yield f"{card.metric}, {card.model} on {card.dataset}: {_shown(card, found.pilot)}"
@@ -186,6 +187,11 @@ def _shown(card: Comparison, pilot: int) -> str:
             f"decided; it takes {least} pictures to decide {'it' if len(card.plans) == 1 else 'them'}."
         )
     return text
+
+
+def _s(count: int) -> str:
+    """The ending of a plural."""
+    return "" if count == 1 else "s"
 
 
 def _duration(seconds: float) -> str:
