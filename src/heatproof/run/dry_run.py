@@ -150,8 +150,8 @@ def in_words(found: Forecast) -> Iterator[str]:
     for one in found.settings:
         scores = one.methods * one.metrics * one.pictures
         yield (
-            f"{one.model} on {one.dataset}: {one.methods} method{_s(one.methods)} × {one.metrics} metric{_s(one.metrics)} × "
-            f"{one.pictures} picture{_s(one.pictures)} "
+            f"{one.model} on {one.dataset}: {one.methods} method{_s(one.methods)} × "
+            f"{one.metrics} metric{_s(one.metrics)} × {one.pictures} picture{_s(one.pictures)} "
             f"= {scores:,} scores; {one.forward * one.pictures:,.0f} forward and {one.backward * one.pictures:,.0f} "
             "backward passes"
         )
