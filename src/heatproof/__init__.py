@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from heatproof.report import report
     from heatproof.results import Results
     from heatproof.run.loop import run
+    from heatproof.run.until import Solid
     from heatproof.spec.study import Study
     from heatproof.types import (
         Attribution,
@@ -49,6 +50,7 @@ _HOMES = {
     "report": ["report"],
     "results": ["Results"],
     "run": ["run"],
+    "run.until": ["Solid"],
     "spec.study": ["Study"],
     "types": [
         *["Attribution", "Batch", "Cost", "Curve", "Dataset", "Imputer", "Method", "Metric", "Model"],
@@ -71,6 +73,7 @@ __all__ = [
     "Results",
     "Scored",
     "Segmenter",
+    "Solid",
     "Study",
     "View",
     "__version__",

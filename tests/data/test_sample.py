@@ -98,7 +98,7 @@ def test_a_study_says_how_its_pictures_were_chosen_and_one_that_does_not_took_th
     again = Study.from_plain(old)
     assert again.sample == "first"
     assert again.places(folder) == tuple(range(12))
-    with pytest.raises(BadInput, match="sample must be 'balanced' or 'first', got 'last'"):
+    with pytest.raises(BadInput, match="sample must be 'balanced', 'first', 'random', got 'last'"):
         dataclasses.replace(study, sample="last")
 
 

@@ -1,4 +1,4 @@
-"""What `run` and `demo` share: judge, draw the report, say what is missing, and end with the exit status."""
+"""The steps that `run` and `demo` share: judge, draw the report, list what is missing, end with the exit status."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ import typer
 from heatproof.cli._replayed import FirstRun
 from heatproof.cli._terminal import COMPLETE, FAILED_ROWS, INTERRUPTED, echo, line, progress_bar, readable_errors
 from heatproof.results.census_text import pictures_in_words
+from heatproof.results.until_text import stopped_in_words
 from heatproof.run.stored_engine import StoredEngine
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from heatproof.run.until import Solid
 
 SETTINGS = 6  # data sets and models whose pictures are counted in the terminal; the report has all
 
@@ -27,11 +30,12 @@ def run_and_report(
     earlier: FirstRun | None = None,
     passes: StoredEngine = StoredEngine(),  # noqa: B008  # it is frozen
     on: str = "local",
+    until: Solid | None = None,
 ) -> None:
     from heatproof.report import report as draw
     from heatproof.run.loop import run as judge
 
-    count: Any = int(workers) if workers.isdecimal() else workers  # the run knows which words there are
+    count = _count(workers)
     before = _shown_in(out)
     try:
         with readable_errors(), progress_bar(quiet) as watch:
@@ -44,6 +48,7 @@ def run_and_report(
                 engine=passes.kind,
                 choices=passes.choices,
                 on=on,
+                until=until,
             )
             page = draw(results, out / "report.html")
     except KeyboardInterrupt:
@@ -63,6 +68,8 @@ def run_and_report(
         echo(earlier.apart(results, studies), err=True)
     for name in results.info.get("damaged", []):
         echo(f"{name} was damaged and has been computed again.", err=True)
+    for sentence in stopped_in_words(results.info.get("until")):
+        line(sentence, err=True)
     for sentence in pictures_in_words(results.info.get("pictures", []))[:SETTINGS]:
         line(sentence, err=True)
     if not results.complete:
@@ -80,6 +87,21 @@ def run_and_report(
     whole = results.complete and not silent and beside and (judged or not empty)
     echo(page)
     raise typer.Exit(COMPLETE if whole else FAILED_ROWS)
+
+
+def show_forecast(studies: list[Any], device: str, workers: str, on: str, until: Solid | None) -> None:
+    """Print what a run will cost and what it can show; write nothing."""
+    from heatproof.run.dry_run import forecast, in_words
+
+    with readable_errors():
+        found = forecast(studies, device=device, workers=_count(workers), on=on, until=until)
+    for sentence in in_words(found):
+        line(sentence)
+
+
+def _count(workers: str) -> Any:
+    """A number, or a word that the run checks."""
+    return int(workers) if workers.isdecimal() else workers
 
 
 def _shown_in(out: Path) -> dict[str, set[str]]:

@@ -7,17 +7,18 @@ from typing import Annotated
 
 import typer
 
-from heatproof.cli._outcome import run_and_report
+from heatproof.cli._outcome import run_and_report, show_forecast
 from heatproof.cli._replayed import FirstRun
 from heatproof.cli._terminal import Device, On, Out, Quiet, Workers, line, readable_errors, usage
 from heatproof.run.stored_engine import StoredEngine
+from heatproof.run.until import NAME, Solid
 
 
 def run(
     study: Annotated[
         Path | None, typer.Argument(help="study.json that a run wrote (data), or STUDY.py (code).")
     ] = None,
-    model: Annotated[list[str] | None, typer.Option(help="Who is explained; may be repeated.")] = None,
+    model: Annotated[list[str] | None, typer.Option(help="Model to explain; may be repeated.")] = None,
     images: Annotated[list[str] | None, typer.Option(help="Folder, CSV or built-in data set.")] = None,
     masks: Annotated[str, typer.Option(help="Folder of masks named like the pictures.")] = "",
     methods: Annotated[list[str] | None, typer.Option(help="a,b,c(field=value),file.py:Name; may be repeated.")] = None,
@@ -25,7 +26,7 @@ def run(
     protocols: Annotated[list[str] | None, typer.Option(help="p,q(preset=paper); may be repeated.")] = None,
     out: Out = Path("runs/latest"),
     limit: Annotated[
-        int | None, typer.Option(help="Only so many pictures, of each class as many: a sample by the seed.")
+        int | None, typer.Option(help="This many pictures, the classes alike: a sample drawn by the seed.")
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of everything random.")] = None,
     target: Annotated[str | None, typer.Option(help="Class explained: predicted or label.")] = None,
@@ -35,6 +36,19 @@ def run(
     engine: Annotated[
         str | None, typer.Option(help="auto, or reference: slower, the same numbers whatever this machine measured.")
     ] = None,
+    until: Annotated[
+        str | None, typer.Option(help="solid: add pictures until every pair of methods is decided.", metavar="solid")
+    ] = None,
+    margin: Annotated[
+        float | None, typer.Option(help="With --until: differences within ±MARGIN are equivalent [0.05].")
+    ] = None,
+    max_images: Annotated[int | None, typer.Option(help="With --until: no more pictures than this [all].")] = None,
+    race: Annotated[
+        bool, typer.Option("--race", help="With --until: drop beaten methods, stop when the first place is decided.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what will be run, how long it takes, and what it can show.")
+    ] = False,
     trust_pickle: Annotated[bool, typer.Option(help="Load weights that are arbitrary pickles.")] = False,
     trust_code: Annotated[bool, typer.Option("--trust-code", help="Run code that a study.json names.")] = False,
     quiet: Quiet = False,
@@ -47,6 +61,8 @@ def run(
     from heatproof.spec import from_options
 
     before, passes = None, StoredEngine()
+    with readable_errors():
+        rule = _rule(until, margin, max_images, race)
     if study is not None:
         moved = {"--model": model, "--images": images}
         given = {
@@ -57,17 +73,19 @@ def run(
             "--limit": limit,
             "--seed": seed,
             "--target": target,
+            **({} if study.suffix == ".py" else {"--until": until}),
             **(moved if study.suffix == ".py" else {}),
         }
         clash = [name for name, value in given.items() if value is not None and value != []]
         if clash:
-            usage(f"a study file says everything itself: leave out {', '.join(clash)}")
+            usage(f"a study file holds all of this itself: leave out {', '.join(clash)}")
         from heatproof.spec.study import load
 
         with readable_errors():
             if trust_code and study.suffix != ".py":
                 _list_code(study, models_too=not model)
             studies = load(study, trust_pickle, model or [], images or [], trust_code)
+            rule = rule or Solid.load(study)
             before, passes = FirstRun.beside(study, trust_code), StoredEngine.beside(study)
     else:
         with readable_errors():
@@ -82,11 +100,26 @@ def run(
                 changes={"limit": limit, "seed": seed, "target": target},
             )
     chosen = passes if engine is None else passes.of_kind(engine)
-    run_and_report(studies, out, device, workers, quiet, before, chosen, on)
+    if dry_run:
+        show_forecast(studies, device, workers, on, rule)
+        return
+    run_and_report(studies, out, device, workers, quiet, before, chosen, on, rule)
+
+
+def _rule(until: str | None, margin: float | None, max_images: int | None, race: bool) -> Solid | None:
+    """The rule to stop by; options that belong to it need it."""
+    given = {"--margin": margin is not None, "--max-images": max_images is not None, "--race": race}
+    if until is None:
+        if extra := [name for name, there in given.items() if there]:
+            usage(f"{', '.join(extra)} needs --until solid: add it, or leave {'it' if len(extra) == 1 else 'them'} out")
+        return None
+    if until != NAME:
+        usage(f"--until must be {NAME}, got {until!r}: it is the only rule to stop by")
+    return Solid(Solid.margin if margin is None else margin, max_images, race)
 
 
 def _list_code(study: Path, models_too: bool) -> None:
-    """Say which code a stored study brings, before it runs."""
+    """List the code that a stored study brings, before it runs."""
     from heatproof.spec import study_file, user_code
 
     stored = study_file.read(study)
@@ -95,5 +128,5 @@ def _list_code(study: Path, models_too: bool) -> None:
 
 
 def _joined(words: list[str] | None) -> str | None:
-    """What was said at once or in several goes."""
+    """The values of a repeated option as one list of names."""
     return ",".join(words) if words else None

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from heatproof.cli._terminal import echo, readable_errors, warn_of_later
+from heatproof.cli._terminal import echo, line, readable_errors, warn_of_later
 
 
 class Test(StrEnum):
@@ -40,10 +40,13 @@ def table(
 ) -> None:
     """Rankings with 95 % intervals, or the tests of all pairs of methods, to standard output."""
     from heatproof.results import Results, tables
+    from heatproof.results.until_text import stopped_in_words
 
     with readable_errors():
         results = Results.load(directory)
         warn_of_later(results)
+        for sentence in stopped_in_words(results.info.get("until")):
+            line(sentence, err=True)
         if correct_only:
             every, results = len(results.pictures), results.correct_only()
             echo(

@@ -19,6 +19,7 @@ from heatproof.report.sections.pictures import pictures
 from heatproof.report.sections.provenance import provenance
 from heatproof.report.sections.ranking import ranking
 from heatproof.report.sections.significance import significance
+from heatproof.report.sections.stopping import stopping
 from heatproof.report.sections.verdict import verdict
 from heatproof.report.typeset import count, counted, duration, escape, listed, shortened
 
@@ -38,6 +39,7 @@ def sections_of(reading: Reading) -> list[Section]:
     own = [known[name] for name in reading.info.get("protocols") or [] if name in known]
     return [
         verdict,
+        stopping,
         ranking,
         significance,
         curves,

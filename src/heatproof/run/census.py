@@ -31,12 +31,12 @@ def recorded(model: Model, batch: Batch, answers: Tensor | None, names: Sequence
     places = {plainly(name): index for index, name in reversed(list(enumerate(model.classes)))}
     looked_up = all(plainly(name) in places for name in names)
     own = [places[plainly(name)] for name in names] if looked_up else list(range(len(names)))
-    said = None if answers is None or not (looked_up or trusted) else answers.tolist()
+    predicted = None if answers is None or not (looked_up or trusted) else answers.tolist()
     return {
         "ids": list(batch.ids),
         "classes": [_name(label, names or model.classes) for label in known],
         "right": [
-            None if said is None or label < 0 else said[row] == (own[label] if names else label)
+            None if predicted is None or label < 0 else predicted[row] == (own[label] if names else label)
             for row, label in enumerate(known)
         ],
         "spans": [list(span) for span in spans(batch.images)],

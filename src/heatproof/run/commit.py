@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from heatproof.results import Results
 from heatproof.results.run_state import Record, State
@@ -11,47 +12,73 @@ from heatproof.run.gallery import shown_files
 from heatproof.run.groups import write_groups
 from heatproof.run.info import describe
 from heatproof.run.pictures import write_pictures
+from heatproof.run.rounds import Series, described
 from heatproof.run.shards import Shard, counted
 from heatproof.run.store import Store, Unit
-from heatproof.spec import study
+from heatproof.run.until import Solid, dump
 from heatproof.spec.study import Study
 from heatproof.storage.atomic_file import sha256_of
 
 
+@dataclass(frozen=True)
+class Stop:
+    """The rule by which a run stops, and what has been decided so far."""
+
+    rule: Solid
+    series: Sequence[Series]
+
+    @property
+    def kept(self) -> list[Shard]:
+        """The shards whose scores decided. Others that a round computed beside them are not in the results."""
+        return [shard for one in self.series for shard in one.kept]
+
+
 def commit(
-    asked: Sequence[Study], work: Sequence[Shard], store: Store, record: Record, state: State, part: str = ""
+    studies: Sequence[Study],
+    work: Sequence[Shard],
+    store: Store,
+    record: Record,
+    state: State,
+    part: str = "",
+    stop: Stop | None = None,
 ) -> Results:
     """Write the results from the units in the store. `run.json` comes last: only then do they count."""
+    work = work if stop is None else stop.kept
     files = store.write_tables(_places(work, store))
     files |= write_groups(store.root, [(shard.place["dataset"], shard.dataset, shard.ids) for shard in work])
     files |= write_pictures(store.root, ((shard.place, counted(shard, store)) for shard in work))
     store.put_json("gallery.json", {"files": shown_files(store.root, _shown(work))})
     stopped = {"stopped": part} if part else {}
     pictures = census((shard.place, found) for shard in work if (found := counted(shard, store)))
-    about = {**describe(asked, record.at(state), store.damaged), "pictures": pictures, **stopped}
+    about = {**describe(studies, record.at(state), store.damaged), "pictures": pictures, **stopped}
+    if stop is not None:
+        about["until"] = described(stop.series, stop.rule, finished=not part)
     store.put_json("info.json", about)
-    store.put_json("study.json", study.dump(asked))
+    store.put_json("study.json", dump(studies, None if stop is None else stop.rule))
     files |= {name: sha256_of(store.root / name) for name in ("gallery.json", "info.json", "study.json")}
     record.write(state, reason=part, results=files, partial=part)
     return Results.load(store.root)
 
 
-def commit_finished(asked: Sequence[Study], work: Sequence[Shard], store: Store, record: Record) -> None:
-    """Of a run that was stopped, the pictures on which everybody was judged: a report can be drawn of them.
+def commit_finished(
+    studies: Sequence[Study], work: Sequence[Shard], store: Store, record: Record, stop: Stop | None = None
+) -> None:
+    """Of a run that was stopped, the pictures on which all methods were judged: a report can be drawn of them.
 
     The results of an earlier run stay: they are whole, and this one goes on.
     """
-    finished = [shard for shard in work if all(store.get(key, shard.ids) for key in shard.units.values())]
+    judged = work if stop is None else stop.kept
+    finished = [shard for shard in judged if all(store.get(key, shard.ids) for key in shard.units.values())]
     counts = (sum(len(shard.indices) for shard in some) for some in (finished, work))
     part = "after {} of {} pictures".format(*counts)
     if finished and (record.state.partial or not record.state.results):
-        commit(asked, finished, store, record, "stopped", part)
+        commit(studies, finished, store, record, "stopped", part, stop)
     else:
         record.write("stopped", reason=part)
 
 
 def _shown(work: Sequence[Shard]) -> list[str]:
-    """The maps kept for looking at that were asked for, in order."""
+    """The maps kept for the gallery of these shards, in order."""
     return list(dict.fromkeys(file for shard in work for file in shard.gallery.values()))
 
 
@@ -63,7 +90,7 @@ def _places(work: Sequence[Shard], store: Store) -> Iterator[tuple[dict[str, str
     seen: set[tuple[str, ...]] = set()
     every = ((shard, names, key) for shard in work for names, key in shard.units.items())
     for shard, (method, metric), key in sorted(every, key=order):
-        unit, asked = store.get(key, shard.ids), (*shard.place.values(), method, metric, key)
-        if unit is not None and asked not in seen:  # two studies may ask for the same unit
+        unit, place = store.get(key, shard.ids), (*shard.place.values(), method, metric, key)
+        if unit is not None and place not in seen:  # two studies may share a unit
             yield {**shard.place, "method": method, "metric": metric}, unit
-        seen.add(asked)
+        seen.add(place)

@@ -103,7 +103,7 @@ def resume_choices(store: Store) -> None:
 
 
 def remember_choices(store: Store) -> None:
-    """Write down the choices made so far, beside those of other workers."""
+    """Store the choices made so far, beside those of other workers."""
     made = engine.current().record()
     if engine.current().kind == "reference" or made.items() <= _written_choices(store).items():
         return

@@ -1,7 +1,7 @@
 """The first pictures of each data set and their maps, kept beside the rows so that the report needs no model.
 
 A folder is named by all that decides what is seen in it: pictures, model, seed, target. Coming back to an earlier
-setting finds the earlier pictures again; `gallery.json` says which maps belong to the last run, with their hashes.
+setting finds the earlier pictures again; `gallery.json` lists which maps belong to the last run, with their hashes.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from heatproof import engine, stability
 from heatproof._version import __version__
 from heatproof.registry import Entry, name_of
 from heatproof.results.run_state import RunState
+from heatproof.run.shards import EDITION
 from heatproof.spec import recipe
 from heatproof.spec.study import Study
 from heatproof.traits import cost_of, method_traits, metric_traits
@@ -24,9 +25,10 @@ def describe(studies: Sequence[Study], state: RunState, damaged: Sequence[str]) 
     """What was run: enough to run it again, and for the report to speak of each component."""
     methods = {recipe.label(m): m for one in studies for m in one.methods}
     metrics = {recipe.label(m): m for one in studies for m in one.metrics}
-    # A protocol says which of its metrics are its answer; the others are variants of it, or ask something else.
+    # A protocol says which of its metrics are its answer; the others are variants of it, or measure something else.
     main = {label for one in studies for label in one.notes.get("main", map(recipe.label, one.metrics))}
     return {
+        "edition": EDITION,
         "studies": [one.plain() for one in studies],
         "protocols": sorted({one.protocol for one in studies if one.protocol}),
         "methods": {

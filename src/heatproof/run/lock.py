@@ -28,7 +28,7 @@ class InUse(HeatproofError):
 
 @contextmanager
 def held(root: Path) -> Iterator[None]:
-    """The right to write a run directory; a second process that wants it gets a sentence."""
+    """Holds the lock of a run directory; a second process gets `InUse`."""
     path = root / FILE
     try:
         root.mkdir(parents=True, exist_ok=True)
@@ -46,7 +46,7 @@ def held(root: Path) -> Iterator[None]:
 
 
 def _locked(file: IO[str]) -> bool:
-    """Whether the lock could be had. It is let go with the last process that has the file open, also by kill -9."""
+    """Whether the lock was acquired. It is released with the last process that has the file open, also by kill -9."""
     if fcntl is None:
         return True
     for _ in range(25):

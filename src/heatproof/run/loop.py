@@ -1,7 +1,7 @@
 """The loop: for each shard × model, explain with each method, score with each metric, put rows in the store.
 
-Everything that was finished is found again by its key, so an interrupted run goes on where it stopped, and one with
-one more method pays only for that method.
+Finished units are found again by their keys: an interrupted run goes on where it stopped, and a run with one more
+method pays only for that method. With a rule to stop by, shards are added in rounds until the rule is met.
 """
 
 from __future__ import annotations
@@ -20,18 +20,21 @@ from heatproof.results import Results
 from heatproof.results.run_state import Record
 from heatproof.run import lock
 from heatproof.run.census import recorded
-from heatproof.run.commit import commit, commit_finished
+from heatproof.run.commit import Stop, commit, commit_finished
+from heatproof.run.edition import warn_of_edition
 from heatproof.run.engine_choices import engine_of, remember_choices, resume_choices, settle
 from heatproof.run.gallery import is_kept, keep_pictures
 from heatproof.run.premises import check_regions, warn_of_lost
+from heatproof.run.rounds import progress, rounds, series_of
 from heatproof.run.shards import Shard, aimed, by_label, counted, shards
 from heatproof.run.store import Store
 from heatproof.run.termination import sigterm_as_ctrl_c
 from heatproof.run.unit import explain, judge
-from heatproof.spec import recipe, study
+from heatproof.run.until import Solid, dump, prepared
+from heatproof.spec import recipe
 from heatproof.spec.study import Study
 
-Watch = Callable[[int, int, str], None]  # (units done, units in all, what was done)
+Watch = Callable[[int, int, str], None]  # (units done, units in all, label of the last unit)
 
 
 def run(
@@ -44,18 +47,19 @@ def run(
     engine: EngineKind = "auto",
     choices: Mapping[str, Any] | None = None,
     on: str = "local",
+    until: Solid | None = None,
 ) -> Results:
-    """Judge; write `out`; give the results. The same call again goes on where the last one stopped.
+    """Judge the methods, write `out`, return the results. The same call again goes on where the last one stopped.
 
-    `workers` processes do a shard each, on one thread each, with the same numbers in the end (up to rounding, if it
-    were more threads otherwise); `auto` takes as many as pay.
+    `workers` processes do a shard each, on one thread each, with the same numbers up to rounding; `auto` takes as many
+    as pay. `until` is the rule by which the run stops before all pictures are judged.
 
     `engine="reference"` runs every network as it is, in micro-batches of 8 on one thread, and reads nothing from the
     cache: slower, and the same numbers whatever was measured before. `choices` are those of an earlier run (its
     `engine.json`), to begin with. `on` names the executor: `local`, or that of a plug-in.
     """
     with engine_of(engine, choices):
-        return _run(studies, out, device, workers, watch, executor(on))
+        return _run(studies, out, device, workers, watch, executor(on), until)
 
 
 def _run(
@@ -65,33 +69,67 @@ def _run(
     workers: Workers,
     watch: Watch | None,
     crew: Executor,
+    until: Solid | None,
 ) -> Results:
-    asked = [studies] if isinstance(studies, Study) else list(studies)
-    if not asked:
+    listed = [studies] if isinstance(studies, Study) else list(studies)
+    if not listed:
         raise BadInput("run needs at least one study, got none")
+    if until is not None:
+        listed = prepared(listed, until)
     store = Store(Path(out))
     resume_choices(store)
     place = engine.pick(device)
     count = crew.how_many(workers, place)
-    work = [shard for one in asked for shard in shards(one, place)]
+    work = [shard for one in listed for shard in shards(one, place)]
+    stop = None if until is None else Stop(until, series_of(work, until))
     check_regions(work)
-    warn_of_lost(asked)
+    warn_of_lost(listed)
     with lock.held(store.root), sigterm_as_ctrl_c():
         store.clear_leftovers()
+        warn_of_edition(store)
         resumed = any(store.get(key, shard.ids) for shard in work for key in shard.units.values())
         record = Record(store.root, resumed)
         if not record.state.results:  # else it belongs to those results until there are others
-            store.put_json("study.json", study.dump(asked))
+            store.put_json("study.json", dump(listed, until))
         try:
-            _work(work, store, crew.spread, count, record, watch)
-            return commit(asked, work, store, record, "complete")
+            if stop is None:
+                _work(work, store, crew.spread, count, record, watch)
+            else:
+                _rounds(stop, units_of(work), store, crew.spread, count, record, watch)
+            return commit(listed, work, store, record, "complete", stop=stop)
         except KeyboardInterrupt:
-            commit_finished(asked, work, store, record)
+            commit_finished(listed, work, store, record, stop)
             raise
         except BaseException as error:
             with suppress(Exception):  # the disk may be what failed
                 record.write("failed", reason=str(error)[:500])
             raise
+
+
+def units_of(work: Sequence[Shard]) -> int:
+    """Units of all these shards."""
+    return sum(len(shard.units) for shard in work)
+
+
+def _rounds(
+    stop: Stop,
+    most: int,
+    store: Store,
+    spread: Callable[..., Generator[str]],
+    count: int,
+    record: Record,
+    watch: Watch | None,
+) -> None:
+    """Do one round of shards after the other until the rule is met; `most` units there would be without it."""
+    before = 0
+
+    def report_progress(done: int, _: int, label: str) -> None:
+        if watch:
+            watch(before + done, most, f"{progress(stop.series)} · {label}")
+
+    for part in rounds(stop.series, store, count):
+        _work(part, store, spread, count, record, report_progress)
+        before += units_of(part)
 
 
 def _work(
@@ -103,9 +141,9 @@ def _work(
     watch: Watch | None,
 ) -> None:
     """Do what is not done, spread over the workers."""
-    total = sum(len(shard.units) for shard in work)
+    total = units_of(work)
     waiting = [shard for shard in work if not finished(shard, store)]
-    done = total - sum(len(shard.units) for shard in waiting)
+    done = total - units_of(waiting)
     one = count > 1 or engine.current().kind == "reference"  # several threads add up in another order
     with engine.threads_for((shard.model for shard in work), one=one):
         settle(waiting, count)
@@ -128,7 +166,7 @@ def finished(shard: Shard, store: Store) -> bool:
 
 
 def finish(shard: Shard, store: Store) -> Iterator[str]:
-    """Do what is not done of a shard; yield a word for every unit, old or new."""
+    """Do what is not done of a shard; yield a label for every unit, old or new."""
     known = {names: store.get(key, shard.ids) for names, key in shard.units.items()}
     todo = {names for names, unit in known.items() if unit is None or unit.failed}
     unseen = {method for method, file in shard.gallery.items() if not is_kept(store, file)}
@@ -141,7 +179,7 @@ def finish(shard: Shard, store: Store) -> Iterator[str]:
         title = recipe.label(method)
         metrics = [metric for metric in shard.study.metrics if (title, recipe.label(metric)) in todo]
         for metric in shard.study.metrics:
-            if metric not in metrics:
+            if metric not in metrics and (title, recipe.label(metric)) in shard.units:
                 yield f"{title} · {recipe.label(metric)}"
         if batch is None or not (metrics or title in unseen):
             continue

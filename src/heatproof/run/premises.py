@@ -1,4 +1,4 @@
-"""What can be known to be wrong before the work starts."""
+"""Checks before the work starts: studies that cannot succeed, or cannot be replayed."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from heatproof.types import Attribution
 
 
 def check_regions(work: Sequence[Shard]) -> None:
-    """Refuse a study that only asks where heat lies if nobody says where it should: at once, not after hours."""
+    """Refuse a study of localisation metrics on pictures without regions: at once, not after hours."""
     for one in dict.fromkeys(shard.study for shard in work):
-        asked = [metric for metric in one.metrics if metric_traits(metric).measures != "pictures"]
-        if not asked or any("regions" not in metric_traits(metric).needs for metric in asked):
+        located = [metric for metric in one.metrics if metric_traits(metric).measures != "pictures"]
+        if not located or any("regions" not in metric_traits(metric).needs for metric in located):
             continue
         first = {recipe.label(shard.dataset): shard for shard in reversed(work) if shard.study is one}
-        reasons = [_no_regions(shard, asked[0]) for shard in first.values()]
+        reasons = [_no_regions(shard, located[0]) for shard in first.values()]
         if reasons and all(reasons):
             raise BadInput(f"{reasons[0]} (--masks FOLDER, or a column 'mask' in a table)")
 
 
 def _no_regions(shard: Shard, metric: Any) -> str:
-    """What a metric says of a picture without a region; nothing where there is one."""
+    """The reason why a metric has no score for a picture without a region; empty where there is one."""
     batch = shard.dataset.batch(shard.indices[:1])
     if batch.regions is not None or not len(batch):
         return ""
@@ -37,13 +37,13 @@ def _no_regions(shard: Shard, metric: Any) -> str:
         metric(Attribution(shard.model, batch, None, torch.zeros_like(batch.images[:, 0])))  # type: ignore[arg-type]
     except NotApplicable as reason:
         return str(reason)
-    except Exception:  # it will be said of every picture
+    except Exception:  # it becomes the reason of every row
         return ""
     return ""
 
 
 def warn_of_lost(studies: Sequence[Study]) -> None:
-    """A study file makes its own parts again; of others a replay finds only what has a name."""
+    """Warn of parts that a replay cannot find again: those without a name, unless a study file makes them."""
     parts = [part for one in studies if not one.file for part in (*one.methods, *one.metrics, *one.datasets)]
     names = dict.fromkeys(recipe.label(part) for part in parts if any(True for _ in recipe.lost(part)))
     if names:

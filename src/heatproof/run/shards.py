@@ -51,7 +51,7 @@ class Shard:
 
 def shards(study: Study, device: torch.device) -> Iterator[Shard]:
     """Cut each data set into shards and key their units: images, weights, recipes, seed; never the machine."""
-    # Once: recipes of one's own code are read from all that it reaches, and an object may change while it works.
+    # Once: a recipe of user code is read from all that it reaches, and an object may change while it works.
     methods = {recipe.label(method): recipe.plain(method) for method in study.methods}
     metrics = {recipe.label(metric): recipe.plain(metric) for metric in study.metrics}
     models: dict[Model, Model] = {}  # as given -> as its answers show it to be
@@ -124,14 +124,14 @@ def check_class_order(shard: Shard, count: int) -> None:
     if not names:
         return
     few = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
-    said = (
+    message = (
         f"data set {recipe.label(shard.dataset)!r} names {len(names)} classes ({few}), and model {shard.model.name!r} "
         f"has {count} and does not say what they are called"
     )
     mend = "give the model its classes (factory.classes = […]), or name the sub-folders index_name"
     if len(names) != count:
-        raise BadInput(f"{said}: {mend}")
-    warnings.warn(f"{said}: they were numbered in alphabetical order; if that is wrong, {mend}", stacklevel=2)
+        raise BadInput(f"{message}: {mend}")
+    warnings.warn(f"{message}: they were numbered in alphabetical order; if that is wrong, {mend}", stacklevel=2)
 
 
 def aimed(shard: Shard) -> tuple[Batch, Tensor | None]:

@@ -1,4 +1,4 @@
-"""A run that is terminated ends like one that is stopped by hand."""
+"""SIGTERM handled as Ctrl-C."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 @contextmanager
 def sigterm_as_ctrl_c() -> Iterator[None]:
     """A run that is terminated keeps what it has, like one that is stopped by hand."""
-    if threading.current_thread() is not threading.main_thread():  # only that one may listen
+    if threading.current_thread() is not threading.main_thread():  # only that thread may handle signals
         yield
         return
 

@@ -1,4 +1,4 @@
-"""One unit of work: explain some pictures, judge the maps. What goes wrong becomes a row with a reason."""
+"""A unit of work: explain some pictures, judge the maps. What goes wrong becomes a row with a reason."""
 
 from __future__ import annotations
 
@@ -36,34 +36,34 @@ class Explained:
 def explain(model: Model, batch: Batch, method: AnyMethod) -> Explained:
     """Explain a batch; if that fails, picture by picture, so that one bad picture costs one row."""
     began = time.perf_counter()
-    everyone = tuple(range(len(batch)))
+    every = tuple(range(len(batch)))
     reasons: dict[int, tuple[str, str]] = {}
     attribution = None
-    rows = everyone
-    if everyone:
+    rows = every
+    if every:
         try:
             attribution = watched(model, batch, method)
         except NotApplicable as error:
-            rows, reasons = (), dict.fromkeys(everyone, (Reason.NOT_APPLICABLE, str(error)))
+            rows, reasons = (), dict.fromkeys(every, (Reason.NOT_APPLICABLE, str(error)))
         except Exception:
             maps = []
-            for row in everyone:
+            for row in every:
                 try:
                     maps.append(watched(model, batch.select([row]), method).maps)
                 except Exception as error:
                     reasons[row] = (Reason.FAILED, message(error))
-            rows = tuple(row for row in everyone if row not in reasons)
+            rows = tuple(row for row in every if row not in reasons)
             if rows:
                 attribution = Attribution(model, batch.select(rows), method, torch.cat(maps))  # type: ignore[arg-type]
     return Explained(attribution, rows, reasons, (time.perf_counter() - began) / max(1, len(batch)))
 
 
 def watched(model: Model, batch: Batch, method: AnyMethod) -> Attribution:
-    """What a method says. One that holds code of somebody's own must leave model and pictures as they were.
+    """The maps of a method. User code must leave model and pictures as they were.
 
-    They are put back if it did not: whoever comes next would otherwise be judged on something else.
+    If it did not they are restored: the next method would otherwise be judged on something else.
     """
-    if not _holds_own_code(method):
+    if not _holds_user_code(method):
         return attribute(model, batch, method)
     images = batch.images.clone()
     weights = {name: value.clone() for name, value in model.network.state_dict().items() if isinstance(value, Tensor)}
@@ -87,7 +87,7 @@ def watched(model: Model, batch: Batch, method: AnyMethod) -> Attribution:
     return attribution
 
 
-def _holds_own_code(method: AnyMethod) -> bool:
+def _holds_user_code(method: AnyMethod) -> bool:
     try:
         return '"source"' in json.dumps(recipe.plain(method))
     except BadInput:
@@ -95,7 +95,7 @@ def _holds_own_code(method: AnyMethod) -> bool:
 
 
 def judge(explained: Explained, batch: Batch, ids: Sequence[str], metric: Metric) -> Unit:
-    """One metric's rows for every picture that was asked for, readable or not."""
+    """The rows of one metric for every picture of the shard, readable or not."""
     began = time.perf_counter()
     found: dict[str, tuple[float | None, str, str]] = {}
     curves: dict[str, tuple[list[float], list[float]]] = {}

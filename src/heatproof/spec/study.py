@@ -9,9 +9,9 @@ from contextlib import AbstractContextManager, chdir, contextmanager, nullcontex
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from heatproof.data._support.sample import sample
+from heatproof.data._support.sample import sample, shuffled
 from heatproof.errors import BadInput, HeatproofError, UnknownName, UntrustedCode
 from heatproof.spec import recipe, replay, study_file, user_code
 from heatproof.spec.parse import parse
@@ -20,7 +20,7 @@ from heatproof.storage import any_path
 from heatproof.types import AnyMethod, Dataset, Metric, Model, check_network
 
 Target = Literal["predicted", "label"]
-Sample = Literal["balanced", "first"]
+Sample = Literal["balanced", "first", "random"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,9 @@ class Study:
     protocol: str = ""  # which protocol this is, for the report's own section
     seed: int = 0
     limit: int | None = None  # number of pictures of each data set,
-    sample: Sample = "balanced"  # drawn by the seed, balanced over classes; `first`: in their order
+    sample: Sample = (
+        "balanced"  # drawn by the seed, balanced over classes; `first`: in their order; `random`: by the seed alone
+    )
     shard: int = 16  # pictures per unit of work; also the unit of storage, so fixed within a run directory
     target: Target = "predicted"  # the class explained: the predicted one, or the true one
     notes: dict[str, Any] = field(default_factory=dict)  # settings of the protocol, for its section of the report
@@ -81,8 +83,8 @@ class Study:
             if not isinstance(getattr(metric, "higher_is_better", None), bool):
                 raise BadInput(f"metric {recipe.label(metric)!r} must say whether higher_is_better, true or false")
         study_file.check_numbers(self.seed, self.limit, self.shard)
-        if self.sample not in ("balanced", "first"):
-            raise BadInput(f"sample must be 'balanced' or 'first', got {self.sample!r}")
+        if self.sample not in get_args(Sample):
+            raise BadInput(f"sample must be {', '.join(map(repr, get_args(Sample)))}, got {self.sample!r}")
         if self.target not in ("predicted", "label"):
             raise BadInput(f"target must be 'predicted' or 'label', got {self.target!r}")
 
@@ -128,6 +130,8 @@ class Study:
 
     def places(self, dataset: Any) -> tuple[int, ...]:
         """The indices of the judged pictures of a data set, in order."""
+        if self.sample == "random":
+            return shuffled(dataset, self.limit, self.seed)
         count = len(dataset) if self.limit is None else min(self.limit, len(dataset))
         return tuple(range(count)) if self.sample == "first" else sample(dataset, self.limit, self.seed)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from heatproof.data._support.picture_groups import groups_of
 from heatproof.types import keyed_seed
 
 
@@ -37,3 +38,19 @@ def balanced(ids: Sequence[str], labels: Sequence[int], seed: int) -> tuple[int,
         turns[label] = turns.get(label, -1) + 1
         order.append((turns[label], first.setdefault(label, rank), place))
     return tuple(place for _, _, place in sorted(order))
+
+
+def shuffled(dataset: Any, limit: int | None, seed: int) -> tuple[int, ...]:
+    """The first `limit` places of all pictures in a random order drawn from the seed and the pictures' ids.
+
+    Pictures of one sampled group (the outermost, where groups are nested) stand together, the groups in a random order:
+    a group that has been left behind does not come back. A smaller sample is the beginning of a larger one.
+    """
+    ids = dataset.ids()
+    kinds = [one.labels for one in groups_of(dataset).values() if one.kind == "sampled"]
+    labels = min(kinds, key=lambda found: len(set(found)) + found.count(None), default=(None,) * len(ids))
+    drawn = sorted(range(len(ids)), key=lambda place: (keyed_seed(seed, ids[place], "sample"), ids[place]))
+    groups: dict[object, list[int]] = {}
+    for place in drawn:
+        groups.setdefault(place if labels[place] is None else (labels[place],), []).append(place)
+    return tuple(place for places in groups.values() for place in places)[:limit]

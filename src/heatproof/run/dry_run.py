@@ -1,0 +1,200 @@
+"""What a run will cost and what it can show, from a pilot on a few pictures. Nothing of it is kept."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from heatproof import engine
+from heatproof.errors import BadInput
+from heatproof.executors import Workers, executor
+from heatproof.results import Results
+from heatproof.results.results import APART
+from heatproof.run.loop import run
+from heatproof.run.until import Solid, prepared
+from heatproof.spec import recipe
+from heatproof.spec.study import Study
+from heatproof.stats.power import Plan, plan
+from heatproof.traits import cost_of
+from heatproof.types import Price
+
+PILOT = 20  # pictures of each data set
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What the planned pictures can show under one metric, data set and model."""
+
+    metric: str
+    dataset: str
+    model: str
+    pictures: int
+    plans: Sequence[Plan]
+    reason: str = ""  # why there are none
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One study on one data set and model: its size, and passes of one picture through the network."""
+
+    dataset: str
+    model: str
+    methods: int
+    metrics: int
+    pictures: int
+    forward: float
+    backward: float
+    unpriced: tuple[str, ...]  # methods and metrics that declare no cost
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What will be run, how long it takes, and which differences it can show."""
+
+    settings: Sequence[Setting]
+    pilot: int  # pictures of each data set that were judged to know this
+    seconds: float  # of the whole run
+    workers: int
+    comparisons: Sequence[Comparison]
+    until: Solid | None = None
+
+
+def forecast(
+    studies: Sequence[Study],
+    *,
+    device: str = "auto",
+    workers: Workers = 1,
+    on: str = "local",
+    until: Solid | None = None,
+) -> Forecast:
+    """Judge a few pictures of each data set in a temporary directory, and reckon from them."""
+    studies = list(studies) if until is None else prepared(studies, until)
+    count = executor(on).how_many(workers, engine.pick(device))
+    settings = [setting for study in studies for setting in _settings(study)]
+    few = [dataclasses.replace(one, limit=min(PILOT, one.limit or PILOT), shard=PILOT) for one in studies]
+    ticks = [time.perf_counter()]
+    with TemporaryDirectory() as folder:
+        pilot = run(few, Path(folder), device=device, watch=lambda *_: ticks.append(time.perf_counter()))
+    comparisons = list(_comparisons(pilot, settings, until))
+    # From the first unit on: preparing the engine is no part of what grows with the pictures.
+    steps = ticks[1:] if len(ticks) > 2 else ticks
+    each = (steps[-1] - steps[0]) / max(1, len(steps) - 1)
+    units = sum(one.methods * one.metrics * one.pictures for one in settings)
+    judged = sum(one.methods * one.metrics * min(PILOT, one.pictures) for one in settings)
+    seconds = each * (len(ticks) - 1) * units / max(1, judged) / count
+    pictures = min((min(PILOT, one.pictures) for one in settings), default=0)
+    return Forecast(settings, pictures, seconds, count, comparisons, until)
+
+
+def _settings(study: Study) -> Iterator[Setting]:
+    priced, unpriced = _passes(study)
+    for dataset in study.datasets:
+        for model in study.models:
+            yield Setting(
+                recipe.label(dataset),
+                model.name,  # type: ignore[union-attr]
+                len(study.methods),
+                len(study.metrics),
+                len(study.places(dataset)),
+                *priced,
+                unpriced,
+            )
+
+
+def _passes(study: Study) -> tuple[tuple[float, float], tuple[str, ...]]:
+    """Forward and backward passes of one picture, for all methods and metrics, and which declare no cost."""
+    costs = {recipe.label(method): cost_of(method) for method in study.methods}
+    prices = {recipe.label(metric): cost_of(metric) for metric in study.metrics}
+    unpriced = tuple(name for name, cost in {**costs, **prices}.items() if cost is None)
+    known = [cost for cost in costs.values() if cost is not None]
+    forward, backward = sum(cost.forward for cost in known), sum(cost.backward for cost in known)
+    shared = 0.0
+    again = 1.0
+    for price in prices.values():
+        if isinstance(price, Price):
+            shared += price.shared + price.forward * len(costs)
+            again += price.explanations
+    return (forward * again + shared, backward * again), unpriced
+
+
+def _comparisons(pilot: Results, settings: Sequence[Setting], until: Solid | None) -> Iterator[Comparison]:
+    cards = []
+    for metric in pilot.metrics:
+        if pilot.info["metrics"][metric]["measures"] in APART:
+            continue
+        for dataset, model in pilot.settings:
+            with suppress(BadInput):  # a metric of another study
+                wide = pilot.table(metric, dataset=dataset, model=model)
+                wide = wide[[name for name in wide.columns if not pilot.is_control(name)]]
+                if wide.shape[1] > 1:
+                    cards.append((metric, dataset, model, wide))
+    for metric, dataset, model, wide in cards:
+        pictures = max(one.pictures for one in settings if (one.dataset, one.model) == (dataset, model))
+        alpha = 0.05 if until is None else until.alpha
+        try:
+            yield Comparison(
+                metric, dataset, model, pictures, plan(wide, max(2, pictures), alpha=alpha, cards=len(cards))
+            )
+        except BadInput as error:
+            yield Comparison(metric, dataset, model, pictures, (), str(error))
+
+
+def in_words(found: Forecast) -> Iterator[str]:
+    """The forecast as lines for the terminal."""
+    unpriced: dict[str, None] = {}
+    for one in found.settings:
+        scores = one.methods * one.metrics * one.pictures
+        yield (
+            f"{one.model} on {one.dataset}: {one.methods} method{_s(one.methods)} × "
+            f"{one.metrics} metric{_s(one.metrics)} × {one.pictures} picture{_s(one.pictures)} "
+            f"= {scores:,} scores; {one.forward * one.pictures:,.0f} forward and {one.backward * one.pictures:,.0f} "
+            "backward passes"
+        )
+        unpriced |= dict.fromkeys(one.unpriced)
+    if unpriced:
+        yield f"Not in these passes, since they declare no cost: {', '.join(unpriced)}."
+    at_most = "at most " if found.until else ""
+    yield (
+        f"Expected time: {at_most}{_duration(found.seconds)} with {found.workers} "
+        f"worker{_s(found.workers)} (from a pilot of {found.pilot} pictures)."
+    )
+    for card in found.comparisons:
+        yield f"{card.metric}, {card.model} on {card.dataset}: {_shown(card, found.pilot)}"
+    if found.comparisons and found.until:
+        yield (
+            "These numbers are those of a fixed number of pictures. A run that stops when it is solid looks more often "
+            "and needs more pictures for close pairs, and fewer for clear ones."
+        )
+
+
+def _shown(card: Comparison, pilot: int) -> str:
+    if not card.plans:
+        return card.reason
+    smallest, largest = (f(one.detectable for one in card.plans) for f in (min, max))
+    needs = sorted(one.pictures for one in card.plans if one.pictures is not None)
+    enough = sum(number <= card.pictures for number in needs)
+    span = f"{smallest:.3g}" if len(card.plans) == 1 else f"{smallest:.3g} to {largest:.3g}, depending on the pair"
+    text = f"{card.pictures} pictures show a mean difference (with a chance of 80 %) from this size on: {span}."
+    if needs:
+        least = f"{needs[0]:,}" if len(needs) == 1 else f"{needs[0]:,} to {needs[-1]:,}"
+        text += (
+            f" If the differences of the pilot ({pilot} pictures) are true, {enough} of {len(card.plans)} pairs are "
+            f"decided; it takes {least} pictures to decide {'it' if len(card.plans) == 1 else 'them'}."
+        )
+    return text
+
+
+def _s(count: int) -> str:
+    """The ending of a plural."""
+    return "" if count == 1 else "s"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

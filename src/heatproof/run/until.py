@@ -1,0 +1,105 @@
+"""The rule by which a run stops: when every pair of methods is decided."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from heatproof.errors import BadInput
+
+if TYPE_CHECKING:
+    from heatproof.spec.study import Study
+
+NAME = "solid"
+SHARD = 20  # pictures of a unit, at least: those of `stats.sequential`, which `--help` need not wait for
+
+
+@dataclass(frozen=True)
+class Solid:
+    """Pictures are added until every pair of methods is better, worse, or equivalent within the margin.
+
+    `margin` is in the units of the score. `max_images` bounds the pictures of each data set (all, if left out). In a
+    `race` methods that are beaten are dropped, and the run ends when the first place is decided. `metric` names the
+    only metric whose pairs are followed; otherwise all metrics that compare methods are. The chance of any wrong
+    decision of the run is at most `alpha`, over all pairs, metrics, models and data sets.
+    """
+
+    margin: float = 0.05
+    max_images: int | None = None
+    race: bool = False
+    metric: str | None = None
+    alpha: float = 0.05
+
+    def __post_init__(self) -> None:
+        if not _number(self.margin) or not 0 <= self.margin < math.inf:
+            raise BadInput(f"margin must be a number from 0 on, in the units of the score, got {self.margin!r}")
+        if not _number(self.alpha) or not 0 < self.alpha < 1:
+            raise BadInput(f"alpha must lie between 0 and 1, got {self.alpha!r}")
+        most = self.max_images
+        if most is not None and (not isinstance(most, int) or isinstance(most, bool) or most < SHARD):
+            raise BadInput(f"max_images must be at least {SHARD} pictures, one unit of the test, got {most!r}")
+        if not isinstance(self.race, bool):
+            raise BadInput(f"race must be true or false, got {self.race!r}")
+        if self.metric is not None and not isinstance(self.metric, str):
+            raise BadInput(f"metric must be the name of a metric, got {self.metric!r}")
+
+    def plain(self) -> dict[str, Any]:
+        """As it is stored in study.json."""
+        return {"rule": NAME, **dataclasses.asdict(self)}
+
+    @classmethod
+    def from_plain(cls, stored: Any) -> Solid:
+        if not isinstance(stored, Mapping) or stored.get("rule") != NAME:
+            raise BadInput(f"'until' of a study.json must be the rule {NAME!r} as a run writes it, got {stored!r:.80}")
+        fields = {name: value for name, value in stored.items() if name != "rule"}
+        try:
+            return cls(**fields)
+        except TypeError:
+            raise BadInput(
+                f"'until' of a study.json has fields of another version: {', '.join(map(str, fields))}"
+            ) from None
+
+    @classmethod
+    def load(cls, path: str | Path) -> Solid | None:
+        """The rule that a run stored in its study.json; None if it judged a fixed number of pictures."""
+        from heatproof.spec import study_file
+
+        path = Path(path)
+        if path.suffix == ".py":
+            return None
+        study_file.read(path)  # refuses what no run wrote
+        stored = json.loads(path.read_bytes()).get("until")
+        return None if stored is None else cls.from_plain(stored)
+
+
+def prepared(studies: Sequence[Study], rule: Solid) -> list[Study]:
+    """The studies as the rule needs them: pictures in a seeded random order, in shards of at least one unit.
+
+    Every unit then has the same expectation. All studies have shards of one size, so that their pictures go together.
+    """
+    shard = max(SHARD, *(one.shard for one in studies))
+    return [
+        dataclasses.replace(one, shard=shard, sample="random", limit=_least(one.limit, rule.max_images))
+        for one in studies
+    ]
+
+
+def dump(studies: Sequence[Study], rule: Solid | None) -> dict[str, Any]:
+    """What study.json holds: the studies, and the rule by which the run stops if there is one."""
+    from heatproof.spec import study
+
+    return {**study.dump(studies), **({} if rule is None else {"until": rule.plain()})}
+
+
+def _least(limit: int | None, most: int | None) -> int | None:
+    given = [value for value in (limit, most) if value is not None]
+    return min(given) if given else None
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
