@@ -19,7 +19,17 @@ from heatproof.errors import BadInput
 from heatproof.registry import fits, hints_of
 
 Rule: TypeAlias = Literal["abs_p99", "abs_min_max", "positive", "positive_p99", "min_max", "rank"]
-Measures: TypeAlias = Literal["faithfulness", "localisation", "pictures", "chance", "description", "other"]
+Measures: TypeAlias = Literal[
+    "faithfulness",
+    "localisation",
+    "robustness",
+    "randomisation",
+    "axiom",
+    "pictures",
+    "chance",
+    "description",
+    "other",
+]
 Need: TypeAlias = Literal["regions", "twins", "gradients", "attention", "prior"]
 
 
