@@ -16,6 +16,7 @@ from heatproof._version import __version__
 
 if TYPE_CHECKING:
     from heatproof.attribute import attribute
+    from heatproof.audit.judges import audit
     from heatproof.errors import HeatproofError
     from heatproof.models import load
     from heatproof.on_tensors import explain, score
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 # Loaded when first used, so that `heatproof --help` and drawing a report do not wait for torch.
 _HOMES = {
     "attribute": ["attribute"],
+    "audit.judges": ["audit"],
     "errors": ["HeatproofError"],
     "models": ["load"],
     "on_tensors": ["explain", "score"],
@@ -75,6 +77,7 @@ __all__ = [
     "View",
     "__version__",
     "attribute",
+    "audit",
     "dataset",
     "explain",
     "find",
@@ -99,7 +102,7 @@ def __getattr__(name: str) -> Any:
 
 
 class _Package(ModuleType):
-    """`heatproof.run`, `heatproof.report` and `heatproof.attribute` are the functions, also once modules of these names
+    """`heatproof.run`, `heatproof.report`, `heatproof.audit` and `heatproof.attribute` are the functions, also once modules of these names
     are loaded.
     """
 
