@@ -1,6 +1,6 @@
 """Puts every metric on trial on the embedded data, and writes docs/judges.md.
 
-    OMP_NUM_THREADS=1 python benchmarks/judges.py --limit 32
+OMP_NUM_THREADS=1 python benchmarks/judges.py --limit 32
 """
 
 from __future__ import annotations

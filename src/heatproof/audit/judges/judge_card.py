@@ -53,7 +53,9 @@ class Dose:
     doses: tuple[float, ...]  # from 0, which is the truth itself
     means: tuple[float, ...]  # of the score, larger is better
     fall: Interval  # mean over pictures of Spearman's correlation of less degradation with the score; 1 is best
-    rise: float  # the largest significant rise of the mean from a dose to a larger one, as a share of the range; 0: none
+    rise: (
+        float  # the largest significant rise of the mean from a dose to a larger one, as a share of the range; 0: none
+    )
     detectable: float  # the smallest dose found in 80 of 100 audits with as many pictures; NaN if none is
 
 
@@ -220,7 +222,9 @@ def _span(found: Evidence, names: Sequence[str], gap: float) -> Span:
     difference, error, n = _moments(truth - noise)
     errors = difference / error if n >= 2 and error > 0 else (np.inf if difference else 0.0)
     base = float(_nanmean(noise))
-    skill = {name: _ratio(float(_nanmean(row)) - base, gap) for name, row in zip(names, found.rows("real"), strict=True)}
+    skill = {
+        name: _ratio(float(_nanmean(row)) - base, gap) for name, row in zip(names, found.rows("real"), strict=True)
+    }
     known = [one for one in skill.values() if np.isfinite(one)]
     used = max(known) - min(known) if known else float("nan")
     return Span(mean_of(noise), found.chance, mean_of(truth), float(errors), skill, used)
@@ -309,9 +313,7 @@ def _blind(found: Evidence, real: FloatArray, gap: float) -> BlindMaps:
         return BlindMaps(skill, "", nothing, nothing)
     best = int(np.nanargmax(means))
     strongest = real[int(np.nanargmax(np.where(np.isnan(found_means := _nanmean(real, 1)), -np.inf, found_means)))]
-    return BlindMaps(
-        skill, names[best], mean_of((truth - rows[best]) / unit), mean_of((strongest - rows[best]) / unit)
-    )
+    return BlindMaps(skill, names[best], mean_of((truth - rows[best]) / unit), mean_of((strongest - rows[best]) / unit))
 
 
 def _taus(found: Evidence) -> FloatArray:
@@ -374,5 +376,3 @@ def _nanmean(values: FloatArray, axis: int | None = None) -> FloatArray:
 
 def _ratio(above: float, below: float) -> float:
     return above / below if below else float("nan")
-
-

@@ -73,9 +73,9 @@ def ranged(one: Interval) -> str:
 def markdown(panel: Panel) -> str:
     """The whole page: the table, what its columns are, rules, flags, and which metric to use for which question."""
     lines = [
-        f"{panel.pictures} pictures of `{panel.dataset}` that `{panel.model}` gets right; the truth is `{panel.truth}`; "
-        f"methods {', '.join(f'`{one}`' for one in panel.methods)}. {panel.seconds:.0f} s of processor time. Brackets "
-        "are 95 % bootstrap intervals over pictures.",
+        f"{panel.pictures} pictures of `{panel.dataset}` that `{panel.model}` gets right; the truth is "
+        f"`{panel.truth}`; methods {', '.join(f'`{one}`' for one in panel.methods)}. {panel.seconds:.0f} s of "
+        "processor time. Brackets are 95 % bootstrap intervals over pictures.",
         "",
         *_table(rows(panel)),
         "",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import torch
@@ -68,8 +68,8 @@ def audit(
     where they have none: hiding each place and looking. `disturbances` of pictures and of weights are drawn for
     MetaQuantus's tests; 0 leaves these out.
     """
-    judges = [parse("metric", one) if isinstance(one, str) else one for one in _listed("metric", metrics)]
-    made = [parse("method", one) if isinstance(one, str) else one for one in _listed("method", methods)]
+    judges: list[Metric] = _components("metric", metrics)
+    made: list[AnyMethod] = _components("method", methods)
     if not judges or len(made) < 2:
         raise BadInput(f"an audit needs a metric and two methods, got {len(judges)} and {len(made)}")
     who = models.load(model) if isinstance(model, str) else model
@@ -86,7 +86,13 @@ def audit(
     cards = with_families([flagged(judge_card(one), is_constant(one)) for one in found], found)
     cards.sort(key=_merit)
     return Panel(
-        who.name, name, len(batch), recipe.label(reference), tuple(real), tuple(cards), sum(one.seconds for one in found)
+        who.name,
+        name,
+        len(batch),
+        recipe.label(reference),
+        tuple(real),
+        tuple(cards),
+        sum(one.seconds for one in found),
     )
 
 
@@ -105,8 +111,10 @@ def is_constant(found: Evidence) -> bool:
     return bool((highest <= lowest).all())
 
 
-def _listed(kind: str, given: Sequence[object] | str) -> list[object]:
-    return list(components(kind, given)) if isinstance(given, str) else list(given)  # type: ignore[arg-type]
+def _components(kind: Literal["metric", "method"], given: Sequence[object] | str) -> list[Any]:
+    """Components given by name, in one text or one by one, or as they are."""
+    listed = components(kind, given) if isinstance(given, str) else given
+    return [parse(kind, one) if isinstance(one, str) else one for one in listed]
 
 
 def _truth_of(batch: Batch) -> AnyMethod:

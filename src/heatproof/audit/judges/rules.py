@@ -14,13 +14,13 @@ RISE = 0.1  # of the range between noise and truth: a smaller rise with the dose
 RULES = {
     "no_score": f"fewer than {LEAST_SCORED:.0%} of the maps have a score",
     "constant": "all maps of a picture score the same, on every picture",
-    "order": "the truth does not beat noise, or noise the inverse, in more than half of the cases: the 95 % interval of "
-    "the share of wins reaches 0.5",
+    "order": "the truth does not beat noise, or noise the inverse, in more than half of the cases: the 95 % interval "
+    "of the share of wins reaches 0.5",
     "dose": "the score does not fall with the share of noise in the map: the 95 % interval of its rank correlation "
     f"reaches 0, or the mean rises significantly by more than {RISE:.0%} of the range",
     "reliability": "pictures do not agree on the order of methods: the 95 % interval of Krippendorff's alpha reaches 0",
-    "blind": "a map that sees no model is not beaten: by the truth, or, for metrics that are not about the truth, by the "
-    "best real method; the 95 % interval of the difference reaches 0",
+    "blind": "a map that sees no model is not beaten: by the truth, or, for metrics that are not about the truth, by "
+    "the best real method; the 95 % interval of the difference reaches 0",
 }
 
 
