@@ -102,8 +102,8 @@ def __getattr__(name: str) -> Any:
 
 
 class _Package(ModuleType):
-    """`heatproof.run`, `heatproof.report`, `heatproof.audit` and `heatproof.attribute` are the functions, also once modules
-    of these names are loaded.
+    """`heatproof.run`, `heatproof.report`, `heatproof.audit` and `heatproof.attribute` are the functions, also once
+    modules of these names are loaded.
     """
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -88,7 +88,9 @@ def test_a_flipped_metric_has_the_opposite_agreement(panel: Panel) -> None:
 def test_metaquantus_rates_the_confidence_of_the_model_above_a_metric_that_knows_the_truth(panel: Panel) -> None:
     """The published numbers cannot tell a judge that looks at the map from one that does not; ours flags it."""
     confidence, sound = panel.card(recipe.label(ConfidenceMetric())), panel.card("auc_iou")
-    assert all(one.overall > other.overall for one, other in zip(confidence.metaquantus, sound.metaquantus, strict=True))
+    assert all(
+        one.overall > other.overall for one, other in zip(confidence.metaquantus, sound.metaquantus, strict=True)
+    )
     assert (confidence.verdict, sound.verdict) == ("flagged", "holds")
 
 

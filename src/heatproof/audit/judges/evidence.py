@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, get_args, get_origin
 
@@ -231,5 +231,3 @@ def graded(shown: Sequence[Shown]) -> list[int]:
     """Positions of the truth and all its degradations."""
     return [at for at, one in enumerate(shown) if one.kind in ("truth", *GRADED)]
 
-
-Watch: TypeAlias = Callable[[int, int, str], None]

@@ -271,7 +271,7 @@ def _setting_share(here: FloatArray, others: Sequence[FloatArray]) -> float:
     means = np.stack([(one - one.mean()).mean(1) / one.std() for one in levels])  # (settings, methods)
     means = means - means.mean(1, keepdims=True)
     between = float(means.mean(0).var())
-    within = float((means - means.mean(0)).__pow__(2).mean())
+    within = float(np.square(means - means.mean(0)).mean())
     return _ratio(within, between + within)
 
 
