@@ -230,4 +230,3 @@ def _changed(metric: Any, change: Mapping[str, Any]) -> Metric | None:
 def graded(shown: Sequence[Shown]) -> list[int]:
     """Positions of the truth and all its degradations."""
     return [at for at, one in enumerate(shown) if one.kind in ("truth", *GRADED)]
-
