@@ -16,6 +16,7 @@ from heatproof._version import __version__
 
 if TYPE_CHECKING:
     from heatproof.attribute import attribute
+    from heatproof.audit.judges import audit
     from heatproof.errors import HeatproofError
     from heatproof.models import load
     from heatproof.on_tensors import explain, score
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 # Loaded when first used, so that `heatproof --help` and drawing a report do not wait for torch.
 _HOMES = {
     "attribute": ["attribute"],
+    "audit.judges": ["audit"],
     "errors": ["HeatproofError"],
     "models": ["load"],
     "on_tensors": ["explain", "score"],
@@ -78,6 +80,7 @@ __all__ = [
     "View",
     "__version__",
     "attribute",
+    "audit",
     "dataset",
     "explain",
     "find",
@@ -102,8 +105,8 @@ def __getattr__(name: str) -> Any:
 
 
 class _Package(ModuleType):
-    """The package as a module: `heatproof.run`, `heatproof.report` and `heatproof.attribute` stay the functions even
-    after the submodules of these names are imported.
+    """The package as a module: `heatproof.run`, `report`, `audit` and `attribute` stay the
+    functions even after the submodules of these names are imported.
     """
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -1,0 +1,80 @@
+"""What a metric costs, counted: passes of one picture through the network, and maps asked for again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from heatproof import engine
+from heatproof.attribute import attribute
+from heatproof.errors import HeatproofError
+from heatproof.types import Attribution, Batch, Maps, Method, Metric, Model
+
+
+@dataclass(frozen=True)
+class Passes:
+    """Counted on one picture, with methods that cost nothing. NaN where the metric does not apply."""
+
+    each: float  # forward and backward passes for one more map
+    shared: float  # further ones whose answers all maps of a picture share
+    explanations: float  # maps asked for again, for one more map
+
+
+@dataclass(eq=False)
+class Counter:
+    """Rows that went through a network, twice those that slopes were taken of."""
+
+    passes: float = 0.0
+
+    def __call__(self, module: nn.Module, inputs: tuple[Any, ...], /) -> None:
+        rows = inputs[0]
+        if isinstance(rows, Tensor):
+            slopes = torch.is_grad_enabled() and rows.requires_grad
+            self.passes += len(rows) * (2 if slopes else 1)
+
+
+@contextmanager
+def counted(network: nn.Module) -> Iterator[Counter]:
+    """Count what goes through the network itself; copies made for speed are not used meanwhile."""
+    counter = Counter()
+    handle = network.register_forward_pre_hook(counter)
+    try:
+        with engine.use(engine.Engine(measure=False)):
+            yield counter
+    finally:
+        handle.remove()
+
+
+@dataclass(eq=False)
+class Asked:
+    """A method that counts the maps it is asked for."""
+
+    method: Method
+    maps: int = field(default=0)
+
+    def __call__(self, model: Model, batch: Batch, /) -> Maps:
+        self.maps += len(batch)
+        return self.method(model, batch)
+
+
+def passes_of(metric: Metric, model: Model, single: Batch, first: Method, second: Method) -> Passes:
+    """Judge two maps of one picture, and count: what the second costs every map does, the rest is shared."""
+    nan = float("nan")
+    costs, again = [], 0
+    with counted(model.network) as counter:
+        for method in (first, second):
+            asked = Asked(method)
+            attribution: Attribution = attribute(model, single, asked)
+            before, asked.maps = counter.passes, 0
+            try:
+                metric(attribution)
+            except HeatproofError:
+                return Passes(nan, nan, nan)
+            costs.append(counter.passes - before)
+            again = asked.maps
+    return Passes(costs[1], max(0.0, costs[0] - costs[1]), float(again))
