@@ -254,7 +254,7 @@ def test_new_places_can_be_told_and_other_things_there_are_refused(home: Path, m
     assert f"2 scores as in {home / 'first' / 'scores.parquet'}, {SAME}" in again.output
     twice = _run(stored, *places, "--images", "pictures", "--out", "again")
     assert twice.exit_code == 2
-    assert "--images must say where each of these is now" in twice.output
+    assert "--images must give the new path of each of these" in twice.output
     assert "leave out --limit" in _run(stored, *places, "--limit", "1").output
     shutil.copy(elsewhere / "pictures" / "0.png", elsewhere / "pictures" / "1.png")
     assert "holds other pictures now" in _run(stored, *places, "--out", "other").output
