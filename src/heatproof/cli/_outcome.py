@@ -60,7 +60,7 @@ def run_and_report(
         gone = sorted(known - set(results.scores[kind]))
         if gone:
             echo(
-                f"Not asked for this time, so no longer in the table: {kind} {', '.join(gone)}. The numbers are kept: "
+                f"Not requested this time, so no longer in the table: {kind} {', '.join(gone)}. The numbers are kept: "
                 "name all of them in one command to see them side by side.",
                 err=True,
             )

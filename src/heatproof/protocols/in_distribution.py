@@ -145,7 +145,7 @@ class InDistribution:
         )
         if not self.audit:
             return [judged]
-        measured, told = self.audited(twins=datasets is None, natural=_natural(pictures))
+        measured, evaluations = self.audited(twins=datasets is None, natural=_natural(pictures))
         examined = Study(
             models=shown,
             datasets=pictures,
@@ -153,7 +153,7 @@ class InDistribution:
             metrics=measured,
             protocol="in_distribution",
             limit=self.pictures,
-            notes={"main": [], "audit": told, **_left_out(given)},
+            notes={"main": [], "audit": evaluations, **_left_out(given)},
         )
         return [judged, examined]
 
@@ -211,14 +211,14 @@ class InDistribution:
         """
         measured: list[Metric] = [] if natural is None else [Energy(OtherClasses(natural))]
         reference = {"evaluation": NATURAL, "statistic": "energy", "reference": "yes"}
-        told = {recipe.label(one): reference for one in measured}
+        evaluations = {recipe.label(one): reference for one in measured}
         for name, evaluation in self.evaluations(twins).items():
             parts: dict[str, Metric] = {"energy": Energy(evaluation), "tau": Smoothness(evaluation)}
             parts.update({measure: ImageQuality(evaluation, measure) for measure in self.quality})
             for statistic, one in parts.items():
                 measured.append(one)
-                told[recipe.label(one)] = {"evaluation": name, "statistic": statistic}
-        return measured, told
+                evaluations[recipe.label(one)] = {"evaluation": name, "statistic": statistic}
+        return measured, evaluations
 
 
 def _background(datasets: Sequence[Dataset | str]) -> Baseline:

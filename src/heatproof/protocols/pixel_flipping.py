@@ -83,7 +83,7 @@ class PixelFlipping:
     everything is gone, also of 5000 superpixels; R-OMS is the mean of 5 random orders; Shapley values have fewer
     samples; a diffusion model draws once. It asks about the true class, as the paper does, on the embedded
     pictures, and about the predicted one on user pictures, whose folders need not be the model's classes
-    (`--target label` if they are). The imputer `train_set` takes its donors, unless told which, from the training
+    (`--target label` if they are). The imputer `train_set` takes its donors, unless named, from the training
     split of the embedded pictures, and on other data from the other pictures of the same data set, as in the paper.
 
     Paper: Blücher et al. 2024, "Decoupling Pixel Flipping and Occlusion Strategy for Consistent XAI
@@ -130,10 +130,10 @@ class PixelFlipping:
         if not any(_nameless(one.imputer) for one in self.occlusions()):
             own = []
         rest = [one for one in found if one not in own]
-        asked = ([self._study(models, rest, methods, TrainSet())] if rest else []) + [
+        studies = ([self._study(models, rest, methods, TrainSet())] if rest else []) + [
             self._study(models, [one], methods, TrainSet(donors=one)) for one in own
         ]
-        return [dataclasses.replace(study, target="label") if self._by_label(study) else study for study in asked]
+        return [dataclasses.replace(study, target="label") if self._by_label(study) else study for study in studies]
 
     def _study(
         self,
@@ -160,7 +160,7 @@ class PixelFlipping:
         )
 
     def _by_label(self, study: Study) -> bool:
-        """Whether the true class is asked about, as in the paper: where it is known to be one of the model's."""
+        """Whether the true class is explained, as in the paper: where it is known to be one of the model's."""
         known = all(isinstance(one, TwoFactor) for one in study.datasets)
         return self.preset == "paper" and known and all(model.task in TASKS for model in study.models)  # type: ignore[union-attr]
 
@@ -172,11 +172,11 @@ class PixelFlipping:
         """All metrics of one strategy; they share one game, so the last ones cost nothing."""
         if self.preset == "quick":
             kinds: dict[str, Any] = {"mif": MIF, "lif": LIF, "srg": SRG, "mrg": MRG, "lrg": LRG}
-            asked: dict[str, Metric] = {name: kind(occlusion) for name, kind in kinds.items()}
-            return asked | {"r_oms": ROMS(occlusion), "nr_oms": NROMS(occlusion)}
-        asked = {"mif": MIF(occlusion, steps="paper"), "lif": LIF(occlusion, steps="paper")}
-        asked["srg"] = SRG(occlusion, steps="paper")
-        return asked | {"r_oms": ROMS(occlusion, RandomOrders(steps="paper"))}
+            chosen: dict[str, Metric] = {name: kind(occlusion) for name, kind in kinds.items()}
+            return chosen | {"r_oms": ROMS(occlusion), "nr_oms": NROMS(occlusion)}
+        chosen = {"mif": MIF(occlusion, steps="paper"), "lif": LIF(occlusion, steps="paper")}
+        chosen["srg"] = SRG(occlusion, steps="paper")
+        return chosen | {"r_oms": ROMS(occlusion, RandomOrders(steps="paper"))}
 
 
 def _nameless(imputer: Imputer) -> TypeGuard[TrainSet]:

@@ -41,7 +41,7 @@ MODELS = ("embedded:object", "embedded:scene", "embedded:scene_only")
 SERIES = tuple(f"embedded:scene_k{k}" for k in range(1, 11))
 SMALL = (0.35, 0.45)  # objects for null patches: small enough that the scene model still knows the scene
 OTHER_SCALE = (0.40, 0.50)  # objects of another size, in other places
-LAWS: tuple[Law, ...] = ("object", "moved", "permuted", "pixels")  # the first two are asked about everywhere
+LAWS: tuple[Law, ...] = ("object", "moved", "permuted", "pixels")  # the first two are measured everywhere
 
 
 def heatmaps(preset: Preset) -> list[AnyMethod]:
@@ -113,7 +113,7 @@ class RelativeImportance:
         }
         notes = self._notes(roles, tasks, pictures[0], count)
         contrast = with_role[1] if isinstance(with_role[1], Model) else chosen[1].name
-        # The scene model first: what the object model is contrasted with are then its maps, and not asked for again.
+        # The scene model first: what the object model is contrasted with are then its maps, and not computed again.
         studies = [
             self._study(chosen[1], pictures, plain, dependences(tasks["scene"]), "idr", count, notes),
             self._study(
@@ -139,7 +139,9 @@ class RelativeImportance:
                 (chosen[1], [IDR(law, task=tasks["scene"]) for law in LAWS[:2]]),
                 (chosen[0], [dataclasses.replace(against, region=law) for law in LAWS[:2]]),
             ]
-            studies += [self._study(model, other, plain, asked, "robustness", half, notes) for model, asked in again]
+            studies += [
+                self._study(model, other, plain, measures, "robustness", half, notes) for model, measures in again
+            ]
         if self.series and of_series:
             asked_about = min(100 if self.preset == "paper" else 24, count)
             studies.append(self._series(of_series, None if embedded else pictures[0], with_concept, asked_about))
@@ -155,7 +157,7 @@ class RelativeImportance:
         limit: int,
         notes: dict[str, Any],
     ) -> Study:
-        told = {
+        described = {
             **notes,
             "main": [] if part == "robustness" else [recipe.label(metrics[0])],
             "part": part,
@@ -163,7 +165,7 @@ class RelativeImportance:
             "datasets": [recipe.label(one) for one in datasets],
             "metrics": {recipe.label(one): recipe.plain(one) for one in metrics},
         }
-        return Study([model], datasets, methods, list(metrics), "relative_importance", limit=limit, notes=told)
+        return Study([model], datasets, methods, list(metrics), "relative_importance", limit=limit, notes=described)
 
     def _series(
         self, given: Sequence[Model | str], own: Dataset | None, methods: Sequence[AnyMethod | str], count: int
@@ -231,7 +233,7 @@ def anchors(own: Dataset | None, count: int) -> tuple[Dataset, Dataset]:
         return TwoFactorK(10, count=count, scenes="anchor"), TwoFactorK(10, count=max(200, count), scenes="anchor")
     if not isinstance(own, BAM):
         raise BadInput(
-            f"the k-series is asked about pictures of bam(path=…) or the embedded ones, got {recipe.label(own)!r}: "
+            f"the k-series takes pictures of bam(path=…) or the embedded ones, got {recipe.label(own)!r}: "
             "leave its models out"
         )
     return own.anchor(), own.anchor()

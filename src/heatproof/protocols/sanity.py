@@ -1,4 +1,4 @@
-"""Sanity checks: does a map change when the model forgets, when another class is asked about, and does it add up?"""
+"""Sanity checks: does a map change when the model forgets, when another class is explained, and does it add up?"""
 
 from __future__ import annotations
 

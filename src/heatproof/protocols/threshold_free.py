@@ -118,7 +118,7 @@ class ThresholdFree:
         return [main, *free, PointingGame(), *others, RegionShare()]
 
     def _study(self, model: Model, datasets: list[Dataset], methods: Sequence[AnyMethod | str] | None) -> Study:
-        temperature, told = self._temperature(model) if methods is None else (1.0, "methods were given")
+        temperature, source = self._temperature(model) if methods is None else (1.0, "methods were given")
         usual = [*with_controls(contestants(self.preset, temperature, self.cam_layer)), Oracle()]
         study = Study(
             models=[model],
@@ -132,7 +132,7 @@ class ThresholdFree:
                 "preset": self.preset,
                 "rule": self.rule,
                 "area": self.area,
-                "temperature": told,
+                "temperature": source,
                 "strata": self._strata(),
             },
         )

@@ -158,7 +158,7 @@ def of_others(truth: Maps, ids: Sequence[str]) -> dict[str, Stored]:
 
 
 def sources(truth: Truth, real: Mapping[str, Method], model: Model, batch: Batch) -> list[Source]:
-    """All maps that every metric of an audit is asked about."""
+    """All maps that every metric of an audit scores."""
     doses: dict[Literal["mix", "shuffle", "shift", "blur"], tuple[float, ...]] = {
         "mix": MIX,
         "shuffle": SHUFFLED,

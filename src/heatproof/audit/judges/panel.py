@@ -40,7 +40,7 @@ class Panel:
     truth: str
     methods: tuple[str, ...]
     cards: tuple[JudgeCard, ...]
-    seconds: float  # of processor time, all told
+    seconds: float  # of processor time in all
 
     def card(self, metric: str) -> JudgeCard:
         """The card of a metric, by its label."""

@@ -1,4 +1,4 @@
-"""What a metric costs, counted: passes of one picture through the network, and maps asked for again."""
+"""What a metric costs, counted: passes of one picture through the network, and maps computed again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Passes:
 
     each: float  # forward and backward passes for one more map
     shared: float  # further ones whose answers all maps of a picture share
-    explanations: float  # maps asked for again, for one more map
+    explanations: float  # maps computed again, for one more map
 
 
 @dataclass(eq=False)
@@ -51,8 +51,8 @@ def counted(network: nn.Module) -> Iterator[Counter]:
 
 
 @dataclass(eq=False)
-class Asked:
-    """A method that counts the maps it is asked for."""
+class CountedMethod:
+    """A method that counts its calls."""
 
     method: Method
     maps: int = field(default=0)
@@ -68,13 +68,13 @@ def passes_of(metric: Metric, model: Model, single: Batch, first: Method, second
     costs, again = [], 0
     with counted(model.network) as counter:
         for method in (first, second):
-            asked = Asked(method)
-            attribution: Attribution = attribute(model, single, asked)
-            before, asked.maps = counter.passes, 0
+            counting = CountedMethod(method)
+            attribution: Attribution = attribute(model, single, counting)
+            before, counting.maps = counter.passes, 0
             try:
                 metric(attribution)
             except HeatproofError:
                 return Passes(nan, nan, nan)
             costs.append(counter.passes - before)
-            again = asked.maps
+            again = counting.maps
     return Passes(costs[1], max(0.0, costs[0] - costs[1]), float(again))

@@ -17,17 +17,17 @@ def headline(reading: Reading) -> str:
     contestants = [method for method in reading.methods if not reading.is_control(method)]
     judged = [panel for panel in reading.main if len(reading.standings[panel].ranks) > 1]
     if judged:
-        said = [_doubt(reading, judged), _leaders(reading, judged)]
+        sentences = [_doubt(reading, judged), _leaders(reading, judged)]
     elif len(contestants) == 1:
-        said = [
+        sentences = [
             f"<strong>{escape(contestants[0])}</strong> is the only method here: there is no other to compare it with."
         ]
     elif not contestants:
-        said = ["There are no two methods here to be compared."]
+        sentences = ["There are no two methods here to be compared."]
     else:
-        said = ["No two methods could be compared: the section on missing numbers says why."]
-    said += [_against_blind(reading), _basis(reading, judged)]
-    return " ".join(one for one in said if one)
+        sentences = ["No two methods could be compared: the section on missing numbers says why."]
+    sentences += [_against_blind(reading), _basis(reading, judged)]
+    return " ".join(one for one in sentences if one)
 
 
 def _doubt(reading: Reading, judged: list[Panel]) -> str:
@@ -49,11 +49,11 @@ def _leaders(reading: Reading, judged: list[Panel]) -> str:
     """How often each contestant comes first, and how often that first place is clear of all others."""
     lead: Counter[str] = Counter()
     clear: Counter[str] = Counter()
-    asked: Counter[str] = Counter()
+    took_part: Counter[str] = Counter()
     for panel in judged:
         ranks = reading.standings[panel].ranks
         best = min(rank for rank, _, _ in ranks.values())
-        asked.update(list(ranks))
+        took_part.update(list(ranks))
         for method, (rank, _, _) in ranks.items():
             lead[method] += rank == best
             clear[method] += rank == best and _beats_all(reading, panel, method, set(ranks) - {method})
@@ -67,21 +67,21 @@ def _leaders(reading: Reading, judged: list[Panel]) -> str:
         firmly = "and beats every other method" if clear[first] else "but not clear of those behind it"
         return f"{everywhere[0]} comes first, {firmly}."
     if everywhere:
-        told = f"{everywhere[0]} comes first{where}"
+        sentence = f"{everywhere[0]} comes first{where}"
     else:
-        of = "" if asked[first] == len(judged) else f" (it took part in {asked[first]})"
+        of = "" if took_part[first] == len(judged) else f" (it took part in {took_part[first]})"
         others = [
-            f"{escape(method)} in {count}{'' if asked[method] == len(judged) else f' of its {asked[method]}'}"
+            f"{escape(method)} in {count}{'' if took_part[method] == len(judged) else f' of its {took_part[method]}'}"
             for method, count in ordered[1:NAMED]
         ]
         more = " and others in the rest" if len(ordered) > NAMED else ""
-        told = (
+        sentence = (
             f"No method leads everywhere. <strong>{escape(first)}</strong> comes first in {times} of "
             f"{counted(len(judged), 'comparison')}{of}, {listed(others)}{more}"
         )
     if sum(lead.values()) > len(judged):
-        told += " (a shared first place counts for each)"
-    return f"{told}; {_clear(sum(clear.values()), len(judged))}."
+        sentence += " (a shared first place counts for each)"
+    return f"{sentence}; {_clear(sum(clear.values()), len(judged))}."
 
 
 def _beats_all(reading: Reading, panel: Panel, method: str, others: set[str]) -> bool:
@@ -104,7 +104,7 @@ def _clear(clear: int, judged: int) -> str:
 def _against_blind(reading: Reading) -> str:
     """Who beats every control that knows nothing, in how many of the comparisons, as a sentence."""
     beats: Counter[str] = Counter()
-    asked: Counter[str] = Counter()
+    took_part: Counter[str] = Counter()
     loses: Counter[str] = Counter()
     controls: Counter[str] = Counter()
     compared = 0
@@ -117,37 +117,37 @@ def _against_blind(reading: Reading) -> str:
         compared += 1
         solid = tests.beats()
         for method in (one for one in tests.methods if not reading.is_control(one)):
-            asked[method] += 1
+            took_part[method] += 1
             beats[method] += all((method, control) in solid for control in blind)
             loses.update([method] * any((control, method) in solid for control in blind))
     there = [escape(method) for method in reading.methods if reading.is_blind(method)]
-    if not asked and there:
+    if not took_part and there:
         took = "A blind control" if len(there) == 1 else "Blind controls"
         return (
             f"{took} ({listed(there)}) took part, but no method could be compared with "
             f"{'it' if len(there) == 1 else 'them'}: there are too few scores of both."
         )
-    if not asked:
+    if not took_part:
         return "No blind control took part, so nothing here says that a method is better than chance."
-    several = max(asked.values()) > 1
-    always = [escape(method) for method in asked if beats[method] == asked[method]]
-    never = [escape(method) for method in asked if not beats[method]]
+    several = max(took_part.values()) > 1
+    always = [escape(method) for method in took_part if beats[method] == took_part[method]]
+    never = [escape(method) for method in took_part if not beats[method]]
     some = [
-        f"{escape(method)} in {beats[method]} of {asked[method]}"
-        for method in asked
-        if 0 < beats[method] < asked[method]
+        f"{escape(method)} in {beats[method]} of {took_part[method]}"
+        for method in took_part
+        if 0 < beats[method] < took_part[method]
     ]
     parts = [f"by {_some(always)}{' everywhere' if several else ''}"] if always else []
     parts += [f"by {_some(some)}"] if some else []
     parts += [f"{'never' if several else 'not'} by {_some(never)}"] if never else []
-    if len(always) == len(asked) > 1:
+    if len(always) == len(took_part) > 1:
         parts = [f"by every method{' everywhere' if several else ''}"]
     names = listed(
         [escape(name) + ("" if times == compared else f" in {times} of {compared}") for name, times in controls.items()]
     )
     silent = [name for name in there if name not in {escape(one) for one in controls}]
-    if len(never) == len(asked):
-        none = "No method beats" if len(asked) > 1 else f"{never[0]} does not beat"
+    if len(never) == len(took_part):
+        none = "No method beats" if len(took_part) > 1 else f"{never[0]} does not beat"
         what = "the blind control" if len(controls) == 1 else "all blind controls that were run"
         return f"{none} {what} ({names}).{_beaten(loses, several)}{_not_run(reading, silent)}"
     who = f"The blind control ({names}) is" if len(controls) == 1 else f"The blind controls ({names}) are all"
@@ -158,16 +158,16 @@ def _beaten(loses: Counter[str], several: bool) -> str:
     """Which methods a blind control beats."""
     if not loses:
         return ""
-    told = [escape(method) + (f" (in {times})" if several else "") for method, times in loses.most_common()]
-    return f" A blind control beats {_some(told)}."
+    beaten = [escape(method) + (f" (in {times})" if several else "") for method, times in loses.most_common()]
+    return f" A blind control beats {_some(beaten)}."
 
 
 def _not_run(reading: Reading, silent: list[str]) -> str:
     """Which of the usual blind controls took no part, or have no scores to be compared with."""
     there = {str(reading.info.get("methods", {}).get(one, {}).get("name", one)) for one in reading.methods}
     lacking = [name for name in USUAL if name not in there]
-    told = f" Not run: {listed(lacking)}." if lacking else ""
-    return f" No scores of {listed(silent)} to compare with.{told}" if silent else told
+    not_run = f" Not run: {listed(lacking)}." if lacking else ""
+    return f" No scores of {listed(silent)} to compare with.{not_run}" if silent else not_run
 
 
 def _some(methods: list[str]) -> str:

@@ -58,8 +58,8 @@ def _charts(reading: Reading, metric: str) -> str:
     panels = [panel for panel in reading.panels if panel.metric == metric]
     charts = small_multiples([(_caption(reading, panel), _chart(reading, panel)) for panel in panels])
     tables = [(reading.named(panel), numbers(reading, panel)) for panel in panels]
-    told = "".join((f"<h4>{escape(where)}</h4>" if where else "") + table for where, table in tables if table)
-    return charts + (fold("The numbers", told) if told else "")
+    numbers_html = "".join((f"<h4>{escape(where)}</h4>" if where else "") + table for where, table in tables if table)
+    return charts + (fold("The numbers", numbers_html) if numbers_html else "")
 
 
 def numbers(reading: Reading, panel: Panel) -> str:
@@ -108,9 +108,9 @@ def _chart(reading: Reading, panel: Panel) -> str:
             )
         )
     ranked = set(standing.table["method"].astype(str))
-    asked = reading.scores["metric"] == panel.metric
-    asked &= (reading.scores["model"] == panel.model) & (reading.scores["dataset"] == panel.dataset)
-    met = set(reading.scores.loc[asked, "method"].astype(str).unique())
+    here = reading.scores["metric"] == panel.metric
+    here &= (reading.scores["model"] == panel.model) & (reading.scores["dataset"] == panel.dataset)
+    met = set(reading.scores.loc[here, "method"].astype(str).unique())
     scored = reading.table(panel).notna().sum()
     estimates += [
         Estimate(

@@ -19,13 +19,13 @@ def stopping(reading: Reading) -> str | None:
     if not isinstance(until, Mapping):
         return None
     sentences = stopped_in_words(until)
-    told = "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences[1:])
+    paragraphs = "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences[1:])
     caution = (
         '<p class="note">The intervals in this section hold at every look at once, so that stopping at a result is '
         "allowed. Tests and intervals elsewhere on this page are made for a number of pictures that was fixed "
         "beforehand: after such a stop, this section decides.</p>"
     )
-    return section("stopping", "Why the run stopped", escape(sentences[0]), told + caution + _pairs(until))
+    return section("stopping", "Why the run stopped", escape(sentences[0]), paragraphs + caution + _pairs(until))
 
 
 def _pairs(until: Mapping[str, Any]) -> str:

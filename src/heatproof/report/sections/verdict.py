@@ -1,4 +1,4 @@
-"""The verdict in words, first: who leads, who is tied, what cannot be told, and how the controls did."""
+"""The verdict in words, first: who leads, who is tied, what cannot be separated, and how the controls did."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ def _card(reading: Reading, panel: Panel) -> str:
         sentences = brief(reading, panel) if many else reading.verdict(panel)
     sentences, hidden = sentences[:SENTENCES], sentences[SENTENCES:]
     words = [*reading.methods, *STRONG]
-    told = "".join(f"<p>{emphasised(sentence, words)}</p>" for sentence in sentences)
+    body = "".join(f"<p>{emphasised(sentence, words)}</p>" for sentence in sentences)
     if hidden:
-        told += fold(f"{len(hidden)} more", "".join(f"<p>{emphasised(sentence, words)}</p>" for sentence in hidden))
-    controls = "".join(f"<p>{emphasised(said, words)}</p>" for said in against_controls(reading, panel))
+        body += fold(f"{len(hidden)} more", "".join(f"<p>{emphasised(sentence, words)}</p>" for sentence in hidden))
+    controls = "".join(f"<p>{emphasised(sentence, words)}</p>" for sentence in against_controls(reading, panel))
     if controls:
-        told += f'<div class="controls">{controls}</div>'
+        body += f'<div class="controls">{controls}</div>'
     tag = f'<span class="where">{escape(where)}</span>' if where else ""
     about = reading.about("metrics", panel.metric)
     gloss = f'<p class="about">{escape(about)}</p>' if about else ""
-    return f'<article class="card"><h3>{breakable(panel.metric)}{tag}</h3>{gloss}{told}</article>'
+    return f'<article class="card"><h3>{breakable(panel.metric)}{tag}</h3>{gloss}{body}</article>'
 
 
 def brief(reading: Reading, panel: Panel) -> list[str]:
@@ -63,11 +63,11 @@ def brief(reading: Reading, panel: Panel) -> list[str]:
         row["method_b"] if row["method_a"] == leader else row["method_a"] for row in solid if row["winner"] == leader
     }
     level = [method for method in others if method not in beaten]
-    told = f"{leader} has the best mean and beats {len(beaten)} of the other {len(others)} methods."
+    lead = f"{leader} has the best mean and beats {len(beaten)} of the other {len(others)} methods."
     open_ends = f"Nothing here puts it above {_some(level)}." if level else "It is alone at the top."
     basis = f"{count(len(solid))} of {counted(len(pairs), 'pair')} of methods differ solidly"
     return [
-        told,
+        lead,
         open_ends,
         f"{basis} (tests of the mean paired difference on {counted(tests.n_images, 'image')}, p adjusted for "
         "the whole page).",
@@ -86,15 +86,15 @@ def against_controls(reading: Reading, panel: Panel) -> list[str]:
         who = f"Control {controls[0]}" if len(controls) == 1 else f"Controls {listed(controls)}"
         return [f"{who}: these {counted(tests.n_images, 'image')} are too few to tell any method from a control."]
     contenders = [method for method in tests.methods if method not in controls]
-    said: dict[str, list[str]] = {}
+    controls_by_outcome: dict[str, list[str]] = {}
     for control in controls:
         better = [m for m in contenders if (m, control) in solid]
         worse = [m for m in contenders if (control, m) in solid]
         level = [m for m in contenders if m not in better and m not in worse]
-        said.setdefault(_measured(contenders, better, level, worse), []).append(control)
+        controls_by_outcome.setdefault(_measured(contenders, better, level, worse), []).append(control)
     return [
         f"Control {alike[0]}: {what}." if len(alike) == 1 else f"Controls {listed(alike)}, each: {what}."
-        for what, alike in said.items()
+        for what, alike in controls_by_outcome.items()
     ] + _strongest(reading, panel)
 
 
@@ -113,8 +113,8 @@ def _strongest(reading: Reading, panel: Panel) -> list[str]:
         if set(standings.values()) == {"clear"}
         else []
     )
-    told = "; ".join(parts)
-    return [f"{told[0].upper()}{told[1:]}."]
+    sentence = "; ".join(parts)
+    return [f"{sentence[0].upper()}{sentence[1:]}."]
 
 
 def _measured(contenders: list[str], better: list[str], level: list[str], worse: list[str]) -> str:
