@@ -419,7 +419,7 @@ def test_melanoma_or_not(tmp_path):
     for classes, wanted in ((("Melanoma", "other"), 0), (("rest", "mel"), 1), (("benign", "malignant"), 1)):
         first, *others = (file.label for file in dataclasses.replace(asked, classes=classes).files)
         assert (first, set(others)) == (wanted, {1 - wanted})
-    with pytest.raises(BadInput, match="one of two classes, and the model has 7"):
+    with pytest.raises(BadInput, match="a model of two classes, and the model has 7"):
         len(dataclasses.replace(asked, classes=DIAGNOSES))
     with pytest.raises(BadInput, match="must be one of 'diagnosis', 'melanoma'"):
         HAM10000(task="moles")

@@ -46,7 +46,7 @@ def white_corners(*rows: int) -> Batch:
 )
 def test_a_network_without_an_answer_is_told_with_method_and_image(label: str) -> None:
     model = Model("breaks", Breaks())
-    with pytest.raises(BadModel, match="on 2 of these 4 images as they are, first on 'picture1'") as caught:
+    with pytest.raises(BadModel, match="on 2 of these 4 images unchanged, first on 'picture1'") as caught:
         attribute(model, white_corners(1, 3), parse("method", label))
     assert str(caught.value).startswith(f"{label}: model 'breaks' must answer with finite logits")
 

@@ -184,7 +184,7 @@ def test_the_wrapped_model_answers_for_each_cell():
     answers = metric.model(attribution)(shown.images)
     alone_in_cell = model(shown.images[:, :, 12:, :12])
     torch.testing.assert_close(answers[:, 20:30], alone_in_cell)
-    assert torch.equal(metric.asked(attribution, torch.tensor([2, 2, 2])).targets, shown.targets + 20)
+    assert torch.equal(metric.aimed(attribution, torch.tensor([2, 2, 2])).targets, shown.targets + 20)
 
 
 def test_only_mosaics_of_whole_cells_are_judged():
