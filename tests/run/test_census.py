@@ -125,3 +125,9 @@ def test_the_command_line_shows_it_and_a_run_of_nothing_but_a_control_is_not_com
     none = CliRunner().invoke(app, [*words, str(tmp_path / "b"), "--methods", "attention_rollout,random"])
     assert none.exit_code == 1, none.output
     assert "Not a single score of attention_rollout; first reason:" in none.output
+
+
+@pytest.mark.parametrize(("counts", "words"), [([6] * 5, "6 of each"), ([5, 6, 7, 6, 6], "5 to 7 of each")])
+def test_many_classes_are_counted_by_their_extremes(counts: list[int], words: str) -> None:
+    entry = {"pictures": sum(counts), "classes": {str(i): n for i, n in enumerate(counts)}, "narrow_count": 0}
+    assert in_words(entry) == f"{sum(counts)} pictures of 5 classes, {words}."

@@ -39,4 +39,6 @@ def _classes(counts: Mapping[str, int], total: int) -> str:
     unknown = f", {rest} of unknown class" if rest else ""
     if len(counts) <= CLASSES:
         return ": " + ", ".join(f"{times} {name}" for name, times in counts.items()) + unknown
-    return f" of {len(counts)} classes, {min(counts.values())} to {max(counts.values())} of each{unknown}"
+    least, most = min(counts.values()), max(counts.values())
+    each = f"{least}" if least == most else f"{least} to {most}"
+    return f" of {len(counts)} classes, {each} of each{unknown}"
