@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from heatproof import demo
-from heatproof.protocols.blind_controls import blind_controls, with_controls
+from heatproof.protocols._support.blind_controls import blind_controls, with_controls
 from heatproof.protocols.in_distribution import InDistribution
 from heatproof.protocols.mosaics import Mosaics
 from heatproof.protocols.pixel_flipping import PixelFlipping

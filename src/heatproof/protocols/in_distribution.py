@@ -15,7 +15,6 @@ from heatproof.audit.image_quality import MEASURES, ImageQuality, Measure
 from heatproof.audit.other_classes import OtherClasses
 from heatproof.audit.smoothness import Smoothness
 from heatproof.data.two_factor.dataset import TwoFactor
-from heatproof.errors import BadInput
 from heatproof.methods._support.baselines import Baseline
 from heatproof.methods.agi import AGI
 from heatproof.methods.attexplore import AttEXplore
@@ -42,7 +41,8 @@ from heatproof.occlusion.imputers.road import NoisyLinear
 from heatproof.occlusion.imputers.telea import Telea
 from heatproof.occlusion.imputers.twin import Twin
 from heatproof.occlusion.segmenters.pixels import Pixels
-from heatproof.protocols.blind_controls import with_controls
+from heatproof.protocols._support.blind_controls import with_controls
+from heatproof.protocols._support.own_pictures import check_model_named
 from heatproof.registry import protocol
 from heatproof.spec import recipe
 from heatproof.spec.parse import parse
@@ -120,8 +120,7 @@ class InDistribution:
         methods: Sequence[AnyMethod | str] | None = None,
     ) -> list[Study]:
         """One study of the methods, one of the evaluations."""
-        if models is None and datasets is not None:
-            raise BadInput("pictures of your own need a model: name one, e.g. --model efficientnet-lite0")
+        check_model_named(models, datasets)
         shown = list(models or ["embedded:object"])
         pictures = list(datasets or [TwoFactor()])
         given = [parse("method", one) if isinstance(one, str) else one for one in methods or ()]

@@ -31,7 +31,8 @@ from heatproof.metrics.mosaic import (
 from heatproof.occlusion.game import Occlusion
 from heatproof.occlusion.imputers.constant import Constant
 from heatproof.occlusion.segmenters.grid import Grid
-from heatproof.protocols.blind_controls import with_controls
+from heatproof.protocols._support.blind_controls import with_controls
+from heatproof.protocols._support.own_pictures import check_model_named
 from heatproof.registry import protocol
 from heatproof.spec import recipe
 from heatproof.spec.study import Study
@@ -93,8 +94,7 @@ class Mosaics:
         methods: Sequence[AnyMethod | str] | None = None,
     ) -> list[Study]:
         """One study: all models see the same mosaics."""
-        if models is None and datasets is not None:
-            raise BadInput("pictures of your own need a model: name one, e.g. --model efficientnet-lite0")
+        check_model_named(models, datasets)
         chosen = [_model(one) for one in models or MODELS]
         mosaics = [self._mosaics(_dataset(one), chosen[0]) for one in datasets] if datasets else self._embedded()
         usual = [*with_controls(contestants(self.preset, self.grid)), Oracle(outside=-1.0)]

@@ -29,7 +29,8 @@ from heatproof.occlusion.imputers.mean import Mean
 from heatproof.occlusion.imputers.telea import Telea
 from heatproof.occlusion.imputers.train_set import TrainSet
 from heatproof.occlusion.segmenters.slic import Slic
-from heatproof.protocols.blind_controls import with_controls
+from heatproof.protocols._support.blind_controls import with_controls
+from heatproof.protocols._support.own_pictures import check_model_named
 from heatproof.registry import protocol
 from heatproof.spec import recipe
 from heatproof.spec.parse import parse
@@ -122,8 +123,7 @@ class PixelFlipping:
         datasets: Sequence[Dataset | str] | None = None,
         methods: Sequence[AnyMethod | str] | None = None,
     ) -> list[Study]:
-        if models is None and datasets is not None:
-            raise BadInput("pictures of your own need a model: name one, e.g. --model efficientnet-lite0")
+        check_model_named(models, datasets)
         found = [data.load(one) if isinstance(one, str) else one for one in datasets or ["two_factor"]]
         distinct("datasets", [recipe.label(one) for one in found])  # some have a study of their own
         own = [one for one in found if not isinstance(one, TwoFactor)]

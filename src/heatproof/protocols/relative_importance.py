@@ -28,7 +28,7 @@ from heatproof.methods.tcav import TCAV
 from heatproof.metrics._support.region_heat import Law
 from heatproof.metrics.input_independence import IIR, IIRChange
 from heatproof.metrics.relative_importance import IDR, MCS, RelativeMCS
-from heatproof.protocols.blind_controls import with_controls
+from heatproof.protocols._support.blind_controls import with_controls
 from heatproof.registry import protocol
 from heatproof.spec import recipe
 from heatproof.spec.study import Study

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from heatproof.errors import BadInput
 from heatproof.metrics.continuity import Continuity
 from heatproof.metrics.local_lipschitz import LocalLipschitz
 from heatproof.metrics.max_sensitivity import AvgSensitivity, MaxSensitivity
@@ -16,7 +15,8 @@ from heatproof.metrics.relative_stability import (
     RelativeRepresentationStability,
 )
 from heatproof.metrics.single_deletion import SingleDeletion
-from heatproof.protocols.blind_controls import with_controls
+from heatproof.protocols._support.blind_controls import with_controls
+from heatproof.protocols._support.own_pictures import check_model_named
 from heatproof.protocols.sanity import contestants
 from heatproof.registry import protocol
 from heatproof.spec import recipe
@@ -49,8 +49,7 @@ class Robustness:
         methods: Sequence[AnyMethod | str] | None = None,
     ) -> list[Study]:
         """One study of all measures."""
-        if models is None and datasets is not None:
-            raise BadInput("pictures of your own need a model: name one, e.g. --model efficientnet-lite0")
+        check_model_named(models, datasets)
         radius, draws = (0.02, 16) if self.preset == "quick" else (0.2, 200)
         main = AvgSensitivity(radius, draws)
         measures: list[Metric] = [

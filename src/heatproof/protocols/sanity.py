@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from heatproof.errors import BadInput
 from heatproof.methods.cam import GradCam
 from heatproof.methods.deep_lift import DeepLift
 from heatproof.methods.guided_backprop import GuidedBackprop
@@ -19,7 +18,8 @@ from heatproof.metrics.completeness_error import CompletenessError
 from heatproof.metrics.mprt import MPRT, EfficientMPRT, SmoothMPRT
 from heatproof.metrics.random_logit import RandomLogit
 from heatproof.metrics.sensitivity_axiom import SensitivityAxiom
-from heatproof.protocols.blind_controls import with_controls
+from heatproof.protocols._support.blind_controls import with_controls
+from heatproof.protocols._support.own_pictures import check_model_named
 from heatproof.registry import protocol
 from heatproof.spec import recipe
 from heatproof.spec.study import Study
@@ -51,8 +51,7 @@ class Sanity:
         methods: Sequence[AnyMethod | str] | None = None,
     ) -> list[Study]:
         """One study of all tests."""
-        if models is None and datasets is not None:
-            raise BadInput("pictures of your own need a model: name one, e.g. --model efficientnet-lite0")
+        check_model_named(models, datasets)
         stages = 5 if self.preset == "quick" else 20
         top, bottom = MPRT(stages=stages), MPRT("bottom_up", stages=stages)
         tests: list[Metric] = [top, bottom, EfficientMPRT(), RandomLogit(), SensitivityAxiom(), CompletenessError()]

@@ -28,7 +28,8 @@ from heatproof.metrics.region_share import RegionShare, shares
 from heatproof.metrics.relevance_mass import RelevanceMass
 from heatproof.models._support.temperature import calibrate
 from heatproof.occlusion.imputers.constant import Constant
-from heatproof.protocols.blind_controls import with_controls
+from heatproof.protocols._support.blind_controls import with_controls
+from heatproof.protocols._support.own_pictures import check_model_named
 from heatproof.registry import protocol
 from heatproof.spec import recipe
 from heatproof.spec.study import Study
@@ -99,8 +100,7 @@ class ThresholdFree:
         methods: Sequence[AnyMethod | str] | None = None,
     ) -> list[Study]:
         """One study per model, because each has its own temperature."""
-        if models is None and datasets is not None:
-            raise BadInput("pictures of your own need a model: name one, e.g. --model efficientnet-lite0")
+        check_model_named(models, datasets)
         chosen = [_model(one) for one in models or ["embedded:object"]]
         pictures = [_dataset(one) for one in datasets or [TwoFactor(scale=SCALE)]]
         return [self._study(model, pictures, methods) for model in chosen]
