@@ -77,6 +77,7 @@ def _is_sound(store: Store, name: str, wanted: Sequence[str]) -> bool:
     try:
         with np.load(path, allow_pickle=False) as arrays:  # a zip archive: each member carries a checksum
             return all(len(np.atleast_1d(arrays[key])) >= 0 for key in wanted)
+    # A flipped bit may ask for a compression method or an encryption that zipfile does not know.
     except (OSError, ValueError, LookupError, BadZipFile, BadStream, EOFError, NotImplementedError, RuntimeError):
         store.set_aside(path)
         return False

@@ -224,10 +224,10 @@ def _label(parts: Mapping[str, Mapping[str, str]], evaluation: str, statistic: s
 def audited(reading: Reading) -> Mapping[str, Mapping[str, str]]:
     """The metric labels that belong to the audit, with evaluation and statistic, as the protocol noted them."""
     for study in reading.info.get("studies", []):
-        notes = study.get("notes", {})
-        if study.get("protocol") == PROTOCOL and "audit" in notes:
-            parts: Mapping[str, Mapping[str, str]] = notes["audit"]
-            return parts
+        if study.get("protocol") == PROTOCOL:
+            parts: Mapping[str, Mapping[str, str]] = study.get("notes", {}).get("audit", {})
+            if parts:
+                return parts
     return {}
 
 
