@@ -24,8 +24,8 @@ from heatproof.methods.controls import Constant, Edges, Random
 from heatproof.methods.occlusion import SlidingOcclusion
 from heatproof.methods.saliency import Saliency
 from heatproof.metrics._support.insignificant_patch import PatchSolver
-from heatproof.metrics._support.reattribution import classes
 from heatproof.metrics._support.region_heat import Law, overlaps, positive_p99, ranked, region_heat, region_of
+from heatproof.metrics._support.shared_answers import classes
 from heatproof.metrics.input_independence import IIR, IIRChange, Start, patched
 from heatproof.metrics.relative_importance import IDR, MCS
 from heatproof.spec import recipe

@@ -8,8 +8,8 @@ from typing import ClassVar, Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from heatproof import engine
 from heatproof.metrics._support.normalisation import normalise
+from heatproof.metrics._support.shared_answers import logits
 from heatproof.metrics._support.undefined import scored
 from heatproof.occlusion.game import Occlusion
 from heatproof.occlusion.imputers.mean import Mean
@@ -37,7 +37,7 @@ def emptied(batch: Batch, imputer: Imputer) -> Images:
 
 def confidence(model: Model, batch: Batch, images: Images) -> Tensor:
     """(B,) float64 on the CPU: the probability of each picture's explained class."""
-    return read(engine.forward(model, images), batch.targets, "probability").double().cpu()
+    return read(logits(model, images), batch.targets, "probability").double().cpu()
 
 
 def masked(attribution: Attribution, imputer: Imputer, mask: Rule) -> Masked:

@@ -7,9 +7,9 @@ from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 from torch import Tensor
 
-from heatproof import engine
 from heatproof.errors import BadInput, NotApplicable
 from heatproof.methods._support.baselines import Baseline, answer_rise, revision_of
+from heatproof.metrics._support.shared_answers import answered, logits
 from heatproof.metrics._support.undefined import scored
 from heatproof.registry import metric
 from heatproof.spec import recipe
@@ -53,15 +53,17 @@ class CompletenessError:
     def __call__(self, attribution: Attribution, /) -> Scored:
         rise = self._rise(attribution).double().cpu()
         total = attribution.maps.double().flatten(1).sum(1).cpu()
-        logits = engine.forward(attribution.model, attribution.batch.images).double().cpu()
-        unit = rise.abs().clamp_min(self.floor * logits.std(1)) if len(rise) else rise
+        spread = logits(attribution.model, attribution.batch.images).double().cpu().std(1)
+        unit = rise.abs().clamp_min(self.floor * spread) if len(rise) else rise
         undefined = {"the model's answer is the same to the baseline and to the picture": unit == 0}
         return scored((total - rise).abs() / unit, undefined, {"ratio": total / rise, "rise": rise})
 
     def _rise(self, attribution: Attribution) -> Tensor:
         model, batch, method = attribution.model, attribution.batch, attribution.explainer
         if self.baseline is not None:
-            return answer_rise(model, batch, self.baseline, 1, self.readout)
+            baseline = self.baseline
+            question = f"rise over {recipe.key(baseline)} {self.readout}"
+            return answered(question, model, batch, lambda: answer_rise(model, batch, baseline, 1, self.readout))
         if not isinstance(method, Complete):
             raise NotApplicable(
                 f"{recipe.label(method)} does not declare that its maps add up to the answer: name a baseline to judge "

@@ -15,8 +15,8 @@ from typing import Any, ClassVar, Literal, get_args
 import torch
 from torch import Tensor
 
-from heatproof import engine
 from heatproof.errors import BadInput
+from heatproof.metrics._support.shared_answers import logits
 from heatproof.occlusion.diffusion import priors
 from heatproof.occlusion.diffusion.guidance import Guidance
 from heatproof.occlusion.diffusion.reconstruct import Begin, reconstruct
@@ -130,8 +130,8 @@ class Fud:
         """The readout of each picture's target; several consecutive pictures may belong to one image."""
         targets = attribution.batch.targets
         rows = targets.repeat_interleave(len(pictures) // max(1, len(targets)))
-        logits = engine.forward(attribution.model, pictures)
-        found = logits.argmax(1) == rows if self.score == "retention" else read(logits, rows, "probability")
+        answers = logits(attribution.model, pictures)
+        found = answers.argmax(1) == rows if self.score == "retention" else read(answers, rows, "probability")
         return found.double().cpu()
 
     def drawn(

@@ -10,10 +10,12 @@ from torch import Generator, Tensor
 
 from heatproof import engine
 from heatproof.errors import BadInput
+from heatproof.metrics._support.shared_answers import answered
 from heatproof.occlusion.imputers.mean import IMAGENET_MEAN, coloured
 from heatproof.occlusion.occluded_images import Samples
 from heatproof.registry import metric
-from heatproof.types import Attribution, Readout, Scored, read
+from heatproof.spec import recipe
+from heatproof.types import Attribution, Price, Readout, Scored, read
 
 
 def infidelity(predicted: Tensor, changed: Tensor) -> Tensor:
@@ -58,15 +60,23 @@ class Infidelity:
     def __call__(self, attribution: Attribution, /) -> Scored:
         model, batch = attribution.model, attribution.batch
         predicted = torch.zeros(len(batch), self.count, dtype=torch.float64, device=batch.images.device)
-        changed = torch.zeros_like(predicted)
+        for row in range(len(batch)):
+            _, weights = self.disturbed(attribution, row, self.count)
+            predicted[row] = (weights.double() * attribution.maps[row].double()).flatten(1).sum(1)
+        changed = answered(recipe.key(self), model, batch, lambda: self._changes(attribution))
+        return Scored(infidelity(predicted, changed).cpu())
+
+    def _changes(self, attribution: Attribution) -> Tensor:
+        """(B, M) float64: how far the answer drops under each disturbance, which no map has a part in."""
+        model, batch = attribution.model, attribution.batch
+        changed = torch.zeros(len(batch), self.count, dtype=torch.float64, device=batch.images.device)
         plan = engine.settled(model, batch.images, "forward")
         whole = read(engine.forward(model, batch.images, plan), batch.targets, self.readout).double()
         for row in range(len(batch)):
-            moved, weights = self.disturbed(attribution, row, self.count)
+            moved, _ = self.disturbed(attribution, row, self.count)
             targets = batch.targets[row].expand(self.count)
             changed[row] = whole[row] - read(engine.forward(model, moved, plan), targets, self.readout).double()
-            predicted[row] = (weights.double() * attribution.maps[row].double()).flatten(1).sum(1)
-        return Scored(infidelity(predicted, changed).cpu())
+        return changed
 
     def disturbed(self, attribution: Attribution, row: int, count: int) -> tuple[Tensor, Tensor]:
         """(M, C, H, W) disturbed pictures, and (M, H, W) the factors of the map: hidden or not, or how much
@@ -81,6 +91,9 @@ class Infidelity:
         noise = self.deviation * torch.randn(count, 1, *picture.shape[1:], generator=dice).to(picture)
         moved = noise.clamp(0, 1).expand(-1, len(picture), -1, -1)
         return moved, (picture - moved).mean(1)
+
+    def cost(self) -> Price:
+        return Price(shared=self.count + 1)
 
     def samples(self, attribution: Attribution, /) -> Samples:
         """The pictures the model sees: nine disturbances of each."""

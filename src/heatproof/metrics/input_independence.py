@@ -14,8 +14,9 @@ from torch import Tensor
 from heatproof.data.bam.layout import WITH_OBJECT
 from heatproof.errors import BadInput, NotApplicable
 from heatproof.metrics._support.insignificant_patch import Patched, PatchSolver
-from heatproof.metrics._support.reattribution import ask, classes, keep, staged
+from heatproof.metrics._support.reattribution import ask, keep, staged
 from heatproof.metrics._support.region_heat import Law, Measured, Rule, measured, region_of
+from heatproof.metrics._support.shared_answers import classes
 from heatproof.metrics.relative_importance import (
     flat_remarks,
     framed_heat,

@@ -8,10 +8,10 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from heatproof import engine
 from heatproof.errors import BadInput
 from heatproof.metrics._support.pixel_ranking import Sign, signed
 from heatproof.metrics._support.reattribution import reattribute
+from heatproof.metrics._support.shared_answers import logits
 from heatproof.metrics._support.similarity import Similarity, similar
 from heatproof.metrics._support.undefined import CONSTANT_MAP, is_constant, scored
 from heatproof.registry import metric
@@ -55,10 +55,10 @@ class RandomLogit:
 
     def _others(self, attribution: Attribution) -> list[Tensor]:
         batch = attribution.batch
-        logits = engine.forward(attribution.model, batch.images).cpu()
-        targets, count = batch.targets.cpu(), logits.shape[1]
+        answers = logits(attribution.model, batch.images).cpu()
+        targets, count = batch.targets.cpu(), answers.shape[1]
         if self.other == "second":
-            without = logits.scatter(1, targets[:, None], -torch.inf)
+            without = answers.scatter(1, targets[:, None], -torch.inf)
             return [without.argmax(1)] if len(batch) else [targets]
         drawn = []
         for draw in range(self.draws):

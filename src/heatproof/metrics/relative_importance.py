@@ -22,8 +22,9 @@ from heatproof.data._support import made_up
 from heatproof.data._support.other_region import OTHER_REGION
 from heatproof.data.bam.layout import NATIVE
 from heatproof.errors import NotApplicable
-from heatproof.metrics._support.reattribution import ask, classes, keep, staged, true_classes
+from heatproof.metrics._support.reattribution import ask, keep, staged, true_classes
 from heatproof.metrics._support.region_heat import FLAT, Law, Measured, Rule, flat, measured, region_heat, region_of
+from heatproof.metrics._support.shared_answers import classes
 from heatproof.models._support.outputs import MADE_UP, recognised
 from heatproof.registry import metric
 from heatproof.spec import recipe, source_hash

@@ -9,11 +9,11 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from heatproof import engine
 from heatproof.errors import BadInput
 from heatproof.methods._support.layer_activations import activations
 from heatproof.methods.cam import cam_layer
 from heatproof.metrics._support.neighbours import Law, Neighbour, Neighbourhood, length
+from heatproof.metrics._support.shared_answers import answered, logits
 from heatproof.metrics._support.undefined import ZERO_MAP, is_zero, scored
 from heatproof.registry import metric
 from heatproof.types import Attribution, Batch, Price, Scored
@@ -119,8 +119,8 @@ class RelativeOutputStability(RelativeStability):
 
     def moved(self, attribution: Attribution, near: Sequence[Neighbour]) -> list[Tensor]:
         model = attribution.model
-        logits = engine.forward(model, attribution.batch.images).double()
-        return [length(engine.forward(model, other.batch.images).double() - logits) for other in near]
+        before = logits(model, attribution.batch.images).double()
+        return [length(logits(model, other.batch.images).double() - before) for other in near]
 
     def cost(self) -> Price:
         again = self._neighbourhood.cost()
@@ -153,7 +153,8 @@ class RelativeRepresentationStability(RelativeStability):
         if not len(batch):
             return batch.images
         layer = self.layer or cam_layer(attribution.model, batch)
-        return activations(attribution.model, batch.images, layer)
+        model = attribution.model
+        return answered(f"activations of {layer}", model, batch, lambda: activations(model, batch.images, layer))
 
     def cost(self) -> Price:
         again = self._neighbourhood.cost()

@@ -17,7 +17,7 @@ from heatproof.occlusion.occluded_images import Samples, shown
 from heatproof.occlusion.segmenters.pixels import Pixels
 from heatproof.occlusion.segments import totals
 from heatproof.registry import metric
-from heatproof.types import REMOVED, Attribution, Curve, Readout, Scored
+from heatproof.types import REMOVED, Attribution, Curve, Price, Readout, Scored
 
 
 def pearson(values: Tensor, other: Tensor) -> Tensor:
@@ -113,6 +113,10 @@ class SensitivityN:
             size = min(count - 1, max(1, round(self.shares[place] * count))) if count > 1 else 1
             row[:, :count] = smallest(torch.rand(self.sets, count, generator=dice), size)
         return chosen
+
+    def cost(self) -> Price:
+        draws = self.occlusion.draws if self.occlusion.random else 1
+        return Price(shared=1 + draws * self.sizes * self.sets)
 
     def samples(self, attribution: Attribution, /) -> Samples:
         """The pictures the model sees: one set of each size."""

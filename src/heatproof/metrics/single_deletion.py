@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from heatproof.metrics._support.fine_tuning import FineTuning
-from heatproof.metrics._support.reattribution import classes
 from heatproof.metrics._support.segment_effects import FLAT_ANSWER, segments_expected, shares, single_drops
+from heatproof.metrics._support.shared_answers import classes
 from heatproof.metrics._support.similarity import correlation, rank_correlation
 from heatproof.metrics._support.undefined import CONSTANT_MAP, is_constant, scored
 from heatproof.occlusion.game import Game, Occlusion, game_of

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from heatproof.errors import BadInput
-from heatproof.metrics._support.reattribution import classes, reattribute
+from heatproof.metrics._support.reattribution import reattribute
+from heatproof.metrics._support.shared_answers import classes
 from heatproof.types import Attribution, Batch, Maps, Price
 
 Law: TypeAlias = Literal["uniform", "gaussian", "brighter"]

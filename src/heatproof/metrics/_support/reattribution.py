@@ -6,7 +6,6 @@ one; a contrast model explains the same pictures for every model it is compared 
 
 from __future__ import annotations
 
-import hashlib
 from collections import OrderedDict
 from functools import lru_cache
 from typing import Any
@@ -18,15 +17,14 @@ from heatproof.attribute import attribute
 from heatproof.data.two_factor.compose import SCALE
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput, NotApplicable
+from heatproof.metrics._support.shared_answers import classes, content
 from heatproof.spec import recipe
 from heatproof.traits import method_traits
 from heatproof.types import Attribution, Batch, Maps, Method, Model
 
 KEPT_BYTES = 64 << 20
-KEPT_ANSWERS = 256  # batches
 
 _maps: OrderedDict[tuple[str, ...], Maps] = OrderedDict()
-_answers: OrderedDict[tuple[str, ...], Tensor] = OrderedDict()
 
 
 @lru_cache(maxsize=16)
@@ -39,16 +37,6 @@ def staged(spec: str, scale: tuple[float, float] = SCALE) -> tuple[Model, Batch]
     model = _loaded(spec)
     batch = TwoFactor(count=4, scale=scale).batch(range(4))
     return model, batch.aimed(classes(model, batch))
-
-
-def classes(model: Model, batch: Batch) -> Tensor:
-    """The predicted class of each picture; cached, since every metric of every method needs it."""
-    key = model.revision, engine.current().kind, str(batch.images.device), _content(batch.images)
-    if key not in _answers:
-        _answers[key] = engine.forward(model, batch.images).argmax(1).to(batch.images.device)
-        while len(_answers) > KEPT_ANSWERS:
-            _answers.popitem(last=False)
-    return _answers[key]
 
 
 def true_classes(model: Model, batch: Batch, task: str = "") -> Tensor:
@@ -105,13 +93,5 @@ def _key(model: Model, batch: Batch, method: Any) -> tuple[str, ...] | None:
     except BadInput:  # without a recipe it cannot be identified
         return None
     parts = [part for part in (batch.images, batch.targets, batch.regions) if part is not None]
-    content = _content(*parts, about=repr((batch.ids, batch.seed)))
-    return model.name, model.revision, str(model.output), engine.current().kind, str(model.device), method_key, content
-
-
-def _content(*parts: Tensor, about: str = "") -> str:
-    content = hashlib.sha256(about.encode())
-    for part in parts:
-        content.update(str(tuple(part.shape)).encode())
-        content.update(part.detach().cpu().contiguous().view(-1).numpy().data)  # its memory, not a copy
-    return content.hexdigest()
+    about = content(*parts, about=repr((batch.ids, batch.seed)))
+    return model.name, model.revision, str(model.output), engine.current().kind, str(model.device), method_key, about
