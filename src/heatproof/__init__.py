@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from heatproof.attribute import attribute
     from heatproof.audit.judges import audit
     from heatproof.errors import HeatproofError
+    from heatproof.judge import judge
     from heatproof.models import load
     from heatproof.on_tensors import explain, score
     from heatproof.registry import dataset, find, imputer, method, metric, names, part, protocol, segmenter
@@ -46,6 +47,7 @@ _HOMES = {
     "attribute": ["attribute"],
     "audit.judges": ["audit"],
     "errors": ["HeatproofError"],
+    "judge": ["judge"],
     "models": ["load"],
     "on_tensors": ["explain", "score"],
     "registry": ["dataset", "find", "imputer", "method", "metric", "names", "part", "protocol", "segmenter"],
@@ -85,6 +87,7 @@ __all__ = [
     "explain",
     "find",
     "imputer",
+    "judge",
     "load",
     "method",
     "metric",
@@ -105,7 +108,7 @@ def __getattr__(name: str) -> Any:
 
 
 class _Package(ModuleType):
-    """The package as a module: `heatproof.run`, `report`, `audit` and `attribute` stay the
+    """The package as a module: `heatproof.run`, `judge`, `report`, `audit` and `attribute` stay the
     functions even after the submodules of these names are imported.
     """
 

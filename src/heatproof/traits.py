@@ -30,7 +30,9 @@ Measures: TypeAlias = Literal[
     "description",
     "other",
 ]
-Need: TypeAlias = Literal["regions", "twins", "gradients", "attention", "prior"]
+Need: TypeAlias = Literal["regions", "twins", "labels", "gradients", "attention", "prior"]
+
+Pairs: TypeAlias = tuple[tuple[str, Any], ...]  # fields of a component and their values
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,17 @@ class SegmenterTraits:
     expected: int = 0  # approximate number of segments per picture; 0: unknown
 
 
+@dataclass(frozen=True)
+class ProtocolTraits:
+    """The traits of a protocol."""
+
+    order: int = 100  # among the protocols of a run of all of them, small first
+    needs: tuple[Need, ...] = ()  # what pictures must bring
+    models: int = 1  # the fewest models it compares
+    paper: Pairs = ()  # fields of the published settings
+    brief: Pairs = ()  # fields that make it affordable beside all the others
+
+
 T = TypeVar("T")
 
 
@@ -93,6 +106,10 @@ def imputer_traits(imputer: object) -> ImputerTraits:
 
 def segmenter_traits(segmenter: object) -> SegmenterTraits:
     return _declared(SegmenterTraits, segmenter)
+
+
+def protocol_traits(protocol: object) -> ProtocolTraits:
+    return _declared(ProtocolTraits, protocol)
 
 
 def _declared(traits: Callable[..., T], component: object) -> T:

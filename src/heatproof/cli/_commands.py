@@ -14,7 +14,7 @@ from typing import Any
 
 import typer
 
-FIRST = ("demo", "run", "report", "table")  # on the help page; the others follow alphabetically
+FIRST = ("demo", "judge", "run", "report", "table")  # on the help page; the others follow alphabetically
 
 
 def commands() -> dict[str, Any]:

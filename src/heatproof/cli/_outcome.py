@@ -89,6 +89,19 @@ def run_and_report(
     raise typer.Exit(COMPLETE if whole else FAILED_ROWS)
 
 
+def show_plan(studies: list[Any], quiet: bool) -> None:
+    """Print what will be run, and which of the requested protocols do not apply."""
+    from heatproof.run.plan import in_words, left_out
+
+    with readable_errors():
+        if quiet:
+            for name, reason in left_out(studies).items():
+                line(f"Left out: {name}: {reason}", err=True)
+            return
+        for sentence in in_words(studies):
+            line(sentence, err=True)
+
+
 def show_forecast(studies: list[Any], device: str, workers: str, on: str, until: Solid | None) -> None:
     """Print what a run will cost and what it can show; write nothing."""
     from heatproof.run.dry_run import forecast, in_words

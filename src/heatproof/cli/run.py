@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from heatproof.cli._outcome import run_and_report, show_forecast
+from heatproof.cli._outcome import run_and_report, show_forecast, show_plan
 from heatproof.cli._replayed import FirstRun
 from heatproof.cli._terminal import Device, On, Out, Quiet, Workers, line, readable_errors, usage
 from heatproof.run.stored_engine import StoredEngine
@@ -23,7 +23,7 @@ def run(
     masks: Annotated[str, typer.Option(help="Folder of masks named like the pictures.")] = "",
     methods: Annotated[list[str] | None, typer.Option(help="a,b,c(field=value),file.py:Name; may be repeated.")] = None,
     metrics: Annotated[list[str] | None, typer.Option(help="a,b,c(field=value); may be repeated.")] = None,
-    protocols: Annotated[list[str] | None, typer.Option(help="p,q(preset=paper); may be repeated.")] = None,
+    protocols: Annotated[list[str] | None, typer.Option(help="all, or p,q(preset=paper); may be repeated.")] = None,
     out: Out = Path("runs/latest"),
     limit: Annotated[
         int | None, typer.Option(help="This many pictures, the classes alike: a sample drawn by the seed.")
@@ -103,6 +103,7 @@ def run(
     if dry_run:
         show_forecast(studies, device, workers, on, rule)
         return
+    show_plan(studies, quiet)
     run_and_report(studies, out, device, workers, quiet, before, chosen, on, rule)
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from heatproof import data
 from heatproof.audit.energy import Energy
@@ -42,12 +42,13 @@ from heatproof.occlusion.imputers.telea import Telea
 from heatproof.occlusion.imputers.twin import Twin
 from heatproof.occlusion.segmenters.pixels import Pixels
 from heatproof.protocols._support.blind_controls import with_controls
+from heatproof.protocols._support.given import check_prior
 from heatproof.protocols._support.own_pictures import check_model_named
 from heatproof.registry import protocol
 from heatproof.spec import recipe
 from heatproof.spec.parse import parse
 from heatproof.spec.study import Study
-from heatproof.traits import method_traits
+from heatproof.traits import Need, Pairs, method_traits
 from heatproof.types import AnyMethod, Dataset, Imputer, Metric, Model
 
 Profile = Literal["fast", "paper"]
@@ -109,6 +110,11 @@ class InDistribution:
     audit: bool = True
     quality: tuple[Measure, ...] = MEASURES
 
+    order: ClassVar[int] = 7
+    needs: ClassVar[tuple[Need, ...]] = ("prior",)
+    paper: ClassVar[Pairs] = (("profile", "paper"),)
+    brief: ClassVar[Pairs] = (("audit", False),)
+
     def __post_init__(self) -> None:
         named = (self.quality,) if isinstance(self.quality, str) else self.quality
         object.__setattr__(self, "quality", tuple(named))
@@ -123,6 +129,8 @@ class InDistribution:
         check_model_named(models, datasets)
         shown = list(models or ["embedded:object"])
         pictures = list(datasets or [TwoFactor()])
+        if models is not None and datasets is not None:
+            check_prior(self.prior, models, datasets)
         given = [parse("method", one) if isinstance(one, str) else one for one in methods or ()]
         background = _background(pictures)
         usual = contestants(self.profile, background)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from heatproof import data, models
 from heatproof.data._support.mosaic_plan import labels_of, layouts, most_per_class, pools_of
@@ -36,6 +36,7 @@ from heatproof.protocols._support.own_pictures import check_model_named
 from heatproof.registry import protocol
 from heatproof.spec import recipe
 from heatproof.spec.study import Study
+from heatproof.traits import Need, Pairs
 from heatproof.types import AnyMethod, Dataset, Metric, Model
 
 Preset = Literal["default", "paper"]
@@ -81,6 +82,10 @@ class Mosaics:
     grid: int = 2
     resize: bool = False  # shrink mosaics to the size of one picture, for networks that take one size only
     seed: int = 0  # of the plan
+
+    order: ClassVar[int] = 3
+    needs: ClassVar[tuple[Need, ...]] = ("labels",)
+    paper: ClassVar[Pairs] = (("preset", "paper"),)
 
     def __post_init__(self) -> None:
         if self.per_class is not None and self.per_class < 1:

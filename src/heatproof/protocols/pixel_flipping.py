@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeGuard
+from typing import Any, ClassVar, Literal, TypeGuard
 
 from heatproof import data
 from heatproof.audit.model_scope import NROMS, ROMS, RandomOrders
@@ -35,6 +35,7 @@ from heatproof.registry import protocol
 from heatproof.spec import recipe
 from heatproof.spec.parse import parse
 from heatproof.spec.study import Study, distinct
+from heatproof.traits import Pairs
 from heatproof.types import AnyMethod, Dataset, Imputer, Metric, Model
 
 Preset = Literal["quick", "paper"]
@@ -96,6 +97,9 @@ class PixelFlipping:
     imputers: tuple[Imputer, ...] = ()  # or their names; empty takes the preset's
     draws: int = 5  # imputations per picture, for imputers that draw
     diffusion_draws: int = 1  # a diffusion model takes seconds where the others take milliseconds
+
+    order: ClassVar[int] = 1
+    paper: ClassVar[Pairs] = (("preset", "paper"),)
 
     def __post_init__(self) -> None:
         numbers = tuple(self.numbers) if isinstance(self.numbers, list | tuple) else (self.numbers,)

@@ -6,7 +6,7 @@ import dataclasses
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 
@@ -32,6 +32,7 @@ from heatproof.protocols._support.blind_controls import with_controls
 from heatproof.registry import protocol
 from heatproof.spec import recipe
 from heatproof.spec.study import Study
+from heatproof.traits import Need, Pairs
 from heatproof.types import AnyMethod, Batch, Dataset, Metric, Model
 
 Preset = Literal["default", "paper"]
@@ -82,6 +83,12 @@ class RelativeImportance:
     pictures: int | None = None  # for model contrast and input dependence; the preset's
     series: bool = True  # the k-series
     robustness: bool = True  # model contrast and input dependence again, with objects of another size and place
+
+    order: ClassVar[int] = 4
+    needs: ClassVar[tuple[Need, ...]] = ("regions", "twins", "labels")
+    models: ClassVar[int] = 2
+    paper: ClassVar[Pairs] = (("preset", "paper"),)
+    brief: ClassVar[Pairs] = (("series", False), ("robustness", False), ("pictures", 32))
 
     @property
     def _count(self) -> int:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
+from heatproof.errors import BadInput
 from heatproof.metrics.continuity import Continuity
 from heatproof.metrics.local_lipschitz import LocalLipschitz
 from heatproof.metrics.max_sensitivity import AvgSensitivity, MaxSensitivity
@@ -21,6 +22,7 @@ from heatproof.protocols.sanity import contestants
 from heatproof.registry import protocol
 from heatproof.spec import recipe
 from heatproof.spec.study import Study
+from heatproof.traits import Pairs
 from heatproof.types import AnyMethod, Dataset, Metric, Model
 
 Preset = Literal["quick", "paper"]
@@ -41,6 +43,15 @@ class Robustness:
     """
 
     preset: Preset = "quick"
+    draws: int | None = None  # noisy copies of each picture; the preset's
+
+    order: ClassVar[int] = 6
+    paper: ClassVar[Pairs] = (("preset", "paper"),)
+    brief: ClassVar[Pairs] = (("draws", 4),)
+
+    def __post_init__(self) -> None:
+        if self.draws is not None and self.draws < 1:
+            raise BadInput(f"draws must be at least 1, or None for the preset's, got {self.draws}")
 
     def studies(
         self,
@@ -50,16 +61,18 @@ class Robustness:
     ) -> list[Study]:
         """One study of all measures."""
         check_model_named(models, datasets)
-        radius, draws = (0.02, 16) if self.preset == "quick" else (0.2, 200)
+        radius, usual = (0.02, 16) if self.preset == "quick" else (0.2, 200)
+        draws = self.draws or usual
+        least = min(draws, RelativeInputStability.least)
         main = AvgSensitivity(radius, draws)
         measures: list[Metric] = [
             main,
             MaxSensitivity(radius, draws),
             LocalLipschitz(radius, draws),
-            RelativeInputStability(radius, draws),
-            RelativeOutputStability(radius, draws),
-            RelativeRepresentationStability(radius, draws),
-            Continuity(),
+            RelativeInputStability(radius, draws, least=least),
+            RelativeOutputStability(radius, draws, least=least),
+            RelativeRepresentationStability(radius, draws, least=least),
+            Continuity(shifts=min(Continuity.shifts, max(1, draws // 2))),
             SingleDeletion(),
         ]
         return [

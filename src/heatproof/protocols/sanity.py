@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
+from heatproof.errors import BadInput
 from heatproof.methods.cam import GradCam
 from heatproof.methods.deep_lift import DeepLift
 from heatproof.methods.guided_backprop import GuidedBackprop
@@ -23,6 +24,7 @@ from heatproof.protocols._support.own_pictures import check_model_named
 from heatproof.registry import protocol
 from heatproof.spec import recipe
 from heatproof.spec.study import Study
+from heatproof.traits import Pairs
 from heatproof.types import AnyMethod, Dataset, Metric, Model
 
 Preset = Literal["quick", "paper"]
@@ -43,6 +45,15 @@ class Sanity:
     """
 
     preset: Preset = "quick"
+    stages: int | None = None  # of parameter randomisation, at most; the preset's
+
+    order: ClassVar[int] = 5
+    paper: ClassVar[Pairs] = (("preset", "paper"),)
+    brief: ClassVar[Pairs] = (("stages", 3),)
+
+    def __post_init__(self) -> None:
+        if self.stages is not None and self.stages < 1:
+            raise BadInput(f"stages must be at least 1, or None for the preset's, got {self.stages}")
 
     def studies(
         self,
@@ -52,7 +63,7 @@ class Sanity:
     ) -> list[Study]:
         """One study of all tests."""
         check_model_named(models, datasets)
-        stages = 5 if self.preset == "quick" else 20
+        stages = self.stages or (5 if self.preset == "quick" else 20)
         top, bottom = MPRT(stages=stages), MPRT("bottom_up", stages=stages)
         tests: list[Metric] = [top, bottom, EfficientMPRT(), RandomLogit(), SensitivityAxiom(), CompletenessError()]
         if self.preset == "paper":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from heatproof.protocols._support.own_pictures import check_model_named
 from heatproof.registry import protocol
 from heatproof.spec import recipe
 from heatproof.spec.study import Study
+from heatproof.traits import Need, Pairs
 from heatproof.types import AnyMethod, Dataset, Metric, Model
 
 Preset = Literal["default", "paper"]
@@ -83,6 +84,10 @@ class ThresholdFree:
     percentiles: tuple[float, ...] = (33.0, 67.0)
     pool: Dataset | str | None = None
     cutoffs: tuple[float, ...] | None = None
+
+    order: ClassVar[int] = 2
+    needs: ClassVar[tuple[Need, ...]] = ("regions",)
+    paper: ClassVar[Pairs] = (("preset", "paper"),)
 
     def __post_init__(self) -> None:
         if self.cutoffs is not None and self.pool is not None:

@@ -16,12 +16,12 @@ from heatproof.executors import Workers, executor
 from heatproof.results import Results
 from heatproof.results.results import APART
 from heatproof.run.loop import run
+from heatproof.run.plan import Setting
+from heatproof.run.plan import in_words as plan_in_words
+from heatproof.run.plan import settings as settings_of
 from heatproof.run.until import Solid, prepared
-from heatproof.spec import recipe
 from heatproof.spec.study import Study
 from heatproof.stats.power import Plan, plan
-from heatproof.traits import cost_of
-from heatproof.types import Price
 
 PILOT = 20  # pictures of each data set
 
@@ -39,23 +39,10 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Setting:
-    """One study on one data set and model: its size, and passes of one picture through the network."""
-
-    dataset: str
-    model: str
-    methods: int
-    metrics: int
-    pictures: int
-    forward: float
-    backward: float
-    unpriced: tuple[str, ...]  # methods and metrics that declare no cost
-
-
-@dataclass(frozen=True)
 class Forecast:
     """What will be run, how long it takes, and which differences it can show."""
 
+    studies: Sequence[Study]
     settings: Sequence[Setting]
     pilot: int  # pictures of each data set that were judged to know this
     seconds: float  # of the whole run
@@ -75,7 +62,7 @@ def forecast(
     """Judge a few pictures of each data set in a temporary directory, and reckon from them."""
     studies = list(studies) if until is None else prepared(studies, until)
     count = executor(on).how_many(workers, engine.pick(device))
-    settings = [setting for study in studies for setting in _settings(study)]
+    settings = [setting for study in studies for setting in settings_of(study)]
     few = [dataclasses.replace(one, limit=min(PILOT, one.limit or PILOT), shard=PILOT) for one in studies]
     ticks = [time.perf_counter()]
     with TemporaryDirectory() as folder:
@@ -88,38 +75,7 @@ def forecast(
     judged = sum(one.methods * one.metrics * min(PILOT, one.pictures) for one in settings)
     seconds = each * (len(ticks) - 1) * units / max(1, judged) / count
     pictures = min((min(PILOT, one.pictures) for one in settings), default=0)
-    return Forecast(settings, pictures, seconds, count, comparisons, until)
-
-
-def _settings(study: Study) -> Iterator[Setting]:
-    priced, unpriced = _passes(study)
-    for dataset in study.datasets:
-        for model in study.models:
-            yield Setting(
-                recipe.label(dataset),
-                model.name,  # type: ignore[union-attr]
-                len(study.methods),
-                len(study.metrics),
-                len(study.places(dataset)),
-                *priced,
-                unpriced,
-            )
-
-
-def _passes(study: Study) -> tuple[tuple[float, float], tuple[str, ...]]:
-    """Forward and backward passes of one picture, for all methods and metrics, and which declare no cost."""
-    costs = {recipe.label(method): cost_of(method) for method in study.methods}
-    prices = {recipe.label(metric): cost_of(metric) for metric in study.metrics}
-    unpriced = tuple(name for name, cost in {**costs, **prices}.items() if cost is None)
-    known = [cost for cost in costs.values() if cost is not None]
-    forward, backward = sum(cost.forward for cost in known), sum(cost.backward for cost in known)
-    shared = 0.0
-    again = 1.0
-    for price in prices.values():
-        if isinstance(price, Price):
-            shared += price.shared + price.forward * len(costs)
-            again += price.explanations
-    return (forward * again + shared, backward * again), unpriced
+    return Forecast(studies, settings, pictures, seconds, count, comparisons, until)
 
 
 def _comparisons(pilot: Results, settings: Sequence[Setting], until: Solid | None) -> Iterator[Comparison]:
@@ -146,18 +102,7 @@ def _comparisons(pilot: Results, settings: Sequence[Setting], until: Solid | Non
 
 def in_words(found: Forecast) -> Iterator[str]:
     """The forecast as lines for the terminal."""
-    unpriced: dict[str, None] = {}
-    for one in found.settings:
-        scores = one.methods * one.metrics * one.pictures
-        yield (
-            f"{one.model} on {one.dataset}: {one.methods} method{_s(one.methods)} × "
-            f"{one.metrics} metric{_s(one.metrics)} × {one.pictures} picture{_s(one.pictures)} "
-            f"= {scores:,} scores; {one.forward * one.pictures:,.0f} forward and {one.backward * one.pictures:,.0f} "
-            "backward passes"
-        )
-        unpriced |= dict.fromkeys(one.unpriced)
-    if unpriced:
-        yield f"Not in these passes, since they declare no cost: {', '.join(unpriced)}."
+    yield from plan_in_words(found.studies)
     at_most = "at most " if found.until else ""
     yield (
         f"Expected time: {at_most}{_duration(found.seconds)} with {found.workers} "

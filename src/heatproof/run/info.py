@@ -15,6 +15,7 @@ from heatproof import engine, stability
 from heatproof._version import __version__
 from heatproof.registry import Entry, name_of
 from heatproof.results.run_state import RunState
+from heatproof.run.plan import left_out
 from heatproof.run.shards import EDITION
 from heatproof.spec import recipe
 from heatproof.spec.study import Study
@@ -31,6 +32,7 @@ def describe(studies: Sequence[Study], state: RunState, damaged: Sequence[str]) 
         "edition": EDITION,
         "studies": [one.plain() for one in studies],
         "protocols": sorted({one.protocol for one in studies if one.protocol}),
+        "left_out": left_out(studies),
         "methods": {
             label: {
                 **_about(m),
