@@ -1,7 +1,8 @@
 """Which methods amplify float noise: every method on the embedded model, into src/heatproof/methods/float_noise.json.
 
-    OMP_NUM_THREADS=1 python benchmarks/noise.py
+    OMP_NUM_THREADS=1 python benchmarks/noise.py [METHOD …]
 
+With names, only these are measured, and the other entries stay.
 A method that does not apply to the embedded model has no entry, and no mark.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import json
 import platform
+import sys
 from pathlib import Path
 
 import torch
@@ -24,13 +26,13 @@ PICTURES = 12
 PLACE = Path(__file__).parent.parent / "src" / "heatproof" / "methods" / FILE
 
 
-def main() -> None:
+def main(only: list[str]) -> None:
     """Measure, show and write."""
     model = models.load("embedded:object")
     batch = TwoFactor(count=PICTURES).batch(range(PICTURES))
     batch = batch.aimed(engine.forward(model, batch.images).argmax(1))
-    noise: dict[str, float] = {}
-    for name in registry.names("method"):
+    noise: dict[str, float] = json.loads(PLACE.read_text())["methods"] if only else {}
+    for name in only or registry.names("method"):
         try:
             noise[name] = float(f"{float_noise(model, batch, parse('method', name)):.2g}")
         except (NotApplicable, BadInput) as reason:  # for transformers only, or without files to read
@@ -43,8 +45,8 @@ def main() -> None:
         "torch": torch.__version__,
         "processor": f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}",
     }
-    PLACE.write_text(json.dumps({**about, "methods": noise}, indent=1) + "\n")
+    PLACE.write_text(json.dumps({**about, "methods": dict(sorted(noise.items()))}, indent=1) + "\n")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 METHODS: dict[str, dict[str, object]] = {
+    "ablation_cam": {"limit": 16},
     "agi": {"classes": 4, "steps": 5},
     "attexplore": {"steps": 4, "draws": 4},
     "blur_ig": {"steps": 15},

@@ -12,12 +12,14 @@ from heatproof.errors import BadInput
 from heatproof.methods.rise import RISE
 
 COUNTS = {
+    "ablation_cam": ("limit",),
     "agi": ("classes", "steps"),
     "attexplore": ("steps", "draws"),
     "blur_ig": ("steps", "reference_side"),
     "boundary_ig": ("steps", "attack_steps"),
     "deep_lift": ("draws",),
     "expected_gradients": ("draws",),
+    "finer_cam": ("others",),
     "gradient_shap": ("draws",),
     "guided_ig": ("steps",),
     "ig_smoothgrad": ("steps", "draws"),
@@ -47,6 +49,7 @@ POSITIVE = {
 NOT_NEGATIVE = {
     "attexplore": ("epsilon", "sigma", "momentum"),
     "constant": ("value",),
+    "finer_cam": ("alpha",),
     "gradient_shap": ("noise",),
     "guided_ig": ("max_dist",),
     "ig_smoothgrad": ("noise",),
@@ -103,7 +106,12 @@ ACCEPTED = [
     ("occlusion", "window", 1),
     *(
         (method, name, None)
-        for method, name in (("blur_ig", "reference_side"), ("score_cam", "limit"), ("lime", "top"))
+        for method, name in (
+            ("ablation_cam", "limit"),
+            ("blur_ig", "reference_side"),
+            ("score_cam", "limit"),
+            ("lime", "top"),
+        )
     ),
 ]
 

@@ -51,7 +51,11 @@ def cam_layer(model: Model, batch: Batch) -> str:
 
 def pictured(model: Model, batch: Batch, layer: str, readout: Readout) -> Tap:
     """The layer's activations and gradients as (B, K, h, w) pictures, with tokens laid out on their grid."""
-    caught = tap(model, batch, layer or cam_layer(model, batch), readout)
+    return as_seen(tap(model, batch, layer or cam_layer(model, batch), readout), batch)
+
+
+def as_seen(caught: Tap, batch: Batch) -> Tap:
+    """A tap as (B, K, h, w) pictures, with tokens laid out on their grid."""
     return Tap(*(as_pictures(part, batch.images.shape[2:]) for part in caught))
 
 

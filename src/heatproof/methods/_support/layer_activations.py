@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import torch
@@ -14,8 +15,9 @@ from heatproof import engine
 from heatproof.engine.backends.eager import evaluating
 from heatproof.errors import BadInput, NotApplicable, UnknownName
 from heatproof.models._support.cam_layer import LAST
-from heatproof.types import Batch, Images, Model, Readout, read
+from heatproof.types import Batch, Images, Logits, Model, Readout, read
 
+Question: TypeAlias = Callable[[Logits, Tensor], Tensor]  # logits (rows, classes), targets (rows,) -> (rows,)
 OutputHook: TypeAlias = Callable[[Any], Tensor]  # a layer's output -> what the layers after it receive instead
 
 
@@ -60,13 +62,18 @@ def tap(model: Model, batch: Batch, layer: str, readout: Readout) -> Tap:
 
 def taps(model: Model, batch: Batch, layers: Sequence[str], readout: Readout) -> list[Tap]:
     """Taps of several layers in one forward and backward pass; nothing below the first of them is recorded."""
+    return taps_of(model, batch, layers, partial(read, readout=readout))
+
+
+def taps_of(model: Model, batch: Batch, layers: Sequence[str], question: Question) -> list[Tap]:
+    """`taps` of any number that is computed from the logits and the target."""
     way = engine.settled(model, batch.images, "gradient")  # before hooks are set
     parts: list[list[Tap]] = []
     with frozen(model.network), differentiable(model), caught_at(model, layers) as caught:
         for count, (images, targets) in engine.micro_batches(way, batch.images, batch.targets):
             for outputs in caught:
                 outputs.clear()
-            values = read(model(images.to(model.device)), targets.to(model.device), readout)
+            values = question(model(images.to(model.device)), targets.to(model.device))
             for layer, outputs in zip(layers, caught, strict=True):
                 if not outputs or (len(outputs) > 1 and not layer.endswith(LAST)):
                     instead = f", or {layer}{LAST} for its last run" if outputs and ":" not in layer else ""
