@@ -24,10 +24,12 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from heatproof.stats.decisions import look
 from heatproof.stats.groups import Groups
+from heatproof.stats.looks import look_steps
 from heatproof.stats.mean_interval import mean_intervals
 from heatproof.stats.page import HOLDS, Card, page_tests
-from heatproof.stats.sequential import empirical_bernstein, mixture_scale, outcomes, t_mixture
+from heatproof.stats.sequential import empirical_bernstein, mixture_scale, t_mixture
 from heatproof.stats.significance import compare_pairs
 
 METHODS = 8
@@ -156,23 +158,54 @@ def coverage(shape: str, n: int, what: str, reps: int, seed: int = 0) -> Found:
     return {"reps": reps, "held": held, "flagged": flagged}
 
 
-def sequence(shape: str, unequal: bool, reps: int, pictures: int = 3000, shard: int = 20) -> Found:
-    """How many runs of identical methods have a wrong "beats" at any of their looks."""
-    cell = Cell("independent", shape, pictures, unequal=unequal)
+STOPPING = {
+    "looks": "looks, tests of the page",
+    "t-mixture": "t-mixture, means of 20 pictures",
+    "bernstein": "empirical Bernstein",
+}
+
+
+def sequence(cell: Cell, kind: str, reps: int, gap: float = 0.0, shard: int = 20) -> Found:
+    """How many runs have a wrong "beats" at any look, however many; with a gap, pictures until the best one is clear.
+
+    The gap is in standard deviations of a paired difference and sets method 0 above the others.
+    """
+    wrong, pictures = 0, []
+    for rep in range(reps):
+        (table,), groups = scores(cell, np.random.default_rng([17, rep]))
+        values = table.to_numpy()
+        values[:, 0] += gap * np.std(values[:, 1:] - values[:, :1])
+        frame = pd.DataFrame(values, index=table.index)
+        when = _looks(frame, groups, rep, not gap) if kind == "looks" else _sequence(values, kind)
+        wrong += bool(np.isfinite(when).any())
+        pictures.append(np.minimum(when[: METHODS - 1], cell.n).mean())
+    return {"reps": reps, "pictures": float(np.mean(pictures))} if gap else {"reps": reps, "wrong": wrong}
+
+
+def _looks(table: pd.DataFrame, groups: Groups | None, seed: int, once: bool) -> np.ndarray:
+    """Pictures after which each pair is separated; `once`: the first separation is enough."""
+    when = np.full(METHODS * (METHODS - 1) // 2, np.inf)
+    known = {} if groups is None else {"": groups}
+    for number, step in enumerate(look_steps(len(table) // 20), 1):
+        page = look({0: Card(table.iloc[: 20 * step])}, known, number, alpha=0.05, seed=seed)
+        solid = page.tests[0].frame["significant"].to_numpy()
+        when = np.where(solid & np.isinf(when), 20 * step, when)
+        if once and solid.any():
+            break
+    return when
+
+
+def _sequence(values: np.ndarray, kind: str) -> np.ndarray:
     a, b = np.triu_indices(METHODS, 1)
     level = 0.05 / len(a)
-    wrong = 0
-    for rep in range(reps):
-        (table,), _ = scores(cell, np.random.default_rng([17, rep]))
-        values = table.to_numpy()
-        differences = values[:, a] - values[:, b]
-        if shape == "hits":
-            centre, half = empirical_bernstein(differences, level, -1, 1)
-        else:
-            units = differences.reshape(pictures // shard, shard, -1).mean(axis=1)
-            centre, half = t_mixture(units, level, mixture_scale(30, level))
-        wrong += bool(np.isin(outcomes(centre, half), ("better", "worse")).any())
-    return {"reps": reps, "wrong": wrong}
+    differences = values[:, a] - values[:, b]
+    if kind == "bernstein":
+        centre, half = empirical_bernstein(differences, level, -1, 1)
+    else:
+        units = differences.reshape(len(values) // 20, 20, -1).mean(axis=1)
+        centre, half = t_mixture(units, level, mixture_scale(30, level))
+    clear = np.abs(centre) > half
+    return np.where(clear.any(axis=0), (clear.argmax(axis=0) + 1) * (1 if kind == "bernstein" else 20), np.inf)
 
 
 def cells() -> Iterator[tuple[str, Callable[[int], Found], int]]:
@@ -198,9 +231,19 @@ def cells() -> Iterator[tuple[str, Callable[[int], Found], int]]:
             for n in (16, 60, 200):
                 name = f"coverage {what} {shape} n={n}"
                 yield name, lambda reps, one=(shape, n, what): coverage(*one, reps), 2000
-    for shape, unequal in (("normal", False), ("lognormal", False), ("hits", False), ("lognormal", True)):
-        name = f"sequence {shape} {'unequal' if unequal else 'equal'}"
-        yield name, lambda reps, one=(shape, unequal): sequence(*one, reps), 800
+    for kind in STOPPING:
+        for situation in ("independent", "fixed", "sampled", "sampled40"):
+            for shape, unequal in (("normal", False), ("lognormal", False), ("hits", False), ("lognormal", True)):
+                if kind != "looks" and (situation != "independent" or (kind == "bernstein" and shape != "hits")):
+                    continue
+                spread = "unequal" if unequal else "equal"
+                cell = Cell(situation, shape, 1000, unequal=unequal)
+                name = f"sequence {kind} errors {situation} {shape} {spread}"
+                yield name, lambda reps, one=(cell, kind): sequence(*one, reps), 400
+                if situation == "independent" and kind != "bernstein" and shape != "hits":
+                    for gap in (0.3, 0.6, 1.0):
+                        name = f"sequence {kind} pictures {shape} {spread} gap={gap}"
+                        yield name, lambda reps, one=(cell, kind), gap=gap: sequence(*one, reps, gap), 60
 
 
 def limits(wrong: int, reps: int) -> tuple[float, float]:
@@ -305,16 +348,36 @@ def _coverage(found: dict[str, Found]) -> str:
 
 
 def _sequences(found: dict[str, Found]) -> str:
+    shapes = (("normal", "equal"), ("lognormal", "equal"), ("hits", "equal"), ("lognormal", "unequal"))
     rows = []
-    for name, one in found.items():
-        if name.startswith("sequence "):
-            _, shape, spread = name.split(" ")
-            told = shape + (", unequal spread" if spread == "unequal" else "")
-            kind = "empirical Bernstein, pictures" if shape == "hits" else "t-mixture, means of 20 pictures"
-            rows.append(f"| {told} | {kind} | {_share(one)} |")
-    head = "| scores | sequence | any wrong “beats” over all looks, % |\n|---|---|---|\n"
+    for kind, words in STOPPING.items():
+        for situation in ("independent", "fixed", "sampled", "sampled40"):
+            measured = [found.get(f"sequence {kind} errors {situation} {shape} {spread}") for shape, spread in shapes]
+            if any(measured):
+                rows.append(f"| {words} | {WORDS[situation]} | {' | '.join(map(_share, measured))} |")
+    head = "| rule | for whom | normal | lognormal | hits | lognormal, unequal spread |\n|---|---|---|---|---|---|\n"
+    errors = (
+        "**Stopping**: any wrong “beats” at any look, % of runs [95 % limits] (replicates), eight identical methods, "
+        f"looks until 1,000 pictures\n\n{head}" + "\n".join(rows)
+        if rows
+        else ""
+    )
+    return "\n\n".join(part for part in (errors, _needed(found)) if part)
+
+
+def _needed(found: dict[str, Found]) -> str:
+    """Pictures until the best method is clear of another one."""
+    rows = []
+    for kind, words in STOPPING.items():
+        for shape, spread in (("normal", "equal"), ("lognormal", "equal"), ("lognormal", "unequal")):
+            measured = [found.get(f"sequence {kind} pictures {shape} {spread} gap={gap}") for gap in (0.3, 0.6, 1.0)]
+            if any(measured):
+                cells = " | ".join("–" if one is None else f"{one['pictures']:.0f}" for one in measured)
+                rows.append(f"| {words} | {shape}{', unequal spread' if spread == 'unequal' else ''} | {cells} |")
+    head = "| rule | scores | d = 0.3 | d = 0.6 | d = 1 |\n|---|---|---|---|---|\n"
     return (
-        "**Stopping**: eight identical methods, 3,000 pictures, a look after every unit\n\n" + head + "\n".join(rows)
+        "**Pictures** until the best of eight methods is separated from another one, on average (1,000 where not); "
+        "d: its lead in standard deviations of the paired differences\n\n" + head + "\n".join(rows)
         if rows
         else ""
     )

@@ -1,11 +1,11 @@
-"""Confidence sequences hold at every look; a race stops for the right reasons."""
+"""Confidence sequences hold at every look."""
 
 import numpy as np
 import pytest
 from scipy import integrate, stats
 
 from heatproof.errors import BadInput
-from heatproof.stats.sequential import Race, alpha_spent, empirical_bernstein, mixture_scale, outcomes, t_mixture
+from heatproof.stats.sequential import empirical_bernstein, mixture_scale, t_mixture
 
 
 def test_the_t_mixture_ends_where_the_mixture_of_likelihoods_reaches_one_over_alpha():
@@ -44,66 +44,6 @@ def test_peeking_is_safe_where_a_fixed_interval_is_not():
     assert (np.abs(centre) > wide).any(axis=0).mean() <= 0.05
 
 
-def test_outcomes():
-    found = outcomes(np.array([1.0, -1.0, 0.01, 0.3]), np.array([0.5, 0.5, 0.02, 0.5]), margin=0.05)
-    assert found.tolist() == ["better", "worse", "equivalent", "open"]
-
-
-def shards(seed, means, count, size=20):
-    rng = np.random.default_rng(seed)
-    return [rng.normal(means, 1, (size, len(means))) for _ in range(count)]
-
-
-def test_a_race_finds_the_best_and_drops_the_rest():
-    race = Race(("a", "b", "c"), margin=0.1)
-    for shard in shards(0, [1.0, 0.0, 0.0], 40):
-        race.add(shard)
-        if race.first_place_decided:
-            break
-    assert race.running == ["a"]
-    assert race.first_place_decided
-    assert race.decided["a", "b"] == "better"
-    worse = Race(("a", "b"), higher_is_better=False)
-    for shard in shards(0, [1.0, 0.0], 40):
-        worse.add(shard)
-    assert worse.running == ["b"]
-
-
-def test_a_dropped_method_keeps_its_decisions_and_frees_no_alpha():
-    race = Race(("a", "b", "c"), margin=0.1)
-    level = race.level
-    assert level == pytest.approx(0.05 / 3)
-    for shard in shards(1, [1.5, 0.0, 0.0], 15):
-        race.add(shard)
-    before = dict(race.decided)
-    assert before["a", "c"] == "better"
-    for shard in shards(2, [1.5, 0.0, 0.0], 5):
-        shard[:, 2] = np.nan
-        race.add(shard)
-    assert race.level == level
-    assert {pair: race.decided[pair] for pair in before} == before
-
-
-def test_equal_methods_become_equivalent():
-    race = Race(("a", "b"), margin=0.3)
-    for shard in shards(3, [0.0, 0.0], 60):
-        race.add(shard)
-    assert race.decided == {("a", "b"): "equivalent"}
-    assert race.open == []
-
-
-def test_spent_alpha_adds_up():
-    spent = alpha_spent(0.05, [0.25, 0.5, 1.0])
-    assert sum(spent) == pytest.approx(0.05)
-    assert spent == sorted(spent)
-    with pytest.raises(BadInput, match="rise"):
-        alpha_spent(0.05, [0.5, 0.5])
-
-
 def test_refuses():
-    with pytest.raises(BadInput, match="at least 20 pictures"):
-        Race(("a", "b")).add(np.zeros((5, 2)))
-    with pytest.raises(BadInput, match="two methods"):
-        Race(("a",))
     with pytest.raises(BadInput, match="lie in"):
         empirical_bernstein(np.array([[2.0]]), 0.05, -1, 1)

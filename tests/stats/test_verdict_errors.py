@@ -46,7 +46,10 @@ def test_a_true_difference_is_found():
 def test_intervals_and_sequences_hold():
     found = coverage("normal", 60, "mean", 300)
     assert found["held"] / 300 > 0.92
-    assert sequence("normal", False, 40, pictures=1000)["wrong"] <= 5
+    assert sequence(Cell("independent", "normal", 240), "looks", 20)["wrong"] <= 3
+    assert sequence(Cell("independent", "normal", 1000), "t-mixture", 40)["wrong"] <= 5
+    gaps = [sequence(Cell("independent", "normal", 200), kind, 4, 1.0)["pictures"] for kind in ("looks", "t-mixture")]
+    assert gaps[0] < gaps[1] / 2
 
 
 def test_limits_are_clopper_and_pearsons():

@@ -291,7 +291,7 @@ class Reading:
                 table.dropna(axis=1, how="all"),
                 labels,
                 higher_is_better=self.higher_is_better(panel.metric),
-                alpha=ALPHA / len(self.panels),
+                alpha=self.page.level / len(self.panels),
             )
         except HeatproofError:
             return []

@@ -15,8 +15,11 @@ import pyarrow.parquet as pq
 
 from heatproof.errors import BadInput, UnknownName
 from heatproof.results import run_state
+from heatproof.results.looks import page_of_looks
 from heatproof.stats import bootstrap, ranks
 from heatproof.stats.against_blind import against_blind, is_blind
+from heatproof.stats.bootstrap_t import RESAMPLES
+from heatproof.stats.decisions import FINE
 from heatproof.stats.groups import Groups
 from heatproof.stats.mean_interval import mean_intervals
 from heatproof.stats.page import Card, Page, PairTests, page_tests
@@ -126,11 +129,16 @@ class Results:
 
         Empty for runs that did not keep it.
         """
+        return self._of_kept(self._every_picture)
+
+    @cached_property
+    def _every_picture(self) -> pd.DataFrame:
+        """In the order in which the run met them, also those that do not count."""
         if self.truth is not None:
-            return self._of_kept(self.truth)
+            return self.truth
         if self.root is None or "pictures.parquet" not in self.files:
             return NO_PICTURES
-        return self._of_kept(_read_table(self.root, "pictures.parquet", self.files))
+        return _read_table(self.root, "pictures.parquet", self.files)
 
     def correct_only(self) -> Results:
         """The same results on the pictures that each model classifies correctly, tests and ranks included.
@@ -159,7 +167,10 @@ class Results:
 
     @cached_property
     def page(self) -> Page[Place]:
-        """The tests of every pair of methods under every metric, model and data set, judged together."""
+        """The tests of every pair of methods under every metric, model and data set, judged together.
+
+        Of a run that stopped by what it found they are the tests of its looks, which allow for that.
+        """
         cards: dict[Place, Card] = {}
         for metric in self.metrics:
             about = self.info.get("metrics", {}).get(metric, {})
@@ -172,7 +183,9 @@ class Results:
                 controls = [method for method in scored.columns if self.is_control(method)]
                 place = (metric, str(dataset), str(model))
                 cards[place] = Card(scored, about["higher_is_better"], controls, str(dataset))
-        return page_tests(cards, self.groups)
+        until = self.info.get("until")
+        stopped = page_of_looks(cards, self.groups, self._every_picture, until) if until else None
+        return stopped or page_tests(cards, self.groups)
 
     @property
     def complete(self) -> bool:
@@ -255,7 +268,16 @@ class Results:
         share = self.is_share(metric) or bootstrap.is_share(wide)
         ((dataset, model),) = {(str(d), str(m)) for d, m, _ in wide.index}
         alike = shared[list(everyone.methods)].droplevel(["dataset", "model"])
-        spans = mean_intervals(alike, self.groups.get(dataset), share=share)
+        level = self.page.level
+        # At a level as small as that of a look more resamples are needed, and the groups have no fixed shares.
+        spans = mean_intervals(
+            alike,
+            self.groups.get(dataset),
+            level=1 - level,
+            resamples=max(RESAMPLES, int(np.ceil(FINE / level))),
+            share=share,
+            stratified=not self.page.looks,
+        )
         tests = self.page.tests.get((metric, dataset, model))
         sets = rank_sets(own.methods, tests.beats() if tests else ())
         places = dict(zip(own.methods, own.ranks, strict=True))

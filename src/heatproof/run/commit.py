@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from heatproof.results import Results
 from heatproof.results.run_state import Record, State
@@ -12,25 +11,17 @@ from heatproof.run.gallery import shown_files
 from heatproof.run.groups import write_groups
 from heatproof.run.info import describe
 from heatproof.run.pictures import write_pictures
-from heatproof.run.rounds import Series, described
+from heatproof.run.rounds import Course, described
 from heatproof.run.shards import Shard, counted
 from heatproof.run.store import Store, Unit
-from heatproof.run.until import Solid, dump
+from heatproof.run.until import dump
 from heatproof.spec.study import Study
 from heatproof.storage.atomic_file import sha256_of
 
 
-@dataclass(frozen=True)
-class Stop:
-    """The rule by which a run stops, and what has been decided so far."""
-
-    rule: Solid
-    series: Sequence[Series]
-
-    @property
-    def kept(self) -> list[Shard]:
-        """The shards whose scores decided. Others that a round computed beside them are not in the results."""
-        return [shard for one in self.series for shard in one.kept]
+def kept(course: Course) -> list[Shard]:
+    """The shards whose scores decided. Others that a round computed beside them are not in the results."""
+    return [shard for one in course.series for shard in one.kept]
 
 
 def commit(
@@ -40,10 +31,10 @@ def commit(
     record: Record,
     state: State,
     part: str = "",
-    stop: Stop | None = None,
+    course: Course | None = None,
 ) -> Results:
     """Write the results from the units in the store. `run.json` comes last: only then do they count."""
-    work = work if stop is None else stop.kept
+    work = work if course is None else kept(course)
     files = store.write_tables(_places(work, store))
     files |= write_groups(store.root, [(shard.place["dataset"], shard.dataset, shard.ids) for shard in work])
     files |= write_pictures(store.root, ((shard.place, counted(shard, store)) for shard in work))
@@ -51,28 +42,28 @@ def commit(
     stopped = {"stopped": part} if part else {}
     pictures = census((shard.place, found) for shard in work if (found := counted(shard, store)))
     about = {**describe(studies, record.at(state), store.damaged), "pictures": pictures, **stopped}
-    if stop is not None:
-        about["until"] = described(stop.series, stop.rule, finished=not part)
+    if course is not None:
+        about["until"] = described(course, finished=not part)
     store.put_json("info.json", about)
-    store.put_json("study.json", dump(studies, None if stop is None else stop.rule))
+    store.put_json("study.json", dump(studies, None if course is None else course.rule))
     files |= {name: sha256_of(store.root / name) for name in ("gallery.json", "info.json", "study.json")}
     record.write(state, reason=part, results=files, partial=part)
     return Results.load(store.root)
 
 
 def commit_finished(
-    studies: Sequence[Study], work: Sequence[Shard], store: Store, record: Record, stop: Stop | None = None
+    studies: Sequence[Study], work: Sequence[Shard], store: Store, record: Record, course: Course | None = None
 ) -> None:
     """Of a run that was stopped, the pictures on which all methods were judged: a report can be drawn of them.
 
     The results of an earlier run stay: they are whole, and this one goes on.
     """
-    judged = work if stop is None else stop.kept
+    judged = work if course is None else kept(course)
     finished = [shard for shard in judged if all(store.get(key, shard.ids) for key in shard.units.values())]
     counts = (sum(len(shard.indices) for shard in some) for some in (finished, work))
     part = "after {} of {} pictures".format(*counts)
     if finished and (record.state.partial or not record.state.results):
-        commit(studies, finished, store, record, "stopped", part, stop)
+        commit(studies, finished, store, record, "stopped", part, course)
     else:
         record.write("stopped", reason=part)
 

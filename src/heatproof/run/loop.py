@@ -20,12 +20,12 @@ from heatproof.results import Results
 from heatproof.results.run_state import Record
 from heatproof.run import lock
 from heatproof.run.census import recorded
-from heatproof.run.commit import Stop, commit, commit_finished
+from heatproof.run.commit import commit, commit_finished
 from heatproof.run.edition import warn_of_edition
 from heatproof.run.engine_choices import engine_of, remember_choices, resume_choices, settle
 from heatproof.run.gallery import is_kept, keep_pictures
 from heatproof.run.premises import check_regions, warn_of_lost
-from heatproof.run.rounds import progress, rounds, series_of
+from heatproof.run.rounds import Course, course_of, progress, rounds
 from heatproof.run.shards import Shard, aimed, by_label, counted, shards
 from heatproof.run.store import Store
 from heatproof.run.termination import sigterm_as_ctrl_c
@@ -81,7 +81,7 @@ def _run(
     place = engine.pick(device)
     count = crew.how_many(workers, place)
     work = [shard for one in listed for shard in shards(one, place)]
-    stop = None if until is None else Stop(until, series_of(work, until))
+    course = None if until is None else course_of(work, until)
     check_regions(work)
     warn_of_lost(listed)
     with lock.held(store.root), sigterm_as_ctrl_c():
@@ -92,13 +92,13 @@ def _run(
         if not record.state.results:  # else it belongs to those results until there are others
             store.put_json("study.json", dump(listed, until))
         try:
-            if stop is None:
+            if course is None:
                 _work(work, store, crew.spread, count, record, watch)
             else:
-                _rounds(stop, units_of(work), store, crew.spread, count, record, watch)
-            return commit(listed, work, store, record, "complete", stop=stop)
+                _rounds(course, units_of(work), store, crew.spread, count, record, watch)
+            return commit(listed, work, store, record, "complete", course=course)
         except KeyboardInterrupt:
-            commit_finished(listed, work, store, record, stop)
+            commit_finished(listed, work, store, record, course)
             raise
         except BaseException as error:
             with suppress(Exception):  # the disk may be what failed
@@ -112,7 +112,7 @@ def units_of(work: Sequence[Shard]) -> int:
 
 
 def _rounds(
-    stop: Stop,
+    course: Course,
     most: int,
     store: Store,
     spread: Callable[..., Generator[str]],
@@ -125,9 +125,9 @@ def _rounds(
 
     def report_progress(done: int, _: int, label: str) -> None:
         if watch:
-            watch(before + done, most, f"{progress(stop.series)} · {label}")
+            watch(before + done, most, f"{progress(course)} · {label}")
 
-    for part in rounds(stop.series, store, count):
+    for part in rounds(course, store, count):
         _work(part, store, spread, count, record, report_progress)
         before += units_of(part)
 

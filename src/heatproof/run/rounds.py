@@ -1,14 +1,16 @@
 """Rounds of a run that stops when it is solid: which shards come next, and what those that are done decide.
 
-Decisions are taken from stored units, shard after shard in a fixed order. How many shards a round computes at once
-depends on the workers, where the run stops does not: what was computed beyond that is left out of the results.
+Decisions are taken from stored units, look after look at numbers of shards that are fixed beforehand. How many shards a
+round computes at once depends on the workers, where the run stops does not: what was computed beyond that is left out
+of the results.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -23,110 +25,179 @@ from heatproof.run.store import Store
 from heatproof.run.until import Solid
 from heatproof.spec import recipe
 from heatproof.stats.cluster_robust import FEWEST_CLUSTERS
-from heatproof.stats.decisions import TUNED, Comparison
+from heatproof.stats.decisions import decided, look
 from heatproof.stats.groups import Groups, outermost
+from heatproof.stats.looks import look_steps, share
+from heatproof.stats.page import Card, Page, PairTests
 from heatproof.traits import method_traits, metric_traits
 from heatproof.types import Dataset
 
-Clusters = Mapping[str, Hashable]  # picture -> its cluster
+Place = tuple[str, str, str]  # metric, data set, model
+Scores = dict[str, dict[str, float]]  # method -> picture -> score
+
+
+@dataclass
+class Contest:
+    """The methods of one metric on one data set and model, with the scores that have come in."""
+
+    methods: list[str]
+    controls: list[str]
+    higher_is_better: bool
+    followed: bool  # whether the run waits for its pairs
+    scores: Scores = field(default_factory=dict)
+    dropped: dict[str, int] = field(default_factory=dict)  # method -> pictures it was judged on
+
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        return list(combinations(self.methods, 2))
+
+    def drop(self, methods: Collection[str], pictures: int) -> None:
+        """These methods leave the race after so many pictures."""
+        self.dropped |= {one: pictures for one in self.methods if one in methods and one not in self.dropped}
+
+    def card(self, pictures: Sequence[str], population: str) -> Card | None:
+        """The scores as a table; None where fewer than two methods have any."""
+        named = [method for method in (*self.methods, *self.controls) if method in self.scores]
+        table = pd.DataFrame({one: self.scores[one] for one in named}, index=list(pictures), dtype=np.float64)
+        table = table.dropna(axis=0, how="all").dropna(axis=1, how="all")
+        return Card(table, self.higher_is_better, self.controls, population) if table.shape[1] > 1 else None
 
 
 @dataclass
 class Series:
-    """The shards of one data set under one model, in the order in which they count, and what they decide by metric."""
+    """The shards of one data set under one model, in the order in which they count, and its contests by metric."""
 
     dataset: str
     model: str
     steps: list[list[Shard]]  # one shard of every study each
-    comparisons: dict[str, Comparison]
-    clusters: Clusters | None
+    contests: dict[str, Contest]
+    groups: Groups | None
     kept: list[Shard] = field(default_factory=list)  # whose units decided, as far as the run has got
+    looks: list[int] = field(default_factory=list)  # pictures at each look of the run
+    open: int = 1  # pairs that the run waits for
     at: int = 0
 
     @property
-    def decided(self) -> bool:
-        return self.at > 0 and not any(one.open for one in self.comparisons.values())
-
-    @property
     def over(self) -> bool:
-        return self.decided or self.at == len(self.steps)
+        return self.at > 0 and (not self.open or self.at == len(self.steps))
 
     @property
-    def pictures(self) -> int:
-        return len({name for step in self.steps[: self.at] for shard in step for name in shard.ids})
+    def pictures(self) -> list[str]:
+        return list(dict.fromkeys(name for step in self.steps[: self.at] for shard in step for name in shard.ids))
 
     def needed(self, step: Sequence[Shard]) -> list[Shard]:
         """The shards of a step without the units of methods that were dropped."""
-        gone = {(method, metric) for metric, one in self.comparisons.items() for method in one.dropped}
+        gone = {(method, metric) for metric, one in self.contests.items() for method in one.dropped}
         return [
             dataclasses.replace(shard, units={names: key for names, key in shard.units.items() if names not in gone})
             for shard in step
         ]
 
-    def take(self, store: Store) -> None:
-        """Let the next step decide, from its stored units."""
-        step = self.needed(self.steps[self.at])
-        scores: dict[str, dict[str, dict[str, float | None]]] = {}
-        for shard in step:
-            for (method, metric), key in shard.units.items():
-                if metric in self.comparisons and (unit := store.get(key, shard.ids)) is not None:
-                    found = scores.setdefault(metric, {}).setdefault(method, {})
-                    found |= dict(zip(unit.images, unit.values, strict=True))
-        pictures = list(dict.fromkeys(name for shard in step for name in shard.ids))
-        for metric, one in self.comparisons.items():
-            one.add(pictures, scores.get(metric, {}), self.clusters)
-        self.kept += step
-        self.at += 1
+    def take(self, store: Store, upto: int) -> None:
+        """Let the steps before `upto` count, with their stored scores."""
+        for step in self.steps[self.at : upto]:
+            for shard in self.needed(step):
+                for (method, metric), key in shard.units.items():
+                    if metric in self.contests and (unit := store.get(key, shard.ids)) is not None:
+                        known = self.contests[metric].scores.setdefault(method, {})
+                        pairs = zip(unit.images, unit.values, strict=True)
+                        known |= {image: value for image, value in pairs if value is not None}
+                self.kept.append(shard)
+        self.at = min(upto, len(self.steps))
 
 
-def series_of(work: Sequence[Shard], rule: Solid) -> list[Series]:
-    """The family of comparisons, fixed before the first picture: all pairs × metrics × models × data sets."""
+@dataclass
+class Course:
+    """All series of a run, and what the looks at them have decided."""
+
+    rule: Solid
+    series: list[Series]
+    pages: list[Page[Place]] = field(default_factory=list)
+    decided: Page[Place] | None = None
+
+    @property
+    def left(self) -> list[Series]:
+        return [one for one in self.series if not one.over]
+
+    @property
+    def steps(self) -> list[int]:
+        """After which steps the run looks."""
+        return look_steps(max(len(one.steps) for one in self.series))
+
+    def look(self, store: Store) -> None:
+        """Let the shards up to the next look count, and decide what can be decided."""
+        upto = self.steps[len(self.pages)]
+        for one in self.left:
+            one.take(store, upto)
+        cards: dict[Place, Card] = {}
+        for one in self.series:
+            pictures = one.pictures
+            one.looks.append(len(pictures))
+            for metric, contest in one.contests.items():
+                if (card := contest.card(pictures, one.dataset)) is not None:
+                    cards[metric, one.dataset, one.model] = card
+        groups = {one.dataset: one.groups for one in self.series if one.groups is not None}
+        self.pages.append(look(cards, groups, len(self.pages) + 1, alpha=self.rule.alpha))
+        self.decided = decided(self.pages, alpha=self.rule.alpha, margin=self.rule.margin)
+        for one in self.series:
+            self._settle(one)
+
+    def _settle(self, one: Series) -> None:
+        """Which pairs of a series stay open, and which methods leave the race."""
+        followed = {metric: contest for metric, contest in one.contests.items() if contest.followed}
+        one.open = 0
+        for metric, contest in followed.items():
+            tests = self.tests(metric, one)
+            if tests is None:
+                continue
+            rows = tests.among(contest.methods)
+            if self.rule.race:
+                beaten = {worse for better, worse in tests.beats() if better in contest.methods}
+                contest.drop(beaten, len(one.pictures))
+                rows = tests.among([method for method in contest.methods if method not in beaten])
+            one.open += int((rows["outcome"] == "open").sum())
+        for contest in one.contests.values():
+            if not contest.followed and followed:  # no scores are wanted of what every race has dropped
+                gone = set.intersection(*(set(race.dropped) for race in followed.values()))
+                contest.drop(gone, len(one.pictures))
+
+    def tests(self, metric: str, one: Series) -> PairTests | None:
+        """The decisions of a contest so far; None before there are any."""
+        return None if self.decided is None else self.decided.tests.get((metric, one.dataset, one.model))
+
+
+def course_of(work: Sequence[Shard], rule: Solid) -> Course:
+    """The comparisons of a run, fixed before the first picture: all pairs × metrics × models × data sets."""
     places: dict[tuple[str, str], list[Shard]] = {}
     for shard in work:
         places.setdefault((shard.place["dataset"], shard.place["model"]), []).append(shard)
-    contests = {place: _contests(shards, rule) for place, shards in places.items()}
-    family = _pairs(contests)
-    if not family:
-        _refuse(work, rule)
-    return [
-        Series(
-            *place,
-            _steps(shards),
-            {
-                metric: Comparison(
-                    methods,
-                    rule.alpha / family,
-                    rule.margin,
-                    max(shard.study.shard for shard in shards),
-                    metric_traits(component).share,
-                    bool(component.higher_is_better),
-                    rule.race,
-                )
-                for metric, (component, methods) in contests[place].items()
-            },
-            _clusters(shards[0].dataset),
-        )
+    series = [
+        Series(*place, _steps(shards), _contests(shards, rule), _groups(shards[0].dataset))
         for place, shards in places.items()
     ]
+    if not any(one.followed for place in series for one in place.contests.values()):
+        _refuse(work, rule)
+    return Course(rule, series)
 
 
-def _contests(shards: Sequence[Shard], rule: Solid) -> dict[str, tuple[Any, list[str]]]:
-    """By metric: the metric, and the methods (no controls) that it compares here."""
-    found: dict[str, tuple[Any, list[str]]] = {}
+def _contests(shards: Sequence[Shard], rule: Solid) -> dict[str, Contest]:
+    """By metric: the methods and controls that it compares here."""
+    found: dict[str, Contest] = {}
     for study in dict.fromkeys(shard.study for shard in shards):
-        methods = [recipe.label(method) for method in study.methods if not method_traits(method).control]
         for metric in study.metrics:
-            label = recipe.label(metric)
-            known = name_of(metric)
-            if metric_traits(metric).measures in APART or rule.metric not in (None, label, known and known[1]):
+            label, known = recipe.label(metric), name_of(metric)
+            if metric_traits(metric).measures in APART:
                 continue
-            _, met = found.setdefault(label, (metric, []))
-            met += [method for method in methods if method not in met]
-    return {label: (metric, methods) for label, (metric, methods) in found.items() if len(methods) > 1}
-
-
-def _pairs(contests: Mapping[Any, Mapping[str, tuple[Any, list[str]]]]) -> int:
-    return sum(len(met) * (len(met) - 1) // 2 for metrics in contests.values() for _, met in metrics.values())
+            wanted = rule.metric in (None, label, known and known[1])
+            higher = bool(metric.higher_is_better)  # type: ignore[union-attr]
+            one = found.setdefault(label, Contest([], [], higher, wanted))
+            for method in study.methods:
+                side = one.controls if method_traits(method).control else one.methods
+                if recipe.label(method) not in side:
+                    side.append(recipe.label(method))
+    for one in found.values():
+        one.followed &= len(one.methods) > 1
+    return found
 
 
 def _refuse(work: Sequence[Shard], rule: Solid) -> None:
@@ -148,105 +219,125 @@ def _steps(shards: Sequence[Shard]) -> list[list[Shard]]:
     return [[one[at] for one in by_study.values() if at < len(one)] for at in range(most)]
 
 
-def _clusters(dataset: Dataset) -> Clusters | None:
-    """The sampled groups of a data set's pictures, whole ones of which make a unit; None where it declares none."""
-    declared = {name: one for name, one in groups_of(dataset).items() if one.kind == "sampled"}
+def _groups(dataset: Dataset) -> Groups | None:
+    """The groups of a data set's pictures, as the tests need them; refuses those that could never decide anything."""
+    declared = groups_of(dataset)
     if not declared:
         return None
-    ids = dataset.ids()
-    labels = pd.DataFrame({name: list(one.labels) for name, one in declared.items()}, index=list(ids))
+    labels = pd.DataFrame({name: list(one.labels) for name, one in declared.items()}, index=list(dataset.ids()))
     groups = Groups(labels, {name: one.kind for name, one in declared.items()})
     codes = outermost({name: groups.codes(name) for name in groups.named("sampled")})
-    if not codes:
-        return None
     name = recipe.label(dataset)
-    if len(codes) > 1:
+    if len(codes) > 2:
         raise BadInput(
-            f"the pictures of {name!r} share sampled groups of {len(codes)} crossed kinds ({', '.join(codes)}), so "
-            "that the same groups come back in every shard: no rule that looks after every shard is valid for them. "
-            "Judge a fixed number of pictures (--limit) and leave --until out"
+            f"the pictures of {name!r} share sampled groups of {len(codes)} crossed kinds ({', '.join(codes)}): no "
+            "test here allows for more than two. Judge a fixed number of pictures (--limit) and leave --until out"
         )
-    ((kind, code),) = codes.items()
-    count = len(np.unique(code))
-    if count < FEWEST_CLUSTERS:
-        raise BadInput(
-            f"the pictures of {name!r} fall into {count} groups ({kind}), which are units of the test: at least "
-            f"{FEWEST_CLUSTERS} are needed for any decision. Judge a fixed number of pictures and leave --until out"
-        )
-    return dict(zip(ids, code.tolist(), strict=True))
+    for kind, code in codes.items():
+        if (count := len(np.unique(code))) < FEWEST_CLUSTERS:
+            raise BadInput(
+                f"the pictures of {name!r} fall into {count} groups ({kind}), which are units of the test: at least "
+                f"{FEWEST_CLUSTERS} are needed for any decision. Judge a fixed number of pictures and leave --until out"
+            )
+    return groups
 
 
-def rounds(series: Sequence[Series], store: Store, workers: int) -> Iterator[list[Shard]]:
+def rounds(course: Course, store: Store, workers: int) -> Iterator[list[Shard]]:
     """The shards to do next, enough for all workers. Each round must be done before the next is taken."""
-    while left := [one for one in series if not one.over]:
-        shards = sum(len(one.steps[one.at]) for one in left)
-        ahead = -(-max(1, workers) // shards)
-        spans = {id(one): one.steps[one.at : one.at + ahead] for one in left}
-        yield [shard for step in range(ahead) for one in left for shard in _at(one, spans[id(one)], step)]
-        for one in left:
-            for _ in spans[id(one)]:
-                if not one.over:
-                    one.take(store)
+    steps = course.steps
+    while course.left:
+        looks = _ahead(course, steps, workers)
+        yield [
+            shard
+            for step in range(steps[looks[-1]])
+            for one in course.left
+            if one.at <= step < len(one.steps)
+            for shard in one.needed(one.steps[step])
+        ]
+        for _ in looks:
+            if course.left:
+                course.look(store)
 
 
-def _at(one: Series, span: Sequence[Sequence[Shard]], step: int) -> list[Shard]:
-    return one.needed(span[step]) if step < len(span) else []
+def _ahead(course: Course, steps: Sequence[int], workers: int) -> list[int]:
+    """The next looks: one, or more where its shards are too few for the workers."""
+    first = len(course.pages)
+    looks = [first]
+    while looks[-1] + 1 < len(steps) and _between(course, steps[looks[-1]]) < workers:
+        looks.append(looks[-1] + 1)
+    return looks
 
 
-def progress(series: Sequence[Series]) -> str:
+def _between(course: Course, upto: int) -> int:
+    """Shards that are still to come before a step."""
+    return sum(len(step) for one in course.left for step in one.steps[one.at : upto])
+
+
+def progress(course: Course) -> str:
     """How many pairs are decided, and how many are open."""
-    comparisons = [one for place in series for one in place.comparisons.values()]
-    decided, still = sum(len(one.decided) for one in comparisons), sum(len(one.open) for one in comparisons)
-    return f"{decided} pairs decided, {still} open"
+    every = [found["outcome"] for _, _, found in _standing(course)]
+    still = sum(one.open for one in course.series) if course.pages else len(every)
+    return f"{sum(one != 'open' for one in every)} pairs decided, {still} open"
 
 
-def described(series: Sequence[Series], rule: Solid, finished: bool = True) -> dict[str, Any]:
+def _standing(course: Course) -> Iterator[tuple[Series, str, Mapping[str, Any]]]:
+    """Every pair of methods that the run follows: its decision, or where it stands."""
+    for one in course.series:
+        for metric, contest in one.contests.items():
+            tests = course.tests(metric, one)
+            rows = [] if tests is None else tests.frame.to_dict("records")
+            known = {(row["method_a"], row["method_b"]): row for row in rows}
+            for a, b in contest.pairs if contest.followed else ():
+                row = known.get((a, b), {})
+                yield (
+                    one,
+                    metric,
+                    {
+                        "method_a": a,
+                        "method_b": b,
+                        "outcome": row.get("outcome", "open"),
+                        "look": int(row.get("look", len(course.pages))),
+                        "pictures": int(row.get("n", 0)),
+                        "difference": _finite(row.get("mean_difference")),
+                        "low": _finite(row.get("low")),
+                        "high": _finite(row.get("high")),
+                    },
+                )
+
+
+def described(course: Course, finished: bool = True) -> dict[str, Any]:
     """What was decided, when and why the run stopped, as typed data for info.json."""
-    comparisons = [(place, metric, one) for place in series for metric, one in place.comparisons.items()]
     pairs = [
-        {
-            "dataset": place.dataset,
-            "model": place.model,
-            "metric": metric,
-            "method_a": found.first,
-            "method_b": found.second,
-            "outcome": found.outcome,
-            "units": found.units,
-            "pictures": found.pictures,
-            **{name: _finite(getattr(found, name)) for name in ("difference", "low", "high")},
-        }
-        for place, metric, one in comparisons
-        for found in one.standing()
+        {"dataset": one.dataset, "model": one.model, "metric": metric, **row} for one, metric, row in _standing(course)
     ]
     stops = [
         {
             "dataset": one.dataset,
             "model": one.model,
             "shards": one.at,
-            "pictures": one.pictures,
+            "pictures": len(one.pictures),
             "available": len({name for step in one.steps for shard in step for name in shard.ids}),
-            "unit": "clusters" if one.clusters is not None else "pictures",
-            "reason": ("decided" if one.decided else "max_images") if one.over else "interrupted",
+            "looks": one.looks,
+            "reason": ("decided" if not one.open else "max_images") if one.over else "interrupted",
         }
-        for one in series
+        for one in course.series
     ]
     return {
-        **rule.plain(),
-        "unit": max(one.unit for _, _, one in comparisons),
-        "tuned": TUNED,
-        "family": sum(len(one.pairs) for _, _, one in comparisons),
-        "level": comparisons[0][2].level,
+        **course.rule.plain(),
+        "family": len(pairs),
+        "levels": [course.rule.alpha * share(number) for number in range(1, len(course.pages) + 1)],
         "finished": finished,
         "stops": stops,
         "pairs": pairs,
-        "undecided": sum(len(one.open) for _, _, one in comparisons),
+        "undecided": sum(one.open for one in course.series),
         "dropped": [
-            {"dataset": place.dataset, "model": place.model, "metric": metric, "method": method, "pictures": count}
-            for place, metric, one in comparisons
-            for method, count in one.dropped.items()
+            {"dataset": one.dataset, "model": one.model, "metric": metric, "method": method, "pictures": count}
+            for one in course.series
+            for metric, contest in one.contests.items()
+            for method, count in contest.dropped.items()
         ],
     }
 
 
-def _finite(value: float) -> float | None:
-    return value if np.isfinite(value) else None
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and np.isfinite(value) else None

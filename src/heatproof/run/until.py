@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from heatproof.spec.study import Study
 
 NAME = "solid"
-SHARD = 20  # pictures of a unit, at least: those of `stats.sequential`, which `--help` need not wait for
+SHARD = 20  # pictures of a look, at least: those of `stats.looks`, which `--help` need not wait for
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Solid:
             raise BadInput(f"alpha must lie between 0 and 1, got {self.alpha!r}")
         most = self.max_images
         if most is not None and (not isinstance(most, int) or isinstance(most, bool) or most < SHARD):
-            raise BadInput(f"max_images must be at least {SHARD} pictures, one unit of the test, got {most!r}")
+            raise BadInput(f"max_images must be at least {SHARD} pictures, one look, got {most!r}")
         if not isinstance(self.race, bool):
             raise BadInput(f"race must be true or false, got {self.race!r}")
         if self.metric is not None and not isinstance(self.metric, str):

@@ -23,6 +23,7 @@ def mean_intervals(
     resamples: int = RESAMPLES,
     seed: int = 0,
     share: bool | None = None,
+    stratified: bool = True,
 ) -> pd.DataFrame:
     """Per column: n, mean, low, high, and whether the scores are so skewed that the interval is somewhat narrow.
 
@@ -42,7 +43,7 @@ def mean_intervals(
             half = np.where(found.enough, found.half_width(1 - level), np.nan)
             trials = np.minimum(n, found.clusters)
     else:
-        within = fixed_strata(whole) if whole else None
+        within = fixed_strata(whole) if whole and stratified else None
         together = many_clusters(whole) if whole else None
         trials = n if together is None else np.minimum(n, int(together.max()) + 1)
         (means,) = bootstrap_t(

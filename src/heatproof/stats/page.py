@@ -68,6 +68,7 @@ class PairTests:
     higher_is_better: bool
     alpha: float
     basis: Basis
+    margin: float = 0.0  # within which differences were decided to be none, where pictures came in until it was solid
 
     def beats(self) -> set[tuple[str, str]]:
         """The (better, worse) pairs that the tests separate."""
@@ -105,6 +106,8 @@ class Page(Generic[Key]):
     pairs: tuple[int, int]
     alpha: float
     resamples: int
+    looks: int = 0  # at data that still came in, where the run stopped by what it found
+    level: float = ALPHA  # for anything else that is tested once on the same data: alpha, or that of the last look
 
     @property
     def sentence(self) -> str:
@@ -117,6 +120,11 @@ class Page(Generic[Key]):
         )
         if controls:
             promise += f", and once more over {_counted(controls, 'pair')} of a method and a control"
+        if self.looks:
+            promise += (
+                f", whenever the run stops: it looked {'once' if self.looks == 1 else f'{self.looks} times'} and each "
+                "look has its own share of that chance"
+            )
         return f"{promise}."
 
 
@@ -155,12 +163,14 @@ def page_tests(
     alpha: float = ALPHA,
     resamples: int = RESAMPLES,
     seed: int = 0,
+    stratified: bool = True,
 ) -> Page[Key]:
     """Test every pair of methods on every card, each on the pictures that have both, as one family.
 
     `groups` names those of each population. The test is a symmetric bootstrap-t with max-T over the page, stratified
     over fixed groups, drawing whole clusters where there are sampled groups. Of fewer than 30 of these, or two crossed
-    kinds, it is a cluster-robust t test with Holm's adjustment.
+    kinds, it is a cluster-robust t test with Holm's adjustment. Without `stratified` fixed groups are part of what
+    varies: pictures were drawn from all of them at random.
     """
     populations: dict[str, list[Key]] = {}
     for key, card in cards.items():
@@ -173,7 +183,8 @@ def page_tests(
     share = 2 if any(clustered) and not all(clustered) else 1  # two procedures on a page: each has half of alpha
     frames: list[Columns] = [{} for _ in blocks]
     free = [at for at, one in enumerate(clustered) if not one]
-    for at, frame in zip(free, _by_bootstrap([blocks[at] for at in free], alpha / share, resamples, seed), strict=True):
+    drawn = _by_bootstrap([blocks[at] for at in free], alpha / share, resamples, seed, stratified)
+    for at, frame in zip(free, drawn, strict=True):
         frames[at] = frame
     held = [at for at, one in enumerate(clustered) if one]
     for at, frame in zip(held, _by_clusters([blocks[at] for at in held], alpha / share), strict=True):
@@ -183,7 +194,7 @@ def page_tests(
     for block, frame in zip(blocks, frames, strict=True):
         tests |= _cut(block, frame, cards, alpha, share)
     counts = [sum(int((block.families == family).sum()) for block in blocks) for family in (0, 1)]
-    return Page({key: tests[key] for key in cards}, (counts[0], counts[1]), alpha, resamples)
+    return Page({key: tests[key] for key in cards}, (counts[0], counts[1]), alpha, resamples, level=alpha)
 
 
 def _block(cards: Mapping[Key, Card], groups: Groups | None) -> _Block:
@@ -209,12 +220,12 @@ def _block(cards: Mapping[Key, Card], groups: Groups | None) -> _Block:
     return _Block(list(cards), pairs, np.concatenate(families), np.hstack(parts), of_pictures)
 
 
-def _by_bootstrap(blocks: Sequence[_Block], alpha: float, resamples: int, seed: int) -> list[Columns]:
+def _by_bootstrap(blocks: Sequence[_Block], alpha: float, resamples: int, seed: int, stratified: bool) -> list[Columns]:
     taken = []
     for block in blocks:
         moved = (~np.isnan(block.differences) & (block.differences != 0)).sum(axis=0)
         taken.append(np.where(moved >= FEWEST, block.differences, np.nan))  # else no test, and no part in the maximum
-    within = [None if block.groups is None else fixed_strata(block.groups) for block in blocks]
+    within = [fixed_strata(block.groups) if stratified and block.groups else None for block in blocks]
     families = [block.families for block in blocks]
     whole = [None if block.groups is None else many_clusters(block.groups) for block in blocks]
     found = bootstrap_t(taken, families, within, whole, alpha=alpha, resamples=resamples, seed=seed)

@@ -25,6 +25,8 @@ from heatproof.stats.page import (
 )
 from heatproof.stats.ranks import check_table, complete
 
+PAIRS = 6  # equivalent pairs that are named; the others are counted
+
 
 @dataclass(frozen=True)
 class _Outcome:
@@ -74,13 +76,15 @@ def verdict(
         return [f"{_list(order)} score the same on every image.", *notes]
     if (rows["reason"] != "").all():
         return [_no_test(rows, tests.basis, n, len(order)), _by_mean(order), *notes]
+    equivalent = _equivalent(rows, tests.margin)
     if not outcome.winners:
-        return [_nothing_separated(order, rows, n), _by_mean(order), *notes]
+        return [_nothing_separated(order, rows, n), *equivalent, _by_mean(order), *notes]
     closing = _closing(tests.basis, len(outcome.winners) == len(rows), n)
     return [
         *_tiers(order, outcome),
         *_upside_down(order, outcome),
         *_constant(rows),
+        *equivalent,
         closing,
         *_beyond(rows, tests.basis),
         *notes,
@@ -160,6 +164,16 @@ def _constant(rows: pd.DataFrame) -> list[str]:
         f"{a} and {b} differ by the same amount on every image: there is no variance to test that by."
         for a, b in zip(pairs["method_a"], pairs["method_b"], strict=True)
     ]
+
+
+def _equivalent(rows: pd.DataFrame, margin: float) -> list[str]:
+    """The pairs that were shown to differ by less than the margin, in a run that stopped when it was solid."""
+    if "outcome" not in rows or not (rows["outcome"] == "equivalent").any():
+        return []
+    found = rows[rows["outcome"] == "equivalent"]
+    pairs = [f"{a} and {b}" for a, b in zip(found["method_a"], found["method_b"], strict=True)]
+    shown = pairs if len(pairs) <= PAIRS else [*pairs[: PAIRS - 1], f"{len(pairs) - PAIRS + 1} further pairs"]
+    return [f"Shown to differ by less than {margin:g}: {'; '.join(shown)}."]
 
 
 def _closing(basis: Basis, all_separated: bool, n: int) -> str:

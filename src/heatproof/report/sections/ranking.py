@@ -26,6 +26,8 @@ def ranking(reading: Reading) -> str | None:
         "of the page at once, unless a “beats” on it is wrong. Controls are yardsticks: "
         "they are grey, in <em>italics</em>, and have no rank."
     )
+    if reading.page.looks:
+        lead += " The run stopped by what it found: intervals are wide enough to hold at every look at once."
     if "relative_importance" in reading.info.get("protocols", []):
         lead += (
             " Here single images are drawn again; the section on relative importance draws whole objects and scenes, "

@@ -99,7 +99,7 @@ def _critical(reading: Reading, panel: Panel) -> CriticalDifference | None:
         return None
     try:
         return critical_difference(
-            reading.contenders(panel), higher_is_better=reading.higher_is_better(panel.metric), alpha=ALPHA
+            reading.contenders(panel), higher_is_better=reading.higher_is_better(panel.metric), alpha=reading.page.level
         )
     except HeatproofError:
         return None

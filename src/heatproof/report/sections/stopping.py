@@ -7,7 +7,7 @@ from typing import Any
 
 from heatproof.report.run_numbers import Reading
 from heatproof.report.sections.blocks import section, table
-from heatproof.report.typeset import count, escape, number
+from heatproof.report.typeset import count, escape, listed, number
 from heatproof.results.until_text import stopped_in_words
 
 WORDS = {"better": "first is better", "worse": "second is better", "equivalent": "equivalent", "open": "open"}
@@ -21,11 +21,22 @@ def stopping(reading: Reading) -> str | None:
     sentences = stopped_in_words(until)
     paragraphs = "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences[1:])
     caution = (
-        '<p class="note">The intervals in this section hold at every look at once, so that stopping at a result is '
-        "allowed. Tests and intervals elsewhere on this page are made for a number of pictures that was fixed "
-        "beforehand: after such a stop, this section decides.</p>"
+        f'<p class="note">The run looked {escape(_looks(until))}. The tests and intervals of a pair are those of the '
+        "look that decided it, at that look’s own share of the error rate: stopping at a result is allowed for. "
+        "Pictures came in a random order over all groups, so that groups have no fixed shares.</p>"
     )
     return section("stopping", "Why the run stopped", escape(sentences[0]), paragraphs + caution + _pairs(until))
+
+
+def _looks(until: Mapping[str, Any]) -> str:
+    """After how many pictures, by data set and model if there are several."""
+    stops = until["stops"]
+    after = [
+        f"after {listed([count(seen) for seen in dict.fromkeys(stop['looks'])])} pictures"
+        + (f" ({stop['model']} on {stop['dataset']})" if len(stops) > 1 else "")
+        for stop in stops
+    ]
+    return "; ".join(after)
 
 
 def _pairs(until: Mapping[str, Any]) -> str:
