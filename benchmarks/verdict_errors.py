@@ -173,7 +173,7 @@ def sequence(cell: Cell, kind: str, reps: int, gap: float = 0.0, shard: int = 20
     wrong, pictures = 0, []
     for rep in range(reps):
         (table,), groups = scores(cell, np.random.default_rng([17, rep]))
-        values = table.to_numpy()
+        values = table.to_numpy(copy=True)
         values[:, 0] += gap * np.std(values[:, 1:] - values[:, :1])
         frame = pd.DataFrame(values, index=table.index)
         when = _looks(frame, groups, rep, not gap) if kind == "looks" else _sequence(values, kind)
