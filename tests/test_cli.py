@@ -167,14 +167,34 @@ def test_a_place_that_cannot_be_written_is_a_sentence_and_status_two(shell: CliR
         assert str(taken) in answer.output
 
 
-def test_a_metric_without_a_single_score_is_said_and_status_one(shell: CliRunner, tmp_path: Path) -> None:
+def test_a_method_or_metric_without_a_single_score_is_said_and_status_one(shell: CliRunner, tmp_path: Path) -> None:
     words = ["run", "--limit", "1", "--quiet", "--metrics", "srg(points=3),pointing_game"]
     answer = shell.invoke(app, [*words, "--methods", "attention_rollout", "--out", str(tmp_path / "none")])
-    assert answer.exit_code == 1, answer.output
-    assert "Not a single score under pointing_game, srg(points=3); first reason: attention_rollout" in answer.output
+    assert answer.exit_code == 2, answer.output  # known before the work starts
+    assert "no method of this study can have a score; attention_rollout: attention_rollout needs" in answer.output
+    assert not (tmp_path / "none").exists()
     some = shell.invoke(app, [*words, "--methods", "attention_rollout,saliency", "--out", str(tmp_path / "some")])
-    assert some.exit_code == 0, some.output  # not applicable to a network is an answer, as long as there is another
-    assert "Not a single score of attention_rollout; first reason: attention_rollout" in some.output
+    assert some.exit_code == 1, some.output
+    assert "Not a single score of attention_rollout: attention_rollout needs" in some.output
+    own = tmp_path / "mine.py"
+    own.write_text("""
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+from heatproof.types import Reason, Scored
+
+@dataclass(frozen=True)
+class Never:
+    higher_is_better: ClassVar[bool] = True
+    def __call__(self, attribution):
+        maps = attribution.maps
+        return Scored(maps.new_full((len(maps),), math.nan), tuple("it is too dark" for _ in maps))
+""")
+    metrics = ["--methods", "saliency", "--metrics", f"srg(points=3),{own}:Never", "--out", str(tmp_path / "silent")]
+    silent = shell.invoke(app, ["run", "--limit", "1", "--quiet", *metrics])
+    assert silent.exit_code == 1, silent.output
+    assert "Not a single score under" in silent.output
+    assert "it is too dark" in silent.output
 
 
 def test_embedded_data_need_no_model_and_ones_own_do(shell: CliRunner, photos: Path, tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ default. Plain functions have the defaults, or attributes set on them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from typing import Any, Literal, TypeAlias, TypeVar
 
@@ -137,3 +137,28 @@ def cost_of(method: object) -> Any:
     """Passes per image that the method declares (`Cost`), or None."""
     declared: Callable[[], Any] | None = getattr(method, "cost", None)
     return declared() if declared is not None else None
+
+
+def premise_of(component: object) -> Callable[[Any, Any], None] | None:
+    """The check that a component declares as `premise(model, batch)`, or None.
+
+    It raises for what the first picture shows before any work is done: a prior for pictures of another size.
+    """
+    declared: Callable[[Any, Any], None] | None = getattr(component, "premise", None)
+    return declared
+
+
+def needs_of(component: object) -> tuple[Need, ...]:
+    """What a component of any kind needs."""
+    return tuple(getattr(component, "needs", ()))
+
+
+def parts_of(component: object) -> Iterator[Any]:
+    """A component, then the components in its fields, nested ones too."""
+    yield component
+    if is_dataclass(component) and not isinstance(component, type):
+        for field in fields(component):
+            value = getattr(component, field.name, None)
+            for item in value if isinstance(value, tuple | list) else (value,):
+                if is_dataclass(item):
+                    yield from parts_of(item)

@@ -414,7 +414,7 @@ def test_localisation_without_a_region_is_refused_at_once(tmp_path: Path) -> Non
         return batch.images.mean(1)
 
     localising = ["auc_iou", "pointing_game", "region_share"]
-    with pytest.raises(BadInput, match="has no regions: give masks"):
+    with pytest.raises(BadInput, match="has no regions: give a mask"):
         run(study([counting], localising, models=[model], datasets=[folder]), tmp_path / "run")
     assert not asked
     mixed = run(study([brightness], ["srg", "auc_iou"], models=[model], datasets=[folder]), tmp_path / "mixed")

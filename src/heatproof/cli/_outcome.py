@@ -75,16 +75,13 @@ def run_and_report(
     if not results.complete:
         bad = results.scores[results.scores["status"].isin(["failed", "unreadable"])]
         line(f"{len(bad)} of {len(results.scores)} rows have no score; first: {bad.iloc[0]['note']}", err=True)
-    silent = _unscored(results.scores, "metric")
-    if silent:
-        line(f"Not a single score under {', '.join(silent)}; first reason: {next(iter(silent.values()))}", err=True)
-    empty = _unscored(results.scores, "method")
-    for method, reason in empty.items() if not silent else ():
-        line(f"Not a single score of {method}; first reason: {reason}", err=True)
-    judged = [name for name in results.scores["method"].unique() if not (name in empty or results.is_control(name))]
-    beside = results.scores.loc[results.scores["method"].isin(empty), "status"].eq("not_applicable").all()
-    # A method that does not apply to this network is an answer, as long as another method has one.
-    whole = results.complete and not silent and beside and (judged or not empty)
+    silent = {kind: unscored(results.scores, kind) for kind in ("metric", "method")}
+    for name, reason in silent["metric"].items():
+        line(f"Not a single score under {name}: {reason}", err=True)
+    judged = results.scores["metric"].nunique() > len(silent["metric"])
+    for name, reason in silent["method"].items() if judged else ():
+        line(f"Not a single score of {name}: {reason}", err=True)
+    whole = results.complete and not any(silent.values())
     echo(page)
     raise typer.Exit(COMPLETE if whole else FAILED_ROWS)
 
@@ -129,7 +126,7 @@ def _shown_in(out: Path) -> dict[str, set[str]]:
     return {kind: set(earlier[kind]) for kind in ("dataset", "model", "method", "metric")}
 
 
-def _unscored(scores: pd.DataFrame, kind: str) -> dict[str, str]:
-    """Metrics, or methods, without any score in the whole run, with the first reason."""
+def unscored(scores: pd.DataFrame, kind: str) -> dict[str, str]:
+    """Metrics, or methods, without any score in the whole run, each with the first reason."""
     empty = scores.groupby(kind, sort=False)["value"].count() == 0
-    return {str(name): scores[scores[kind] == name].iloc[0]["note"] for name in empty.index[empty]}
+    return {str(name): str(scores[scores[kind] == name].iloc[0]["note"]) for name in empty.index[empty]}

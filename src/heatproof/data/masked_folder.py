@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -40,6 +41,11 @@ def with_masks(files: Sequence[PictureFile], masks: Path) -> tuple[PictureFile, 
         raise BadInput(
             f"no mask in {masks} is named like a picture ({files[0].id} wants {_stem(files[0].id)}.png, "
             f"there is {found[0].name}): give both the same names"
+        )
+    if bare := [file.id for file in named if file.mask is None]:
+        warnings.warn(
+            f"{len(bare)} of {len(named)} pictures have no mask in {masks} and are left out (first: {bare[0]})",
+            stacklevel=2,
         )
     return tuple(named)
 

@@ -18,6 +18,7 @@ from torch import Tensor
 from heatproof.errors import BadInput
 from heatproof.metrics._support.shared_answers import logits
 from heatproof.occlusion.diffusion import priors
+from heatproof.occlusion.diffusion.denoiser import check
 from heatproof.occlusion.diffusion.guidance import Guidance
 from heatproof.occlusion.diffusion.reconstruct import Begin, reconstruct
 from heatproof.occlusion.diffusion.sampler import Sampler
@@ -25,7 +26,7 @@ from heatproof.occlusion.kept_share import kept_most
 from heatproof.occlusion.occluded_images import Samples
 from heatproof.occlusion.segmenters.pixels import Pixels
 from heatproof.registry import metric
-from heatproof.types import Attribution, Batch, Curve, Maps, Scored, Segmenter, keyed_seed, read
+from heatproof.types import Attribution, Batch, Curve, Maps, Model, Scored, Segmenter, keyed_seed, read
 
 Control = Literal["random", "inverted", "no_guidance", "guidance_only", "prior_only"]
 CONTROLS: tuple[Control, ...] = get_args(Control)
@@ -88,6 +89,10 @@ class Fud:
     @property
     def removed(self) -> Tensor:
         return torch.tensor([0.0, *(1 - level for level in self.levels)], dtype=torch.float64)
+
+    def premise(self, model: Model, batch: Batch, /) -> None:
+        """Raises if the prior cannot paint such pictures."""
+        check(priors.find(self.prior), batch.images)
 
     def __call__(self, attribution: Attribution, /) -> Scored:
         curve = self.curve(attribution, attribution.maps)

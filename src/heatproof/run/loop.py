@@ -24,7 +24,7 @@ from heatproof.run.commit import commit, commit_finished
 from heatproof.run.edition import warn_of_edition
 from heatproof.run.engine_choices import engine_of, remember_choices, resume_choices, settle
 from heatproof.run.gallery import is_kept, keep_pictures
-from heatproof.run.premises import check_regions, warn_of_lost
+from heatproof.run.premises import check, warn_of_lost
 from heatproof.run.rounds import Course, course_of, progress, rounds
 from heatproof.run.shards import Shard, aimed, by_label, counted, shards
 from heatproof.run.store import Store
@@ -82,7 +82,7 @@ def _run(
     count = crew.how_many(workers, place)
     work = [shard for one in listed for shard in shards(one, place)]
     course = None if until is None else course_of(work, until)
-    check_regions(work)
+    check(work, partial(finished, store=store))
     warn_of_lost(listed)
     with lock.held(store.root), sigterm_as_ctrl_c():
         store.clear_leftovers()

@@ -1,45 +1,135 @@
-"""Checks before the work starts: studies that cannot succeed, or cannot be replayed."""
+"""Checks before the work starts: studies that cannot succeed, methods and metrics that will have no score, and parts
+that a replay cannot find again.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Literal
 
-import torch
-
-from heatproof.errors import BadInput, NotApplicable
-from heatproof.run.shards import Shard
+from heatproof import engine, needs
+from heatproof.engine import Engine
+from heatproof.errors import BadInput, BadModel, HeatproofError, NotApplicable
+from heatproof.run.shards import Shard, aimed, by_label
+from heatproof.run.unit import watched
 from heatproof.spec import recipe
 from heatproof.spec.study import Study
-from heatproof.traits import metric_traits
-from heatproof.types import Attribution
+from heatproof.traits import cost_of, method_traits, metric_traits, needs_of, parts_of, premise_of
+from heatproof.types import Batch, Cost, Model
+
+CHEAP = 8  # passes: methods of no more are tried on one picture
 
 
-def check_regions(work: Sequence[Shard]) -> None:
-    """Refuse a study of localisation metrics on pictures without regions: at once, not after hours."""
-    for one in dict.fromkeys(shard.study for shard in work):
-        located = [metric for metric in one.metrics if metric_traits(metric).measures != "pictures"]
-        if not located or any("regions" not in metric_traits(metric).needs for metric in located):
-            continue
-        first = {recipe.label(shard.dataset): shard for shard in reversed(work) if shard.study is one}
-        reasons = [_no_regions(shard, located[0]) for shard in first.values()]
-        if reasons and all(reasons):
-            raise BadInput(f"{reasons[0]} (--masks FOLDER, or a column 'mask' in a table)")
+@dataclass(frozen=True)
+class Hindrance:
+    """A method or metric that will have no score in one place, and why."""
+
+    kind: Literal["method", "metric"]
+    name: str
+    place: str
+    reason: str
 
 
-def _no_regions(shard: Shard, metric: Any) -> str:
-    """The reason why a metric has no score for a picture without a region; empty where there is one."""
-    batch = shard.dataset.batch(shard.indices[:1])
-    if batch.regions is not None or not len(batch):
-        return ""
-    try:
-        metric(Attribution(shard.model, batch, None, torch.zeros_like(batch.images[:, 0])))  # type: ignore[arg-type]
-    except NotApplicable as reason:
-        return str(reason)
-    except Exception:  # it becomes the reason of every row
-        return ""
+def check(work: Sequence[Shard], finished: Callable[[Shard], bool]) -> list[Hindrance]:
+    """What will have no score, from the first picture of every place that is not finished; warns of it.
+
+    Refuses a study in which no method or no metric can have any: at once, not after hours.
+    """
+    first: dict[tuple[Study, Model, str], Shard] = {}
+    for shard in work:
+        first.setdefault((shard.study, shard.model, recipe.label(shard.dataset)), shard)
+    with engine.use(Engine(always=engine.REFERENCE)):  # what it measures on one picture is nothing to go by later
+        found = {place: [] if finished(shard) else list(_hindered(shard)) for place, shard in first.items()}
+    for study in dict.fromkeys(study for study, _, _ in found):
+        _refuse(study, [some for (of, _, _), some in found.items() if of is study])
+    every = list(dict.fromkeys(one for some in found.values() for one in some))
+    for reason, some in _by_reason(every).items():
+        names = list(dict.fromkeys(one.name for one in some))
+        warnings.warn(f"{', '.join(names)} will have no score ({some[0].place}): {reason}", stacklevel=3)
+    return every
+
+
+def _hindered(shard: Shard) -> Iterator[Hindrance]:
+    batch, answers = aimed(dataclasses.replace(shard, indices=shard.indices[:1], ids=shard.ids[:1]))
+    if answers is None:  # the first picture cannot be read: others may be
+        return
+    _check_classes(shard, engine.forward(shard.model, batch.images).shape[1])
+    place = f"{shard.model.name} on {recipe.label(shard.dataset)}"
+    for method in shard.study.methods:
+        if reason := _unmet(method, shard.model, batch) or _refused(method, shard.model, batch):
+            yield Hindrance("method", recipe.label(method), place, reason)
+    for metric in shard.study.metrics:
+        if reason := _unmet(metric, shard.model, batch):
+            yield Hindrance("metric", recipe.label(metric), place, reason)
+
+
+def _check_classes(shard: Shard, outputs: int) -> None:
+    """Class names and labels must be those of the model's outputs."""
+    model = shard.model
+    if model.classes and len(model.classes) != outputs:
+        raise BadModel(
+            f"model {model.name!r} names {len(model.classes)} classes and answers with {outputs} outputs: give it one "
+            "name for each output (factory.classes), or none"
+        )
+    labelled = getattr(shard.dataset, "class_labels", None)
+    labels = labelled() if labelled is not None and not shard.guessed else ()
+    chosen = [labels[place] for place in shard.indices if place < len(labels)]
+    if (most := max(chosen, default=-1)) < outputs:
+        return
+    message = (
+        f"data set {recipe.label(shard.dataset)!r} has labels up to {most}, and model {model.name!r} answers with "
+        f"{outputs} outputs, 0 … {outputs - 1}"
+    )
+    if by_label(shard.study):
+        raise BadInput(f"{message}: number the classes as the model does, or name the sub-folders index_name")
+    warnings.warn(f"{message}: how often the model is right cannot be read from them", stacklevel=4)
+
+
+def _unmet(component: Any, model: Model, batch: Batch) -> str:
+    """The first need of a component, or of one inside it, that this model and picture do not meet."""
+    for part in parts_of(component):
+        if lost := needs.unmet(needs_of(part), batch):
+            return f"this data set has no {lost[0]}: give {needs.WANTED[lost[0]]}"
+        if (premise := premise_of(part)) is not None:
+            try:
+                premise(model, batch)
+            except HeatproofError as error:
+                return str(error)
     return ""
+
+
+def _refused(method: Any, model: Model, batch: Batch) -> str:
+    """Why a method does not apply to a network, by trying it: those that look inside it are cheap."""
+    tried = (part for part in parts_of(method) if isinstance(cost := cost_of(part), Cost) and sum(cost) <= CHEAP)
+    with suppress(Exception):  # it becomes the reason of the rows of this picture; the next may be another matter
+        try:
+            watched(model, batch, next(tried))
+        except NotApplicable as error:
+            return str(error)
+    return ""
+
+
+def _refuse(study: Study, places: Sequence[Sequence[Hindrance]]) -> None:
+    """Raise if no contestant, or no metric that judges one, can have a score at any place of a study."""
+    contestants = [recipe.label(one) for one in study.methods if not method_traits(one).control]
+    judges = [recipe.label(one) for one in study.metrics if metric_traits(one).measures != "pictures"]
+    kinds: tuple[tuple[str, list[str]], ...] = (("method", contestants), ("metric", judges))
+    for kind, names in kinds:
+        lost = [{one.name: one.reason for one in some if one.kind == kind} for some in places]
+        if names and lost and all(name in one for one in lost for name in names):
+            which = f"protocol {study.protocol}" if study.protocol else "this study"
+            raise BadInput(f"no {kind} of {which} can have a score; {names[0]}: {lost[0][names[0]]}")
+
+
+def _by_reason(hindrances: Iterable[Hindrance]) -> dict[str, list[Hindrance]]:
+    grouped: dict[str, list[Hindrance]] = {}
+    for one in hindrances:
+        grouped.setdefault(one.reason, []).append(one)
+    return grouped
 
 
 def warn_of_lost(studies: Sequence[Study]) -> None:

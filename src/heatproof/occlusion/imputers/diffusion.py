@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from heatproof.occlusion.diffusion import priors
+from heatproof.occlusion.diffusion.denoiser import check
 from heatproof.occlusion.diffusion.reconstruct import reconstruct
 from heatproof.occlusion.diffusion.sampler import Sampler
 from heatproof.occlusion.seeded_pictures import per_row
 from heatproof.registry import imputer
-from heatproof.types import Images, Keep
+from heatproof.types import Batch, Images, Keep, Model
 
 
 @imputer
@@ -25,6 +26,10 @@ class Diffusion:
     prior: Any = "embedded"  # or `diffusers:FOLDER_OR_HUB_ID`, or a Denoiser
     sampler: Sampler = field(default_factory=Sampler)
     random: ClassVar[bool] = True
+
+    def premise(self, model: Model, batch: Batch, /) -> None:
+        """Raises if the prior cannot paint such pictures."""
+        check(priors.find(self.prior), batch.images)
 
     def __call__(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Images:
         rows = per_row(seeds, images, "diffusion")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from heatproof.errors import NotApplicable
 from heatproof.registry import imputer
+from heatproof.traits import Need
 from heatproof.types import Batch, Images, Imputer, Keep
 
 
@@ -17,6 +19,8 @@ class Twin:
 
     A reference that photographs lack: nothing else is changed, and nothing is guessed.
     """
+
+    needs: ClassVar[tuple[Need, ...]] = ("twins",)
 
     def for_batch(self, batch: Batch, /) -> Imputer:
         """The imputer bound to the twins of these pictures; the game calls it before it hides parts of them."""

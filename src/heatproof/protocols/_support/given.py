@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from heatproof import data, models
+from heatproof import data, models, needs
 from heatproof.errors import BadInput
 from heatproof.occlusion.diffusion import priors
 from heatproof.occlusion.diffusion.denoiser import check
-from heatproof.traits import Need, ProtocolTraits
+from heatproof.traits import ProtocolTraits
 from heatproof.types import Batch, Dataset, Model
-
-_HAS: dict[Need, Callable[[Batch], bool]] = {
-    "regions": lambda batch: batch.regions is not None,
-    "twins": lambda batch: batch.twins is not None,
-    "labels": lambda batch: any(bool((label >= 0).all()) for label in batch.labels.values()),
-}
-_WANTED: dict[Need, str] = {
-    "regions": "a mask of the object in each picture (--masks FOLDER, or a column 'mask' in a table)",
-    "twins": "twins: each picture without its object, too (--images 'bam(path=FOLDER)' or cutouts)",
-    "labels": "labels that are the model's classes (sub-folders named index_name, or a column 'label' in a table)",
-}
 
 
 def missing(
@@ -35,10 +24,8 @@ def missing(
     if chosen is not None and len(chosen) < traits.models:
         lacks.append(f"{traits.models} models or more to compare, got {len(chosen)}")
     first = [_first(model, one) for model in chosen or () for one in datasets or ()]
-    for need in traits.needs:
-        has = _HAS.get(need)
-        if has and not all(has(batch) for batch in first if len(batch)):
-            lacks.append(_WANTED[need])
+    lost = {need for batch in first if len(batch) for need in needs.unmet(traits.needs, batch)}
+    lacks += [needs.WANTED[need] for need in traits.needs if need in lost]
     return f"needs {'; and '.join(lacks)}" if lacks else ""
 
 

@@ -1,0 +1,75 @@
+"""What is known before the work starts: said or refused before it."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+from networks import small_cnn
+from PIL import Image
+
+import heatproof
+from heatproof.data.two_factor.dataset import TwoFactor
+from heatproof.errors import BadInput, BadModel
+from heatproof.run.premises import check
+from heatproof.run.shards import shards
+from heatproof.spec.study import Study
+
+
+def checked(*methods: str, metrics: Any = ("srg(points=3)",), **rest: Any) -> list[str]:
+    """Names of what will have no score, for a study of the small network."""
+    settings = {"models": [small_cnn()], "datasets": [TwoFactor(count=4)], **rest}
+    study = Study(methods=list(methods), metrics=list(metrics), **settings)
+    work = list(shards(study, heatproof.engine.pick("cpu")))
+    return [one.name for one in check(work, lambda shard: False)]
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> str:
+    for name in ("7_dog", "12_jay"):
+        (tmp_path / "photos" / name).mkdir(parents=True)
+        Image.new("RGB", (32, 32), "teal").save(tmp_path / "photos" / name / "x.png")
+    return str(tmp_path / "photos")
+
+
+def test_a_method_that_does_not_apply_to_the_network_is_named() -> None:
+    with pytest.warns(UserWarning, match=r"attention_rollout will have no score \(small_cnn on two_factor"):
+        assert checked("attention_rollout", "saliency") == ["attention_rollout"]
+
+
+def test_a_method_inside_another_is_tried_too() -> None:
+    with pytest.raises(BadInput, match="no method of this study can have a score"):
+        checked("smoothgrad(method=attention_rollout, draws=50)", "random")
+
+
+def test_metrics_with_a_prior_of_another_size_are_named(photos: str) -> None:
+    of_photos = {"models": [dataclasses.replace(small_cnn(), view=heatproof.View(32))], "datasets": [photos]}
+    with pytest.raises(BadInput, match=r"no metric of this study can have a score; fud: .*trained on 64×64"):
+        checked("saliency", metrics=["fud", "srg(occlusion=occlusion(imputer=diffusion))"], **of_photos)
+    with pytest.warns(UserWarning, match="fud will have no score"), pytest.warns(UserWarning, match="labels up to"):
+        assert checked("saliency", metrics=["fud", "srg(points=3)"], **of_photos) == ["fud"]
+
+
+def test_regions_that_pictures_lack_are_asked_for(photos: str) -> None:
+    of_photos = {"models": [dataclasses.replace(small_cnn(), view=heatproof.View(32))], "datasets": [photos]}
+    with pytest.warns(UserWarning, match="--masks FOLDER"), pytest.warns(UserWarning, match="labels up to"):
+        assert checked("saliency", metrics=["srg(points=3)", "pointing_game"], **of_photos) == ["pointing_game"]
+
+
+def test_labels_and_names_must_be_the_models_classes(photos: str) -> None:
+    model = dataclasses.replace(small_cnn(), view=heatproof.View(32))
+    with pytest.warns(UserWarning, match=r"labels up to 12, and model 'small_cnn' answers with 10 outputs, 0 … 9"):
+        checked("saliency", models=[model], datasets=[photos])
+    with pytest.raises(BadInput, match="labels up to 12|from 0 to 9"):
+        checked("saliency", models=[model], datasets=[photos], target="label")
+    with pytest.raises(BadModel, match="names 3 classes and answers with 10 outputs"):
+        checked("saliency", models=[dataclasses.replace(model, classes=("a", "b", "c"))])
+
+
+def test_pictures_without_a_mask_are_counted(tmp_path: Path, photos: str) -> None:
+    (tmp_path / "masks" / "7_dog").mkdir(parents=True)
+    Image.new("L", (32, 32), 255).save(tmp_path / "masks" / "7_dog" / "x.png")
+    with pytest.warns(UserWarning, match=r"1 of 2 pictures have no mask in .* \(first: 12_jay/x.png\)"):
+        assert len(heatproof.data.load(photos, str(tmp_path / "masks"))) == 2
