@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from heatproof.cli._replayed import FirstRun
-from heatproof.cli._terminal import COMPLETE, FAILED_ROWS, INTERRUPTED, echo, line, progress_bar, readable_errors
+from heatproof.cli._terminal import COMPLETE, FAILED_ROWS, INTERRUPTED, echo, line, readable_errors, run_display
 from heatproof.results.census_text import pictures_in_words
 from heatproof.results.until_text import stopped_in_words
 from heatproof.run.stored_engine import StoredEngine
@@ -38,13 +38,13 @@ def run_and_report(
     count = _count(workers)
     before = _shown_in(out)
     try:
-        with readable_errors(), progress_bar(quiet) as watch:
+        with readable_errors(), run_display(quiet) as pace:
             results = judge(
                 studies,
                 out,
                 device=device,
                 workers=count,
-                watch=watch,
+                pace=pace,
                 engine=passes.kind,
                 choices=passes.choices,
                 on=on,

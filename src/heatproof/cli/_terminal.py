@@ -5,16 +5,18 @@ from __future__ import annotations
 import errno
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from heatproof.duration import duration
 from heatproof.printable import printable
 
 if TYPE_CHECKING:
     from heatproof.results import Results
+    from heatproof.run.pace import Pace, Progress
 
 COMPLETE, FAILED_ROWS, BAD_USAGE, INTERRUPTED = 0, 1, 2, 130
 
@@ -70,6 +72,55 @@ def progress_bar(quiet: bool) -> Iterator[Callable[[int, int, str], None] | None
             )
 
         yield watch
+
+
+@contextmanager
+def run_display(quiet: bool) -> Iterator[Pace | None]:
+    """The display of a run: the estimate as a line; on a terminal bars, one for each protocol, with the time left."""
+    if quiet:
+        yield None
+        return
+    from heatproof.run.pace import Pace
+
+    with ExitStack() as stack:
+        bars = stack.enter_context(_bars()) if sys.stderr.isatty() else None
+
+        def show(now: Progress) -> None:
+            if now.phase == "judging" and not now.done and pace.expected is not None:
+                line(f"This takes about {duration(pace.expected)}, as measured on one picture.", err=True)
+            if bars is not None:
+                bars(now)
+
+        pace = Pace(show)
+        yield pace
+
+
+@contextmanager
+def _bars() -> Iterator[Callable[[Progress], None]]:
+    from rich import progress
+    from rich.console import Console
+
+    columns = (
+        progress.TextColumn("{task.description}", markup=False),
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TextColumn("{task.fields[left]}"),
+    )
+    with progress.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("preparing", total=None, left="")
+        tasks: dict[str, progress.TaskID] = {}
+
+        def show(now: Progress) -> None:
+            what = now.label if now.phase == "judging" and now.label else f"{now.phase} {now.label}"
+            left = "" if now.seconds_left is None else f"{duration(now.seconds_left)} left"
+            wide = printable(what, keep="")[:40].ljust(40)
+            bar.update(task, completed=now.done, total=now.total or None, description=wide, left=left)
+            for name, (done, total) in now.protocols.items() if len(now.protocols) > 1 else ():
+                if name not in tasks:
+                    tasks[name] = bar.add_task(f"  {name}"[:40].ljust(40), total=total, left="")
+                bar.update(tasks[name], completed=done)
+
+        yield show
 
 
 @contextmanager

@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import torch
+
 from heatproof import engine
+from heatproof.duration import duration
 from heatproof.errors import BadInput
 from heatproof.executors import Workers, executor
 from heatproof.results import Results
 from heatproof.results.results import APART
+from heatproof.run.engine_choices import engine_of, settle
 from heatproof.run.loop import run
+from heatproof.run.pace import Pace
 from heatproof.run.plan import Setting
 from heatproof.run.plan import in_words as plan_in_words
 from heatproof.run.plan import settings as settings_of
+from heatproof.run.premises import check
+from heatproof.run.shards import shards
 from heatproof.run.until import Solid, prepared
 from heatproof.spec.study import Study
 from heatproof.stats.power import Plan, plan
 
 PILOT = 20  # pictures of each data set
+LONGEST = 120.0  # seconds that a pilot may take
 
 
 @dataclass(frozen=True)
@@ -44,8 +51,8 @@ class Forecast:
 
     studies: Sequence[Study]
     settings: Sequence[Setting]
-    pilot: int  # pictures of each data set that were judged to know this
-    seconds: float  # of the whole run
+    pilot: int  # pictures of each data set that were judged to know what they show; 0: it would take too long
+    seconds: float  # of the whole run, from one picture
     workers: int
     comparisons: Sequence[Comparison]
     until: Solid | None = None
@@ -59,23 +66,35 @@ def forecast(
     on: str = "local",
     until: Solid | None = None,
 ) -> Forecast:
-    """Judge a few pictures of each data set in a temporary directory, and reckon from them."""
+    """Measure every unit on one picture and, where that is affordable, judge a few pictures of each data set.
+
+    Nothing of it is kept.
+    """
     studies = list(studies) if until is None else prepared(studies, until)
-    count = executor(on).how_many(workers, engine.pick(device))
+    place = engine.pick(device)
+    count = executor(on).how_many(workers, place)
     settings = [setting for study in studies for setting in settings_of(study)]
-    few = [dataclasses.replace(one, limit=min(PILOT, one.limit or PILOT), shard=PILOT) for one in studies]
-    ticks = [time.perf_counter()]
-    with TemporaryDirectory() as folder:
-        pilot = run(few, Path(folder), device=device, watch=lambda *_: ticks.append(time.perf_counter()))
-    comparisons = list(_comparisons(pilot, settings, until))
-    # From the first unit on: preparing the engine is no part of what grows with the pictures.
-    steps = ticks[1:] if len(ticks) > 2 else ticks
-    each = (steps[-1] - steps[0]) / max(1, len(steps) - 1)
-    units = sum(one.methods * one.metrics * one.pictures for one in settings)
-    judged = sum(one.methods * one.metrics * min(PILOT, one.pictures) for one in settings)
-    seconds = each * (len(ticks) - 1) * units / max(1, judged) / count
+    with engine_of("auto"):
+        seconds = _seconds(studies, place, count)
     pictures = min((min(PILOT, one.pictures) for one in settings), default=0)
-    return Forecast(studies, settings, pictures, seconds, count, comparisons, until)
+    share = max((min(PILOT, one.pictures) / one.pictures for one in settings if one.pictures), default=1.0)
+    if share * seconds * count > LONGEST:
+        return Forecast(studies, settings, 0, seconds, count, (), until)
+    few = [dataclasses.replace(one, limit=min(PILOT, one.limit or PILOT), shard=PILOT) for one in studies]
+    with TemporaryDirectory() as folder:
+        pilot = run(few, Path(folder), device=device)
+    return Forecast(studies, settings, pictures, seconds, count, list(_comparisons(pilot, settings, until)), until)
+
+
+def _seconds(studies: Sequence[Study], place: torch.device, count: int) -> float:
+    """How long the whole run takes, from one picture of every data set under every method and metric."""
+    work = [shard for one in studies for shard in shards(one, place)]
+    check(work, lambda shard: False)
+    pace = Pace(lambda progress: None, fewest=1)
+    with engine.threads_for((shard.model for shard in work), one=count > 1):
+        settle(work, count)
+        pace.begin(work, lambda shard: shard.units, count)
+    return pace.expected or 0.0
 
 
 def _comparisons(pilot: Results, settings: Sequence[Setting], until: Solid | None) -> Iterator[Comparison]:
@@ -105,9 +124,11 @@ def in_words(found: Forecast) -> Iterator[str]:
     yield from plan_in_words(found.studies)
     at_most = "at most " if found.until else ""
     yield (
-        f"Expected time: {at_most}{_duration(found.seconds)} with {found.workers} "
-        f"worker{_s(found.workers)} (from a pilot of {found.pilot} pictures)."
+        f"Expected time: {at_most}{duration(found.seconds)} with {found.workers} "
+        f"worker{_s(found.workers)}, as measured on one picture."
     )
+    if not found.pilot:
+        yield f"What these pictures can show is not reckoned: judging {PILOT} of them first would take too long."
     for card in found.comparisons:
         yield f"{card.metric}, {card.model} on {card.dataset}: {_shown(card, found.pilot)}"
     if found.comparisons and found.until:
@@ -137,9 +158,3 @@ def _shown(card: Comparison, pilot: int) -> str:
 def _s(count: int) -> str:
     """The ending of a plural."""
     return "" if count == 1 else "s"
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from heatproof.run.commit import commit, commit_finished
 from heatproof.run.edition import warn_of_edition
 from heatproof.run.engine_choices import engine_of, remember_choices, resume_choices, settle
 from heatproof.run.gallery import is_kept, keep_pictures
+from heatproof.run.pace import Pace, Progress
 from heatproof.run.premises import check, warn_of_lost
 from heatproof.run.rounds import Course, course_of, progress, rounds
 from heatproof.run.shards import Shard, aimed, by_label, counted, shards
@@ -37,6 +39,24 @@ from heatproof.spec.study import Study
 Watch = Callable[[int, int, str], None]  # (units done, units in all, label of the last unit)
 
 
+@dataclass(frozen=True)
+class Display:
+    """What a run reports to: a plain counter, a pace that knows the time left, both or none."""
+
+    watch: Watch | None = None
+    pace: Pace | None = None
+
+    def phase(self, name: str, done: int, total: int) -> None:
+        if self.pace:
+            self.pace.show(Progress(name, done, total))
+
+    def unit(self, done: int, total: int, label: str) -> None:
+        if self.watch:
+            self.watch(done, total, label)
+        if self.pace:
+            self.pace.tick(label)
+
+
 def run(
     studies: Study | Sequence[Study],
     out: str | Path,
@@ -48,18 +68,20 @@ def run(
     choices: Mapping[str, Any] | None = None,
     on: str = "local",
     until: Solid | None = None,
+    pace: Pace | None = None,
 ) -> Results:
     """Judge the methods, write `out`, return the results. The same call again goes on where the last one stopped.
 
     `workers` processes do a shard each, on one thread each, with the same numbers up to rounding; `auto` takes as many
-    as pay. `until` is the rule by which the run stops before all pictures are judged.
+    as pay. `until` is the rule by which the run stops before all pictures are judged. A `pace` measures one picture
+    first and knows how much time is left.
 
     `engine="reference"` runs every network as it is, in micro-batches of 8 on one thread, and reads nothing from the
     cache: slower, and the same numbers whatever was measured before. `choices` are those of an earlier run (its
     `engine.json`), to begin with. `on` names the executor: `local`, or that of a plug-in.
     """
     with engine_of(engine, choices):
-        return _run(studies, out, device, workers, watch, executor(on), until)
+        return _run(studies, out, device, workers, Display(watch, pace), executor(on), until)
 
 
 def _run(
@@ -67,21 +89,26 @@ def _run(
     out: str | Path,
     device: str,
     workers: Workers,
-    watch: Watch | None,
+    display: Display,
     crew: Executor,
     until: Solid | None,
 ) -> Results:
     listed = [studies] if isinstance(studies, Study) else list(studies)
     if not listed:
         raise BadInput("run needs at least one study, got none")
+    display.phase("reading pictures", 0, len(listed))
     if until is not None:
         listed = prepared(listed, until)
     store = Store(Path(out))
     resume_choices(store)
     place = engine.pick(device)
     count = crew.how_many(workers, place)
-    work = [shard for one in listed for shard in shards(one, place)]
+    work: list[Shard] = []
+    for at, one in enumerate(listed, start=1):
+        work += shards(one, place)
+        display.phase("reading pictures", at, len(listed))
     course = None if until is None else course_of(work, until)
+    display.phase("checking", 0, len(listed))
     check(work, partial(finished, store=store))
     warn_of_lost(listed)
     with lock.held(store.root), sigterm_as_ctrl_c():
@@ -93,9 +120,9 @@ def _run(
             store.put_json("study.json", dump(listed, until))
         try:
             if course is None:
-                _work(work, store, crew.spread, count, record, watch)
+                _work(work, store, crew.spread, count, record, display)
             else:
-                _rounds(course, units_of(work), store, crew.spread, count, record, watch)
+                _rounds(course, units_of(work), store, crew.spread, count, record, display)
             return commit(listed, work, store, record, "complete", course=course)
         except KeyboardInterrupt:
             commit_finished(listed, work, store, record, course)
@@ -118,17 +145,17 @@ def _rounds(
     spread: Callable[..., Generator[str]],
     count: int,
     record: Record,
-    watch: Watch | None,
+    display: Display,
 ) -> None:
     """Do one round of shards after the other until the rule is met; `most` units there would be without it."""
     before = 0
 
-    def report_progress(done: int, _: int, label: str) -> None:
-        if watch:
-            watch(before + done, most, f"{progress(course)} · {label}")
+    def in_all(done: int, _: int, label: str) -> None:
+        if display.watch:
+            display.watch(before + done, most, f"{progress(course)} · {label}")
 
     for part in rounds(course, store, count):
-        _work(part, store, spread, count, record, report_progress)
+        _work(part, store, spread, count, record, Display(in_all, display.pace))
         before += units_of(part)
 
 
@@ -138,7 +165,7 @@ def _work(
     spread: Callable[..., Generator[str]],
     count: int,
     record: Record,
-    watch: Watch | None,
+    display: Display,
 ) -> None:
     """Do what is not done, spread over the workers."""
     total = units_of(work)
@@ -148,12 +175,13 @@ def _work(
     with engine.threads_for((shard.model for shard in work), one=one):
         settle(waiting, count)
         remember_choices(store)
+        if display.pace:
+            display.pace.begin(waiting, partial(unfinished, store=store), count)
         with closing(spread(partial(finish, store=store), waiting, count)) as labels:
             for label in labels:
                 done += 1
                 record.tick()
-                if watch:
-                    watch(done, total, label)
+                display.unit(done, total, label)
     resume_choices(store)  # what workers chose is part of the record
 
 
@@ -165,10 +193,15 @@ def finished(shard: Shard, store: Store) -> bool:
     return counted(shard, store) is not None and all(kept) and whole
 
 
+def unfinished(shard: Shard, store: Store) -> set[tuple[str, str]]:
+    """The units of a shard that are still to be done, or done again."""
+    known = {names: store.get(key, shard.ids) for names, key in shard.units.items()}
+    return {names for names, unit in known.items() if unit is None or unit.failed}
+
+
 def finish(shard: Shard, store: Store) -> Iterator[str]:
     """Do what is not done of a shard; yield a label for every unit, old or new."""
-    known = {names: store.get(key, shard.ids) for names, key in shard.units.items()}
-    todo = {names for names, unit in known.items() if unit is None or unit.failed}
+    todo = unfinished(shard, store)
     unseen = {method for method, file in shard.gallery.items() if not is_kept(store, file)}
     batch = None
     if todo or unseen or counted(shard, store) is None:
