@@ -62,7 +62,7 @@ def test_labels_and_names_must_be_the_models_classes(photos: str) -> None:
     model = dataclasses.replace(small_cnn(), view=heatproof.View(32))
     with pytest.warns(UserWarning, match=r"labels up to 12, and model 'small_cnn' answers with 10 outputs, 0 … 9"):
         checked("saliency", models=[model], datasets=[photos])
-    with pytest.raises(BadInput, match="labels up to 12|from 0 to 9"):
+    with pytest.raises(BadInput, match=r"labels up to 12|from 0 to 9"):
         checked("saliency", models=[model], datasets=[photos], target="label")
     with pytest.raises(BadModel, match="names 3 classes and answers with 10 outputs"):
         checked("saliency", models=[dataclasses.replace(model, classes=("a", "b", "c"))])
