@@ -156,4 +156,5 @@ def test_all_methods_read_the_logit_unless_told() -> None:
     }
     told = {name: known["readout"] for name, known in fields.items() if "readout" in known}
     assert {"saliency", "grad_cam", "occlusion", "rise", "lime", "shapley", "agi"} <= set(told)
+    assert told.pop("shapley_cam") == "rest"  # its paper's own: without a curved answer it is Grad-CAM
     assert set(told.values()) == {"logit"}

@@ -26,7 +26,7 @@ from heatproof.spec.study import Study
 
 
 class Few:
-    """Pictures of somebody's own."""
+    """A user's pictures, as large as those that the prior draws."""
 
     name = "few"
 
@@ -37,7 +37,7 @@ class Few:
         return ("a", "b")
 
     def batch(self, indices, /):
-        return replace(batch(2).select(indices), ids=tuple(self.ids()[i] for i in indices))
+        return replace(batch(2, size=64).select(indices), ids=tuple(self.ids()[i] for i in indices))
 
     def digest(self, indices, /):
         return str(indices)
