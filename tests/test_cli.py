@@ -7,7 +7,9 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -118,6 +120,44 @@ def test_what_an_earlier_table_showed_does_not_vanish_without_a_word(shell: CliR
     other = shell.invoke(app, [*words, "--methods", "edges", "--images", str(tmp_path / "nowhere")])
     assert other.exit_code == 2
     assert (tmp_path / "run" / "study.json").read_text() == stored
+
+
+def test_fewer_pictures_than_last_time_are_said(shell: CliRunner, tmp_path: Path) -> None:
+    words = ["run", "--metrics", "pointing_game", "--methods", "edges,centre", "--quiet", "--out", str(tmp_path)]
+    assert "shows them again" not in shell.invoke(app, [*words, "--limit", "3"]).output
+    assert "shows them again" not in shell.invoke(app, [*words, "--limit", "3"]).output
+    answer = shell.invoke(app, [*words, "--limit", "2"])
+    assert "now has 2 pictures of two_factor (embedded:object) where it had 3" in answer.output
+
+
+def test_a_stopped_run_leaves_a_report_and_a_table_that_say_so(
+    shell: CliRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from heatproof.run import loop
+
+    spread = loop.executor("local").spread
+
+    class Stopping:
+        @staticmethod
+        def how_many(*_: object) -> int:
+            return 1
+
+        @staticmethod
+        def spread(*given: Any) -> Iterator[str]:
+            for done, label in enumerate(spread(*given)):
+                yield label
+                if done == 1:
+                    raise KeyboardInterrupt
+
+    monkeypatch.setattr(loop, "executor", lambda name: Stopping)
+    words = ["run", "--metrics", "pointing_game", "--methods", "edges,centre", "--limit", "20", "--out", str(tmp_path)]
+    answer = shell.invoke(app, words)
+    assert answer.exit_code == 130, answer.output
+    assert "The report is of a part, after 16 of 20 pictures" in answer.output
+    assert "was stopped after 16 of 20 pictures" in (tmp_path / "report.html").read_text()
+    table = shell.invoke(app, ["table", str(tmp_path)])
+    assert table.exit_code == 0
+    assert "The run was stopped after 16 of 20 pictures" in table.output
 
 
 @pytest.mark.parametrize(

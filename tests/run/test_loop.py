@@ -456,6 +456,49 @@ def test_a_run_that_is_stopped_can_be_reported_on_as_far_as_it_came(tmp_path: Pa
     assert len(heatproof.Results.load(tmp_path).scores) == 40  # a whole table is not exchanged for half of one
 
 
+def test_a_run_that_is_stopped_in_its_first_pictures_shows_the_units_it_has(tmp_path: Path) -> None:
+    def stop(done: int, total: int, label: str) -> None:
+        if done == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(study(["random", "edges"]), tmp_path, watch=stop)
+    early = heatproof.Results.load(tmp_path)
+    assert set(early.scores["method"]) == {"random"}
+    assert early.info["stopped"].startswith("after 1 of 6 units of work")
+    assert "The run was stopped after 1 of 6 units" in heatproof.report(early, tmp_path / "r.html").read_text()
+
+
+def test_a_run_of_several_protocols_that_is_stopped_counts_by_protocol(tmp_path: Path) -> None:
+    def stop(done: int, total: int, label: str) -> None:
+        if done == 4:
+            raise KeyboardInterrupt
+
+    asked = [study(["random"], protocol="one"), study(["edges"], protocol="two")]
+    with pytest.raises(KeyboardInterrupt):
+        run(asked, tmp_path, watch=stop)
+    early = heatproof.Results.load(tmp_path)
+    assert early.info["stopped"] == "after one (20 of 20 pictures), two (8 of 20 pictures)"
+
+
+def test_time_before_the_first_unit_counts_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuses(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt  # as SIGTERM does
+
+    asked = study(["random"])
+    with monkeypatch.context() as patched:
+        patched.setattr(loop, "settle", refuses)
+        with pytest.raises(KeyboardInterrupt):
+            run(asked, tmp_path)
+    before = run_state.known(tmp_path)
+    assert before is not None
+    assert run(asked, tmp_path).info["started"]
+    after = run_state.known(tmp_path)
+    assert after is not None
+    assert after.began == before.began
+    assert after.seconds > before.seconds > 0
+
+
 def test_a_network_that_nobody_can_look_into_is_refused() -> None:
     scripted = torch.jit.trace(small_cnn().network, torch.rand(1, 3, 32, 32))
     with pytest.raises(BadModel, match="is TorchScript"):

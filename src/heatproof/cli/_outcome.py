@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +19,7 @@ from heatproof.run.stored_engine import StoredEngine
 if TYPE_CHECKING:
     import pandas as pd
 
+    from heatproof.results import Results
     from heatproof.run.until import Solid
 
 SETTINGS = 6  # data sets and models whose pictures are counted in the terminal; the report has all
@@ -36,7 +40,7 @@ def run_and_report(
     from heatproof.run.loop import run as judge
 
     count = _count(workers)
-    before = _shown_in(out)
+    before = Before.of(out)
     try:
         with readable_errors(), run_display(quiet) as pace:
             results = judge(
@@ -53,17 +57,10 @@ def run_and_report(
             page = draw(results, out / "report.html")
     except KeyboardInterrupt:
         echo(f"\nStopped. Everything finished is kept in {out}; the same command goes on from there.", err=True)
-        if _shown_in(out):
-            echo(f"What all methods were judged on so far: heatproof report {out}", err=True)
+        _report_partly(out)
         raise typer.Exit(INTERRUPTED) from None
-    for kind, known in before.items():
-        gone = sorted(known - set(results.scores[kind]))
-        if gone:
-            echo(
-                f"Not requested this time, so no longer in the table: {kind} {', '.join(gone)}. The numbers are kept: "
-                "name all of them in one command to see them side by side.",
-                err=True,
-            )
+    for sentence in before.missing_in(results):
+        line(sentence, err=True)
     if earlier is not None:
         echo(earlier.apart(results, studies), err=True)
     for name in results.info.get("damaged", []):
@@ -114,16 +111,65 @@ def _count(workers: str) -> Any:
     return int(workers) if workers.isdecimal() else workers
 
 
-def _shown_in(out: Path) -> dict[str, set[str]]:
-    """What the table of an earlier run in this directory shows, by kind."""
+def _report_partly(out: Path) -> None:
+    """Draw the report of what a stopped run has so far. An earlier, whole run's report stays as it is."""
     from heatproof.errors import HeatproofError
+    from heatproof.report import report as draw
     from heatproof.results import Results
 
     try:
-        earlier = Results.load(out).scores
-    except HeatproofError:  # none, or of no use
-        return {}
-    return {kind: set(earlier[kind]) for kind in ("dataset", "model", "method", "metric")}
+        results = Results.load(out)
+    except HeatproofError:
+        return
+    if stopped := results.info.get("stopped"):
+        line(f"The report is of a part, {stopped}:", err=True)
+        echo(draw(results, out / "report.html"))
+    else:
+        line(f"The report in {out} is that of the earlier run, which is whole.", err=True)
+
+
+@dataclass(frozen=True)
+class Before:
+    """What the table of an earlier run in a directory shows."""
+
+    names: Mapping[str, set[str]]  # by kind
+    pictures: Mapping[tuple[str, str], int]  # by data set and model
+
+    @classmethod
+    def of(cls, out: Path) -> Before:
+        from heatproof.errors import HeatproofError
+        from heatproof.results import Results
+
+        try:
+            earlier = Results.load(out).scores
+        except HeatproofError:  # none, or of no use
+            return cls({}, {})
+        return cls({kind: set(earlier[kind]) for kind in KINDS}, _counts(earlier))
+
+    def missing_in(self, results: Results) -> Iterator[str]:
+        """Sentences on what is no longer in the table."""
+        for kind, known in self.names.items():
+            if gone := sorted(known - set(results.scores[kind])):
+                yield (
+                    f"Not requested this time, so no longer in the table: {kind} {', '.join(gone)}. The numbers are "
+                    "kept: name all of them in one command to see them side by side."
+                )
+        now = _counts(results.scores)
+        for place, count in self.pictures.items():
+            if now.get(place, count) < count:
+                dataset, model = place
+                yield (
+                    f"The table now has {now[place]} pictures of {dataset} ({model}) where it had {count}. The numbers "
+                    f"of the others are kept: --limit {count} shows them again."
+                )
+
+
+KINDS = ("dataset", "model", "method", "metric")
+
+
+def _counts(scores: pd.DataFrame) -> dict[tuple[str, str], int]:
+    met = scores[["dataset", "model", "image"]].drop_duplicates().itertuples(index=False)
+    return dict(Counter((str(dataset), str(model)) for dataset, model, _ in met))
 
 
 def unscored(scores: pd.DataFrame, kind: str) -> dict[str, str]:

@@ -152,8 +152,10 @@ def usage(sentence: str) -> NoReturn:
     raise typer.Exit(BAD_USAGE)
 
 
-def warn_of_later(results: Results) -> None:
-    """Say that these results are not of the last run in their directory, if they are not."""
+def warn_of_state(results: Results) -> None:
+    """Say that these results are of a part, or not of the last run in their directory, if they are not."""
+    if stopped := results.info.get("stopped"):
+        line(f"The run was stopped {stopped}: these are results of that part. Its command goes on with it.", err=True)
     later = results.info.get("later")
     if later:
         state = "failed" if later == "failed" else "has not finished, or was killed"

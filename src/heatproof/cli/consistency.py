@@ -12,7 +12,7 @@ import typer
 if TYPE_CHECKING:
     import pandas as pd
 
-from heatproof.cli._terminal import echo, readable_errors, usage, warn_of_later
+from heatproof.cli._terminal import echo, readable_errors, usage, warn_of_state
 
 
 def _of_csv(path: Path) -> pd.DataFrame:
@@ -30,7 +30,7 @@ def _of_run(path: Path) -> pd.DataFrame:
     from heatproof.stats.strategies import compared, setups_table, strategies_of, without_holes
 
     run = Results.load(path)
-    warn_of_later(run)
+    warn_of_state(run)
     strategies = strategies_of(run.info.get("studies", []))
     if not strategies:
         usage(f"{path} holds no occlusion strategies to compare: run the protocol pixel_flipping, or name a CSV table")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from heatproof.cli._terminal import echo, readable_errors, usage, warn_of_later
+from heatproof.cli._terminal import echo, readable_errors, usage, warn_of_state
 
 
 def report(
@@ -21,7 +21,7 @@ def report(
     page = out or directory / "report.html"
     with readable_errors():
         results = Results.load(directory)
-        warn_of_later(results)
+        warn_of_state(results)
         try:
             page = draw(results, page)
         except OSError as error:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from heatproof.cli._terminal import echo, line, readable_errors, warn_of_later
+from heatproof.cli._terminal import echo, line, readable_errors, warn_of_state
 
 
 class Test(StrEnum):
@@ -44,7 +44,7 @@ def table(
 
     with readable_errors():
         results = Results.load(directory)
-        warn_of_later(results)
+        warn_of_state(results)
         for sentence in stopped_in_words(results.info.get("until")):
             line(sentence, err=True)
         if correct_only:

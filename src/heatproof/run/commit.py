@@ -13,6 +13,7 @@ from heatproof.run.info import describe
 from heatproof.run.pictures import write_pictures
 from heatproof.run.rounds import Course, described
 from heatproof.run.shards import Shard, counted
+from heatproof.run.stopped import judged_part
 from heatproof.run.store import Store, Unit
 from heatproof.run.until import dump
 from heatproof.spec.study import Study
@@ -54,16 +55,13 @@ def commit(
 def commit_finished(
     studies: Sequence[Study], work: Sequence[Shard], store: Store, record: Record, course: Course | None = None
 ) -> None:
-    """Of a run that was stopped, the pictures on which all methods were judged: a report can be drawn of them.
+    """Of a run that was stopped, the part that a report can be drawn of.
 
     The results of an earlier run stay: they are whole, and this one goes on.
     """
-    judged = work if course is None else kept(course)
-    finished = [shard for shard in judged if all(store.get(key, shard.ids) for key in shard.units.values())]
-    counts = (sum(len(shard.indices) for shard in some) for some in (finished, work))
-    part = "after {} of {} pictures".format(*counts)
-    if finished and (record.state.partial or not record.state.results):
-        commit(studies, finished, store, record, "stopped", part, course)
+    judged, part = judged_part(work if course is None else kept(course), store)
+    if judged and (record.state.partial or not record.state.results):
+        commit(studies, judged, store, record, "stopped", part, course)
     else:
         record.write("stopped", reason=part)
 

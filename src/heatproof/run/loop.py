@@ -6,6 +6,7 @@ method pays only for that method. With a rule to stop by, shards are added in ro
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from heatproof.engine import EngineKind
 from heatproof.errors import BadInput
 from heatproof.executors import Executor, Workers, executor
 from heatproof.results import Results
-from heatproof.results.run_state import Record
+from heatproof.results.run_state import Record, known
 from heatproof.run import lock
 from heatproof.run.census import recorded
 from heatproof.run.commit import commit, commit_finished
@@ -115,7 +116,7 @@ def _run(
         store.clear_leftovers()
         warn_of_edition(store)
         resumed = any(store.get(key, shard.ids) for shard in work for key in shard.units.values())
-        record = Record(store.root, resumed)
+        record = Record(store.root, resumed or _begun(store, dump(listed, until)))
         if not record.state.results:  # else it belongs to those results until there are others
             store.put_json("study.json", dump(listed, until))
         try:
@@ -131,6 +132,14 @@ def _run(
             with suppress(Exception):  # the disk may be what failed
                 record.write("failed", reason=str(error)[:500])
             raise
+
+
+def _begun(store: Store, asked: Mapping[str, Any]) -> bool:
+    """Whether this very study was begun here and not finished: time spent before the first unit counts, too."""
+    before = known(store.root)
+    if before is None or before.state == "complete" or before.results:
+        return False
+    return bool(store.get_json("study.json") == json.loads(json.dumps(asked)))
 
 
 def units_of(work: Sequence[Shard]) -> int:
