@@ -53,6 +53,9 @@ class MetricTraits:
     """The traits of a metric, beside its direction."""
 
     measures: Measures = "other"  # "pictures", "chance" and "description" do not rank methods
+    question: str = (
+        ""  # the column it answers in the report's first table, such as "Signed rightly?"; "": by `measures`
+    )
     share: bool = False  # it counts hits: each score is 0 or 1
     axes: tuple[str, ...] = ("", "")  # labels of its curves
     chance: float | None = None  # the score of maps without information, where known

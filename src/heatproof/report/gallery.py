@@ -44,7 +44,10 @@ def gallery(reading: Reading) -> str | None:
     known = any(exhibit.region is not None for exhibit in reading.gallery)
     lead = (
         "<span class='ramp'></span> One rule for all maps: warm colours are evidence for the class, cold ones against "
-        "it, and the picture shows through where there is none. Each map is scaled by the "
+        "it, and the picture shows through where there is none."
+    )
+    rest = (
+        "Each map is scaled by the "
         f"{PERCENTILE:g}th percentile of its own magnitudes, so compare where the colours are, not how deep they are."
         + (" The outline marks the region that matters." if known else "")
     )
@@ -53,10 +56,10 @@ def gallery(reading: Reading) -> str | None:
     if unsigned:
         some = unsigned if len(unsigned) <= 6 else [*unsigned[:5], f"{len(unsigned) - 5} others"]
         verb, whose = ("gives", "its") if len(unsigned) == 1 else ("give", "their")
-        lead += f" {escape(listed(some))} {verb} no sign: {whose} warm colours are magnitudes."
+        rest += f" {escape(listed(some))} {verb} no sign: {whose} warm colours are magnitudes."
     if left_out:
         body += f'<p class="note">{counted(left_out, "further image")} kept by the run, not shown here.</p>'
-    return section("gallery", "The heatmaps", lead, body)
+    return section("gallery", "The heatmaps", lead, body, rest=rest, named="All heatmaps")
 
 
 def _judge(reading: Reading, dataset: str, model: str) -> Panel | None:

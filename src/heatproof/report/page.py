@@ -11,6 +11,7 @@ from heatproof._version import __version__
 from heatproof.report.gallery import gallery
 from heatproof.report.run_numbers import Reading
 from heatproof.report.sections import Section, protocol_sections
+from heatproof.report.sections.answer import answer
 from heatproof.report.sections.curves import curves
 from heatproof.report.sections.descriptions import descriptions
 from heatproof.report.sections.disagreement import disagreement
@@ -21,7 +22,7 @@ from heatproof.report.sections.ranking import ranking
 from heatproof.report.sections.significance import significance
 from heatproof.report.sections.stopping import stopping
 from heatproof.report.sections.verdict import verdict
-from heatproof.report.typeset import count, counted, duration, escape, listed, shortened
+from heatproof.report.typeset import counted, escape, listed, shortened
 
 # The mark: three bars of heat, one of which holds. Drawn here so that the page needs no picture of it.
 MARK = (
@@ -38,6 +39,7 @@ def sections_of(reading: Reading) -> list[Section]:
     known = protocol_sections()
     own = [known[name] for name in reading.info.get("protocols") or [] if name in known]
     return [
+        answer,
         verdict,
         stopping,
         ranking,
@@ -68,7 +70,7 @@ def page(reading: Reading) -> str:
         '<meta name="color-scheme" content="light dark">'
         f'<meta name="generator" content="heatproof {escape(__version__)}"><link rel="icon" href="data:,">'
         f"<title>Which heatmaps hold up? · heatproof</title><style>{style}</style></head>\n<body>"
-        f'{_masthead(reading)}<div class="layout">{_contents(drawn)}<main>{"".join(drawn)}</main></div>'
+        f"{_contents(drawn)}{_masthead(reading)}<main>{''.join(drawn)}</main>"
         f"{_footer(reading)}<script>{script}</script></body></html>\n"
     )
 
@@ -90,25 +92,9 @@ def _masthead(reading: Reading) -> str:
         f"on {counted(images, 'image')} of {_some(datasets, 'data sets')}, explaining "
         f"{_some(models, 'models')}."
     )
-    beside = int((reading.scores["status"] == "not_applicable").sum())
     if stopped := reading.info.get("stopped"):
         standfirst += f" <strong>The run was stopped {escape(stopped)}.</strong>"
-    holes = int((reading.scores["status"] != "ok").sum()) - beside
-    sizes = {"method": len(contestants), "image": images, "model": len(models), "metric": len(reading.metrics)}
-    sizes["score"] = len(reading.scores)
-    facts = [(noun if size == 1 else f"{noun}s", count(size)) for noun, size in sizes.items()]
-    facts += [("missing", count(holes))] + ([("not applicable", count(beside))] if beside else [])
-    met = [entry["accuracy"]["share"] for entry in reading.info.get("pictures", []) if "accuracy" in entry]
-    if len(met) == 1:
-        facts.append(("of the model’s answers correct", f"{100 * met[0]:.0f} %"))
-    seconds = reading.info.get("seconds")
-    if isinstance(seconds, int | float):
-        facts.append(("time", duration(float(seconds))))
-    cells = "".join(f"<div><dd>{escape(value)}</dd><dt>{escape(name)}</dt></div>" for name, value in facts)
-    return (
-        f'<header class="masthead"><p class="brand">{MARK}heatproof</p><h1>Which heatmaps hold up?</h1>'
-        f'<p class="standfirst">{standfirst}</p><dl class="figures">{cells}</dl></header>'
-    )
+    return f'<header class="masthead"><h1>Which heatmaps hold up?</h1><p class="standfirst">{standfirst}</p></header>'
 
 
 def _some(names: list[str], noun: str) -> str:
@@ -121,7 +107,7 @@ def _contents(drawn: list[str]) -> str:
     """The contents: links to the sections that were drawn, from their own headings."""
     heads = [re.match(r'<section id="([^"]+)"[^>]*><h2>(.*?)</h2>', html) for html in drawn]
     items = "".join(f'<li><a href="#{head[1]}">{head[2]}</a></li>' for head in heads if head)
-    return f'<nav aria-label="Contents"><ol>{items}</ol></nav>'
+    return f'<nav aria-label="Contents"><span class="brand">{MARK}heatproof</span><ol>{items}</ol></nav>'
 
 
 def _footer(reading: Reading) -> str:
