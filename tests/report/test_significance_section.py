@@ -11,6 +11,7 @@ import pytest
 from heatproof.report.run_numbers import Panel, Reading
 from heatproof.report.sections.significance import matrix, pair_table, significance
 from heatproof.results import Results
+from heatproof.results.run_info import run_info
 
 LEVELS = {"low": 0.1, "middle": 0.4, "high": 0.9}
 PANEL = Panel("m", "d", "net")
@@ -25,7 +26,7 @@ def run_of(scores: dict[str, np.ndarray], higher: bool = True, controls: tuple[s
     ]
     methods = {name: {"control": name in controls} for name in scores}
     info = {"metrics": {"m": {"name": "m", "higher_is_better": higher}}, "methods": methods}
-    return Reading(Results(pd.DataFrame(rows), pd.DataFrame(), None, info))
+    return Reading(Results(pd.DataFrame(rows), pd.DataFrame(), None, run_info(info)))
 
 
 def apart(higher: bool, controls: tuple[str, ...] = ()) -> Reading:
