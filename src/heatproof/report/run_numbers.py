@@ -223,6 +223,11 @@ class Reading:
         table = self.table(panel)
         return table[[method for method in table.columns if not self.is_control(method)]]
 
+    def clusters(self, dataset: str, pictures: pd.Index) -> dict[str, NDArray[np.int64]]:
+        """The sampled groups of these pictures that no others hold, by name."""
+        groups = self.run.groups.get(dataset)
+        return {} if groups is None else groups.of(pictures).clusters()
+
     @cached_property
     def standings(self) -> dict[Panel, Standing]:
         """The outcome of every panel."""
