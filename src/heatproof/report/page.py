@@ -37,7 +37,7 @@ MARK = (
 def sections_of(reading: Reading) -> list[Section]:
     """All sections in the order of the page; those of the run's protocols stand before the gallery."""
     known = protocol_sections()
-    own = [known[name] for name in reading.info.get("protocols") or [] if name in known]
+    own = [known[name] for name in reading.info.protocols if name in known]
     return [
         answer,
         verdict,
@@ -92,7 +92,7 @@ def _masthead(reading: Reading) -> str:
         f"on {counted(images, 'image')} of {_some(datasets, 'data sets')}, explaining "
         f"{_some(models, 'models')}."
     )
-    if stopped := reading.info.get("stopped"):
+    if stopped := reading.info.stopped:
         standfirst += f" <strong>The run was stopped {escape(stopped)}.</strong>"
     return f'<header class="masthead"><h1>Which heatmaps hold up?</h1><p class="standfirst">{standfirst}</p></header>'
 
@@ -111,7 +111,7 @@ def _contents(drawn: list[str]) -> str:
 
 
 def _footer(reading: Reading) -> str:
-    started = reading.info.get("started")
+    started = reading.info.started
     when = f" Run of {escape(started)}." if started else ""
     return (
         f"<footer><p>Drawn by heatproof {escape(__version__)} from the run’s own files.{when} This "

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from heatproof.report.run_numbers import Panel, Reading
+from heatproof.traits import MetricTraits
 
 
 @dataclass(frozen=True)
@@ -36,21 +36,19 @@ _ORDER = [
 ]
 
 
-def question_of(about: Mapping[str, Any]) -> Question:
-    """The question of a metric, from its entry in the run's information."""
-    usual = USUAL.get(str(about.get("measures", "other")), USUAL["other"])
-    declared = str(about.get("question") or "")
-    if not declared:
+def question_of(about: MetricTraits) -> Question:
+    """The question of a metric that declares this."""
+    usual = USUAL.get(about.measures, USUAL["other"])
+    if not about.question:
         return usual
-    return DECLARED.get(declared) or Question(declared, f"By “{declared}”", usual.yardstick)
+    return DECLARED.get(about.question) or Question(about.question, f"By “{about.question}”", usual.yardstick)
 
 
 def questions(reading: Reading) -> dict[Question, list[Panel]]:
     """Every question of a run with the comparisons that answer it: the main ones, or all where none is main."""
     found: dict[Question, list[Panel]] = {}
     for panel in reading.panels:
-        about = reading.info.get("metrics", {}).get(panel.metric, {})
-        found.setdefault(question_of(about), []).append(panel)
+        found.setdefault(question_of(reading.info.metric(panel.metric)), []).append(panel)
     main = set(reading.main)
     chosen = {one: [panel for panel in panels if panel in main] or panels for one, panels in found.items()}
     return dict(sorted(chosen.items(), key=lambda item: place(item[0])))

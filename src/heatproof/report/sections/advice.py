@@ -31,8 +31,7 @@ def limits(reading: Reading) -> str:
     if not lacking:
         return ""
     words = listed([f"“{escape(one.words)}”" for one in lacking])
-    left_out = reading.info.get("left_out") or {}
-    needs = "; ".join(f"{escape(name)}: {escape(str(why))}" for name, why in left_out.items())
+    needs = "; ".join(f"{escape(name)}: {escape(why)}" for name, why in reading.info.left_out.items())
     return f"Not answered here: {words}" + (f". <span>Left out: {needs}</span>" if needs else ".")
 
 
@@ -65,8 +64,7 @@ def _standing(answers: Answers, question: Question, methods: Sequence[str]) -> s
 
 def _signed(reading: Reading, answers: Answers) -> str:
     """Who leads among the methods whose maps have a sign, under the model’s own judgement."""
-    about = reading.info.get("methods", {})
-    signed = [one for one in answers.methods if about.get(one, {}).get("signed", True)]
+    signed = [one for one in answers.methods if reading.info.method(one).signed]
     if MODEL not in answers.questions or any(one.words == "Signed rightly?" for one in answers.questions):
         return ""
     if not signed or len(signed) == len(answers.methods):

@@ -52,9 +52,9 @@ def recommendation(reading: Reading, found: Answers) -> str:
     leaders = found.leaders
     if not leaders:
         if any(found.holding(method) for method in found.methods):
-            held = next(method for method in found.methods if found.holding(method))
+            best = next(method for method in found.methods if found.holding(method))
             return (
-                f"No method is without a fault here: <strong>{escape(held)}</strong> has the best marks, and somewhere "
+                f"No method is without a fault here: <strong>{escape(best)}</strong> has the best marks, and somewhere "
                 "a map that looks at nothing beats it."
             )
         return "None of these methods is shown to be better than a map that looks at nothing: add pictures."
@@ -98,7 +98,7 @@ def matrix(reading: Reading, found: Answers) -> str:
 
 
 def _whole(reading: Reading, method: str) -> str:
-    return str(reading.info.get("methods", {}).get(method, {}).get("label", method))
+    return reading.info.method(method).label or method
 
 
 def _cell(reading: Reading, cell: Cell, method: str, question: Question) -> str:

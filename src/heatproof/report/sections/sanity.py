@@ -49,7 +49,7 @@ def sanity(reading: Reading) -> str | None:
 
 def registered(reading: Reading, panel: Panel) -> str:
     """The registered name of a panel's metric."""
-    return str(reading.info.get("metrics", {}).get(panel.metric, {}).get("name", ""))
+    return reading.info.metric(panel.metric).name
 
 
 def _table(reading: Reading, panels: Sequence[Panel]) -> str:
