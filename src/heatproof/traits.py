@@ -151,6 +151,12 @@ def premise_of(component: object) -> Callable[[Any, Any], None] | None:
     return declared
 
 
+def flip_book_of(metric: object) -> Callable[[Any], Any] | None:
+    """What a metric declares as `flip_book(attribution)`, or None: what the model sees along its curve."""
+    declared: Callable[[Any], Any] | None = getattr(metric, "flip_book", None)
+    return declared
+
+
 def needs_of(component: object) -> tuple[Need, ...]:
     """What a component of any kind needs."""
     return tuple(getattr(component, "needs", ()))

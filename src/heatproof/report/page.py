@@ -8,6 +8,7 @@ import re
 from importlib.resources import files
 
 from heatproof._version import __version__
+from heatproof.report.explorer import explorer_data
 from heatproof.report.gallery import gallery
 from heatproof.report.run_numbers import Reading
 from heatproof.report.sections import Section, protocol_sections
@@ -35,11 +36,12 @@ MARK = (
 
 
 def sections_of(reading: Reading) -> list[Section]:
-    """All sections in the order of the page; those of the run's protocols stand before the gallery."""
+    """All sections in the order of the page; those of the run's protocols stand after the curves."""
     known = protocol_sections()
     own = [known[name] for name in reading.info.protocols if name in known]
     return [
         answer,
+        gallery,
         verdict,
         stopping,
         ranking,
@@ -48,7 +50,6 @@ def sections_of(reading: Reading) -> list[Section]:
         *own,
         descriptions,
         pictures,
-        gallery,
         disagreement,
         missing,
         provenance,
@@ -59,7 +60,7 @@ def page(reading: Reading) -> str:
     """The whole document."""
     drawn = [html for section in sections_of(reading) if (html := section(reading)) is not None]
     style = _resource("style.css")
-    script = _resource("sort.js")
+    script = _resource("sort.js") + _resource("explorer.js")
     # Only this very script may run, and nothing may be fetched: whatever a file name contains stays text.
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
     policy = f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
@@ -71,8 +72,14 @@ def page(reading: Reading) -> str:
         f'<meta name="generator" content="heatproof {escape(__version__)}"><link rel="icon" href="data:,">'
         f"<title>Which heatmaps hold up? · heatproof</title><style>{style}</style></head>\n<body>"
         f"{_contents(drawn)}{_masthead(reading)}<main>{''.join(drawn)}</main>"
-        f"{_footer(reading)}<script>{script}</script></body></html>\n"
+        f"{_footer(reading)}{_data(reading)}<script>{script}</script></body></html>\n"
     )
+
+
+def _data(reading: Reading) -> str:
+    """What the script reads; a block of data is never run."""
+    data = explorer_data(reading)
+    return f'<script type="application/json" id="data">{data}</script>' if data else ""
 
 
 def _resource(name: str) -> str:

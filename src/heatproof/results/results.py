@@ -35,6 +35,16 @@ NO_DETAILS = pd.DataFrame(columns=["dataset", "model", "method", "metric", "imag
 
 
 @dataclass(frozen=True, eq=False)
+class Flips:
+    """What the model saw of a picture while its segments went: composed of `hidden`, or some steps as `frames`."""
+
+    gone: np.ndarray[Any, Any]  # (H, W) uint8: the step of the curve at which each pixel goes, 0 if never
+    hidden: np.ndarray[Any, Any] | None = None  # (H, W, 3) uint8: the wholly hidden picture
+    frames: np.ndarray[Any, Any] | None = None  # (F, h, w, 3) uint8
+    at: tuple[int, ...] = ()  # the steps of the frames
+
+
+@dataclass(frozen=True, eq=False)
 class Picture:
     """One picture of the gallery and the maps of it, by method."""
 
@@ -45,6 +55,7 @@ class Picture:
     region: np.ndarray[Any, Any] | None  # (H, W) bool
     target: str
     maps: dict[str, np.ndarray[Any, Any]]  # (H, W) float
+    flips: Mapping[str, Mapping[str, Flips]] = field(default_factory=dict)  # by method and metric
 
 
 @dataclass(frozen=True, eq=False)
@@ -390,10 +401,17 @@ def _pictures(folder: Path, files: Sequence[Path]) -> Iterator[Picture]:
         images, targets = arrays["images"], arrays["targets"]
         regions = arrays.get("regions")
     maps: dict[str, dict[str, np.ndarray[Any, Any]]] = {identity: {} for identity in about["ids"]}
+    flips: dict[str, dict[str, dict[str, Flips]]] = {identity: {} for identity in about["ids"]}
     for file in files:
         with np.load(file) as arrays:
+            if "gone" in arrays:
+                for identity, book in _flips(arrays):
+                    by_metric = flips.get(identity, {}).setdefault(str(arrays["method"]), {})
+                    by_metric[str(arrays["metric"])] = book
+                continue
             for identity, values in zip(arrays["ids"].tolist(), arrays["maps"], strict=True):
-                maps[identity][str(arrays["method"])] = values.astype(np.float32)
+                if identity in maps:  # else they are of a run that kept more pictures
+                    maps[identity][str(arrays["method"])] = values.astype(np.float32)
     classes = about.get("classes", [])
     for i, identity in enumerate(about["ids"]):
         target = int(targets[i])
@@ -401,8 +419,25 @@ def _pictures(folder: Path, files: Sequence[Path]) -> Iterator[Picture]:
             about["dataset"],
             about["model"],
             identity,
-            np.moveaxis(images[i], 0, -1).repeat(3 if images.shape[1] == 1 else 1, -1),
+            _coloured(images[i]),
             None if regions is None else regions[i],
             classes[target] if target < len(classes) else str(target),
             maps[identity],
+            flips[identity],
         )
+
+
+def _flips(arrays: Mapping[str, np.ndarray[Any, Any]]) -> Iterator[tuple[str, Flips]]:
+    """The flip-books of one method and metric, by picture."""
+    hidden, frames, at = map(arrays.get, ("hidden", "frames", "at"))
+    for row, identity in enumerate(arrays["ids"].tolist()):
+        pages, steps = None, tuple[int, ...]()
+        if frames is not None and at is not None and row < len(frames):
+            pages, steps = _coloured(frames[row]), tuple(map(int, at[row]))
+        yield identity, Flips(arrays["gone"][row], None if hidden is None else _coloured(hidden[row]), pages, steps)
+
+
+def _coloured(pictures: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """(…, C, H, W) -> (…, H, W, 3); grey pictures have three equal channels."""
+    last = np.moveaxis(pictures, -3, -1)
+    return last.repeat(3, -1) if last.shape[-1] == 1 else last

@@ -25,7 +25,7 @@ from heatproof.run.census import recorded
 from heatproof.run.commit import commit, commit_finished
 from heatproof.run.edition import warn_of_edition
 from heatproof.run.engine_choices import engine_of, remember_choices, resume_choices, settle
-from heatproof.run.gallery import is_kept, keep_pictures
+from heatproof.run.gallery import is_kept, keep_flip_book, keep_pictures
 from heatproof.run.pace import Pace, Progress
 from heatproof.run.premises import check, warn_of_lost
 from heatproof.run.rounds import Course, course_of, progress, rounds
@@ -36,6 +36,7 @@ from heatproof.run.unit import explain, judge
 from heatproof.run.until import Solid, dump, prepared
 from heatproof.spec import recipe
 from heatproof.spec.study import Study
+from heatproof.traits import flip_book_of
 
 Watch = Callable[[int, int, str], None]  # (units done, units in all, label of the last unit)
 
@@ -231,6 +232,9 @@ def finish(shard: Shard, store: Store) -> Iterator[str]:
             keep_pictures(store, shard.gallery[title], about, batch, title, explained.attribution)
         for metric in metrics:
             unit = judge(explained, batch, shard.ids, metric)  # type: ignore[arg-type]
+            show = flip_book_of(metric) if shard.gallery and explained.attribution is not None else None
+            if show is not None and explained.attribution is not None:
+                keep_flip_book(store, shard.gallery[title], recipe.label(metric), explained.attribution, show)
             remember_choices(store)
             store.put(shard.units[title, recipe.label(metric)], unit)
             yield f"{title} · {recipe.label(metric)}"

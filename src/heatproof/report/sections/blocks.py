@@ -10,21 +10,26 @@ from heatproof.report.typeset import MISSING, breakable, escape, number
 
 
 def section(
-    name: str, title: str, lead: str, body: str, *, picture: str = "", rest: str = "", named: str = "Details"
+    name: str,
+    title: str,
+    lead: str,
+    body: str,
+    *,
+    picture: str = "",
+    opened: str = "",
+    rest: str = "",
+    named: str = "Details",
 ) -> str:
     """A section with its anchor: one sentence and a picture; the `rest` of the text and the body are folded.
 
-    `title` and `named`, the fold's name, are escaped; `lead`, `picture`, `rest` and `body` are HTML.
+    `title` and `named`, the fold's name, are escaped; all others are HTML. What is `opened` stands before the fold.
     """
     opening = f'<p class="lead">{lead}</p>' if lead else ""
-    drawn = (
-        f'<div class="picture" tabindex="0" role="group" aria-label="{escape(title)}">{picture}</div>'
-        if picture
-        else ""
-    )
+    frame = f'<div class="picture" tabindex="0" role="group" aria-label="{escape(title)}">'
+    drawn = f"{frame}{picture}</div>" if picture else ""
     more = f'<p class="about">{rest}</p>' * bool(rest) + body
     folded = fold(named, more, class_="more") if more else ""
-    return f'<section id="{escape(name)}"><h2>{escape(title)}</h2>{opening}{drawn}{folded}</section>'
+    return f'<section id="{escape(name)}"><h2>{escape(title)}</h2>{opening}{drawn}{opened}{folded}</section>'
 
 
 def metric_heading(reading: Reading, metric: str) -> str:

@@ -47,7 +47,7 @@ def threshold_free(reading: Reading) -> str | None:
         unfolding(pieces, SHOWN),
         picture=panel_chart(reading, first),
         rest=_rest(reading, label),
-        named="By size of the region, threshold and rule",
+        named="By size, threshold and rule",
     )
 
 
