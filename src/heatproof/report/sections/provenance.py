@@ -90,9 +90,10 @@ def _components(reading: Reading, kind: str, title: str) -> str:
         else:
             nature = "higher is better" if entry.get("higher_is_better", True) else "lower is better"
         whole = str(entry.get("label", label))
+        hides = f"<br>Hides {escape(str(entry['hides']))}." if entry.get("hides") else ""
         full = f"<br><code>{breakable(whole)}</code>" if whole != label else ""
         rows.append(
-            f"<tr><th scope='row'>{escape(label)}{full}</th><td>{escape(entry.get('summary') or '')}</td>"
+            f"<tr><th scope='row'>{escape(label)}{full}</th><td>{escape(entry.get('summary') or '')}{hides}</td>"
             f"<td>{nature}</td><td>{paper}</td></tr>"
         )
     if not rows:
