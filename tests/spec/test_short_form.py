@@ -59,9 +59,9 @@ def test_the_short_form_is_the_long_one(short: str, long: str) -> None:
 
 
 def test_it_is_read_inside_other_components() -> None:
-    inner = parse("method", "smoothgrad(method=shapley(telea/slic-30, permutations=3), draws=2)").method
+    inner = parse("method", "smoothgrad(method=shapley(telea/slic-30, permutations=4), draws=2)").method
     assert inner.occlusion.name == "telea/slic(n=30)"
-    assert inner.permutations == 3
+    assert inner.permutations == 4
 
 
 @given(imputer=st.sampled_from(IMPUTERS), segmenter=st.sampled_from(SEGMENTERS), draws=st.integers(1, 40))
@@ -72,7 +72,7 @@ def test_a_printed_occlusion_can_be_typed(imputer: str, segmenter: str, draws: i
     assert parse("metric", recipe.label(metric)) == metric
 
 
-@pytest.mark.parametrize("preset", ["common", "paper"])
+@pytest.mark.parametrize("preset", ["common", pytest.param("paper", marks=pytest.mark.slow)])
 def test_every_name_that_the_protocols_print_is_accepted(preset: Any) -> None:
     met: dict[tuple[registry.Kind, str], Any] = {}
     for _, protocol in All(preset).protocols():

@@ -116,8 +116,8 @@ def _component(kind: registry.Kind, node: ast.expr, text: str) -> Any:
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
         raise BadInput(f"{text!r} must name its fields: name(field=value, …)")
     found = registry.entry(kind, node.func.id)
-    node = _short_named(node, found.fields(), text) if node.args else node
-    return registry.find(kind, node.func.id, **_fields(found.make, found.fields(), node, text))
+    named = _short_named(node, found.fields(), text) if node.args else node
+    return registry.find(kind, node.func.id, **_fields(found.make, found.fields(), named, text))
 
 
 def _short_named(call: ast.Call, fields: Mapping[str, Any], text: str) -> ast.Call:
