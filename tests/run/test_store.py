@@ -111,7 +111,7 @@ def test_the_tables_hold_every_row_and_every_curve(tmp_path: Path, monkeypatch: 
     places = [{**PLACE, "method": name} for name in "uvw"]
     hashes = Store(tmp_path).write_tables((place, UNIT) for place in places)
     scores, curves, details = (pd.read_parquet(tmp_path / name) for name in hashes)
-    assert list(scores.columns) == [*PLACE, "image", "value", "status", "note", "seconds"]
+    assert list(scores.columns) == [*PLACE, "image", "value", "status", "note", "seconds", "machine"]
     assert list(scores["method"]) == ["u", "u", "v", "v", "w", "w"]
     assert list(scores["image"]) == ["a", "b"] * 3
     assert scores["value"].isna().tolist() == [False, True] * 3
