@@ -116,15 +116,15 @@ def test_a_picture_of_two_records_counts_once_and_nothing_known_is_said_so() -> 
     assert in_words(entry) == "2 pictures, of classes that are not known."
 
 
-def test_the_command_line_shows_it_and_a_run_of_nothing_but_a_control_is_not_complete(tmp_path: Path) -> None:
+def test_the_command_line_shows_it_and_refuses_a_run_of_nothing_but_a_control(tmp_path: Path) -> None:
     words = ["run", "--images", "two_factor(count=3)", "--metrics", "smoothness", "--quiet", "--workers", "1", "--out"]
     whole = CliRunner().invoke(app, [*words, str(tmp_path / "a"), "--methods", "saliency"])
     assert whole.exit_code == 0, whole.output
     assert f"{in_words(Results.load(tmp_path / 'a').info['pictures'][0])}\n" in whole.output
-    # A convolutional network has no attention to roll out: the only score is the control's.
+    # A convolutional network has no attention to roll out: the only score would be the control's.
     none = CliRunner().invoke(app, [*words, str(tmp_path / "b"), "--methods", "attention_rollout,random"])
-    assert none.exit_code == 1, none.output
-    assert "Not a single score of attention_rollout; first reason:" in none.output
+    assert none.exit_code == 2, none.output
+    assert "no method of this study can have a score; attention_rollout:" in none.output
 
 
 @pytest.mark.parametrize(("counts", "words"), [([6] * 5, "6 of each"), ([5, 6, 7, 6, 6], "5 to 7 of each")])
