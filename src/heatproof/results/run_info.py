@@ -33,6 +33,7 @@ class ComponentInfo:
     summary: str = ""
     paper: str = ""
     fields: Mapping[str, Any] = field(default_factory=dict)
+    hides: str = ""  # what it hides, and with what, in words: "25 rectangles, filled with ImageNet's mean colour"
     label: str = ""  # the whole label, where a shorter one is shown instead
 
 
