@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from heatproof.occlusion.flip_book import FlipBook
+from heatproof.run.findings import Maps, Pictures
 from heatproof.run.store import Store
 from heatproof.spec import recipe
 from heatproof.storage.atomic_file import sha256_of
@@ -25,36 +26,34 @@ PICTURES = 16
 Show = Callable[[Attribution], FlipBook]
 
 
-def keep_pictures(
-    store: Store, file: str, about: Mapping[str, Any], batch: Batch, method: str, attribution: Attribution | None
-) -> None:
-    """Store the first pictures once, and beside them in this file a method's maps; none where it has none."""
-    folder = file.rpartition("/")[0]
+def pictures_of(file: str, about: Mapping[str, Any], batch: Batch) -> Pictures:
+    """The first pictures, to be stored beside the maps in this file."""
     few = batch.select(range(min(PICTURES, len(batch))))
-    known = store.get_json(f"{folder}/about.json")
-    if known is None or known.get("ids") != list(few.ids) or not (store.root / folder / "pictures.npz").is_file():
-        pictures = {"images": (few.images.cpu() * 255).round().byte().numpy(), "targets": few.targets.cpu().numpy()}
-        if few.regions is not None:
-            pictures["regions"] = few.regions.cpu().numpy()
-        store.put_arrays(f"{folder}/pictures.npz", pictures)
-        store.put_json(f"{folder}/about.json", {**about, "ids": list(few.ids)})
+    arrays = {"images": (few.images.cpu() * 255).round().byte().numpy(), "targets": few.targets.cpu().numpy()}
+    if few.regions is not None:
+        arrays["regions"] = few.regions.cpu().numpy()
+    return Pictures(file.rpartition("/")[0], {**about, "ids": list(few.ids)}, arrays)
+
+
+def maps_of(file: str, batch: Batch, method: str, attribution: Attribution | None) -> Maps:
+    """A method's maps of the first pictures, to be stored in this file; none where it has none."""
+    few = batch.ids[:PICTURES]
     maps, ids = np.zeros((0, *batch.images.shape[2:]), dtype="float16"), np.array([], dtype=np.str_)
     if attribution is not None:
-        rows = [row for row, identity in enumerate(attribution.batch.ids) if identity in few.ids]
+        rows = [row for row, identity in enumerate(attribution.batch.ids) if identity in few]
         maps = attribution.maps[rows].cpu().numpy().astype("float16" if _fits(attribution.maps) else "float32")
         ids = np.array([attribution.batch.ids[row] for row in rows], dtype=np.str_)
-    arrays = {"maps": maps, "ids": ids, "method": np.array(method, dtype=np.str_)}
-    store.put_arrays(file, arrays)
+    return Maps(file, {"maps": maps, "ids": ids, "method": np.array(method, dtype=np.str_)})
 
 
-def keep_flip_book(store: Store, file: str, metric: str, attribution: Attribution, show: Show) -> None:
-    """Store what the model sees along a metric's curve of the first pictures, where that can be shown."""
+def book_of(file: str, metric: str, attribution: Attribution, show: Show) -> Maps | None:
+    """What the model sees along a metric's curve of the first pictures, beside a method's maps; None if nothing can be."""
     few = range(min(PICTURES, len(attribution.batch)))
     part = replace(attribution, batch=attribution.batch.select(few), maps=attribution.maps[: len(few)])
     try:
-        book: FlipBook = show(part)
+        book = show(part)
     except Exception:  # only to be looked at: the score beside it stands by itself, and says what is wrong
-        return
+        return None
     arrays = {"gone": book.gone.numpy(), "ids": np.array(part.batch.ids, dtype=np.str_)}
     for name, pictures in (("hidden", book.hidden), ("frames", book.frames)):
         if pictures is not None:
@@ -63,10 +62,10 @@ def keep_flip_book(store: Store, file: str, metric: str, attribution: Attributio
         arrays["at"] = book.at.numpy()
     arrays["method"] = np.array(recipe.label(attribution.method), dtype=np.str_)
     arrays["metric"] = np.array(metric, dtype=np.str_)
-    store.put_arrays(flip_file(file, metric), arrays)
+    return Maps(book_file(file, metric), arrays)
 
 
-def flip_file(maps: str, metric: str) -> str:
+def book_file(maps: str, metric: str) -> str:
     """Beside a method's maps, where the flip-book of one metric is kept."""
     return f"{maps.removesuffix('.npz')}.{recipe.key(metric)[:12]}.flips.npz"
 
@@ -85,7 +84,7 @@ def shown_files(store: Store, maps: Mapping[str, Sequence[str]]) -> dict[str, st
     files: dict[str, str] = {}
     for name, metrics in maps.items():
         folder = name.rpartition("/")[0]
-        books = [flip_file(name, metric) for metric in metrics]
+        books = [book_file(name, metric) for metric in metrics]
         sound = [book for book in books if _is_sound(store, book, ("gone", "ids", "method", "metric"))]
         for file in (f"{folder}/about.json", f"{folder}/pictures.npz", name, *sound):
             if file not in files and (store.root / file).is_file():
