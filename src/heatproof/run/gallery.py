@@ -47,7 +47,7 @@ def maps_of(file: str, batch: Batch, method: str, attribution: Attribution | Non
 
 
 def book_of(file: str, metric: str, attribution: Attribution, show: Show) -> Maps | None:
-    """What the model sees along a metric's curve of the first pictures, beside a method's maps; None if nothing can be."""
+    """What the model sees of the first pictures along a metric’s curve, to be stored; None where it cannot be shown."""
     few = range(min(PICTURES, len(attribution.batch)))
     part = replace(attribution, batch=attribution.batch.select(few), maps=attribution.maps[: len(few)])
     try:

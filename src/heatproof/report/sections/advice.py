@@ -10,6 +10,7 @@ from heatproof.report.questions import USUAL, Question, questions, unasked
 from heatproof.report.run_numbers import Panel, Reading
 from heatproof.report.sections.size_strata import region_shares, strata_of
 from heatproof.report.typeset import counted, escape, listed
+from heatproof.results.protocol_notes import SizeStrata
 from heatproof.stats.bootstrap_t import FEWEST
 from heatproof.stats.marks import mark_of
 from heatproof.stats.page import Card, PairTests, page_tests
@@ -90,7 +91,7 @@ def _small_objects(reading: Reading) -> Iterator[str]:
             continue
         table = table.loc[table.index.intersection(shares.index)]
         try:
-            strata = strata_of(shares.loc[table.index], {})
+            strata = strata_of(shares.loc[table.index], SizeStrata())
         except HeatproofError:
             continue
         small = table[[name == strata.names[0] for name in strata.labels()]].dropna(axis=1, how="all")
