@@ -57,7 +57,7 @@ def pixel_flipping(reading: Reading) -> str | None:
 
 def _falling(reading: Reading, strategies: list[Any]) -> str:
     """The first curve of the answer while the most influential goes first."""
-    labels = {strategy["mif"] for strategy in strategies}
+    labels = {strategy.mif for strategy in strategies}
     panel = next((panel for panel in reading.panels if panel.metric in labels), None)
     return chart_of(reading, panel) if panel else ""
 
