@@ -131,7 +131,8 @@ def check_class_order(shard: Shard, count: int) -> None:
     mend = "give the model its classes (factory.classes = […]), or name the sub-folders index_name"
     if len(names) != count:
         raise BadInput(f"{message}: {mend}")
-    warnings.warn(f"{message}: they were numbered in alphabetical order; if that is wrong, {mend}", stacklevel=2)
+    order = "they were numbered in the data set's own order (of folders and tables the alphabet's)"
+    warnings.warn(f"{message}: {order}; if that is wrong, {mend}", stacklevel=2)
 
 
 def aimed(shard: Shard) -> tuple[Batch, Tensor | None]:
