@@ -1,5 +1,7 @@
 """The loop: for each shard × model, explain with each method, score with each metric, put rows in the store.
 
+Workers do the explaining and scoring and write nothing; the process that runs the loop, the driver, alone writes.
+
 Finished units are found again by their keys: an interrupted run goes on where it stopped, and a run with one more
 method pays only for that method. With a rule to stop by, shards are added in rounds until the rule is met.
 """
@@ -7,7 +9,7 @@ method pays only for that method. With a rule to stop by, shards are added in ro
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -21,20 +23,18 @@ from heatproof.executors import Executor, Workers, executor
 from heatproof.results import Results
 from heatproof.results.run_state import Record, known
 from heatproof.run import lock
-from heatproof.run.census import recorded
 from heatproof.run.commit import commit, commit_finished
 from heatproof.run.edition import warn_of_edition
-from heatproof.run.engine_choices import engine_of, remember_choices, resume_choices, settle
-from heatproof.run.gallery import is_kept, keep_pictures
+from heatproof.run.engine_choices import engine_of, remember_choices, resume_choices, settle, take_over
+from heatproof.run.findings import Choices, Finding, Rows
 from heatproof.run.pace import Pace, Progress
 from heatproof.run.premises import check, warn_of_lost
 from heatproof.run.rounds import Course, course_of, progress, rounds
-from heatproof.run.shards import Shard, aimed, by_label, counted, shards
+from heatproof.run.shards import Shard, shards
 from heatproof.run.store import Store
+from heatproof.run.task import finished, perform, tasks
 from heatproof.run.termination import sigterm_as_ctrl_c
-from heatproof.run.unit import explain, judge
 from heatproof.run.until import Solid, dump, prepared
-from heatproof.spec import recipe
 from heatproof.spec.study import Study
 
 Watch = Callable[[int, int, str], None]  # (units done, units in all, label of the last unit)
@@ -151,7 +151,7 @@ def _rounds(
     course: Course,
     most: int,
     store: Store,
-    spread: Callable[..., Generator[str]],
+    spread: Callable[..., Generator[Finding]],
     count: int,
     record: Record,
     display: Display,
@@ -171,66 +171,30 @@ def _rounds(
 def _work(
     work: Sequence[Shard],
     store: Store,
-    spread: Callable[..., Generator[str]],
+    spread: Callable[..., Generator[Finding]],
     count: int,
     record: Record,
     display: Display,
 ) -> None:
-    """Do what is not done, spread over the workers."""
+    """Do what is not done, spread over the workers, and put what they find in the store."""
+    todo = tasks(work, store)
+    left = {key for task in todo for key in task.units.values()}
     total = units_of(work)
-    waiting = [shard for shard in work if not finished(shard, store)]
-    done = total - units_of(waiting)
     one = count > 1 or engine.current().kind == "reference"  # several threads add up in another order
     with engine.threads_for((shard.model for shard in work), one=one):
-        settle(waiting, count)
+        settle([task.shard for task in todo], count)
         remember_choices(store)
         if display.pace:
-            display.pace.begin(waiting, partial(unfinished, store=store), count)
-        with closing(spread(partial(finish, store=store), waiting, count)) as labels:
-            for label in labels:
-                done += 1
-                record.tick()
-                display.unit(done, total, label)
-    resume_choices(store)  # what workers chose is part of the record
-
-
-def finished(shard: Shard, store: Store) -> bool:
-    """Whether every unit of a shard has its rows, every map its picture, and the pictures are counted."""
-    units = [store.get(key, shard.ids) for key in shard.units.values()]  # all of them: damaged ones are set aside
-    kept = [is_kept(store, file) for file in shard.gallery.values()]
-    whole = all(unit is not None and not unit.failed for unit in units)
-    return counted(shard, store) is not None and all(kept) and whole
-
-
-def unfinished(shard: Shard, store: Store) -> set[tuple[str, str]]:
-    """The units of a shard that are still to be done, or done again."""
-    known = {names: store.get(key, shard.ids) for names, key in shard.units.items()}
-    return {names for names, unit in known.items() if unit is None or unit.failed}
-
-
-def finish(shard: Shard, store: Store) -> Iterator[str]:
-    """Do what is not done of a shard; yield a label for every unit, old or new."""
-    todo = unfinished(shard, store)
-    unseen = {method for method, file in shard.gallery.items() if not is_kept(store, file)}
-    batch = None
-    if todo or unseen or counted(shard, store) is None:
-        batch, answers = aimed(shard)
-        found = recorded(shard.model, batch, answers, shard.guessed, by_label(shard.study))
-        store.put_json(shard.file, {"key": shard.key, **found})
-    for method in shard.study.methods:
-        title = recipe.label(method)
-        metrics = [metric for metric in shard.study.metrics if (title, recipe.label(metric)) in todo]
-        for metric in shard.study.metrics:
-            if metric not in metrics and (title, recipe.label(metric)) in shard.units:
-                yield f"{title} · {recipe.label(metric)}"
-        if batch is None or not (metrics or title in unseen):
-            continue
-        explained = explain(shard.model, batch, method)  # type: ignore[arg-type]
-        if shard.gallery:
-            about = {**shard.place, "classes": list(shard.model.classes)}
-            keep_pictures(store, shard.gallery[title], about, batch, title, explained.attribution)
-        for metric in metrics:
-            unit = judge(explained, batch, shard.ids, metric)  # type: ignore[arg-type]
-            remember_choices(store)
-            store.put(shard.units[title, recipe.label(metric)], unit)
-            yield f"{title} · {recipe.label(metric)}"
+            units = {task.shard: task.units for task in todo}
+            display.pace.begin(list(units), units.__getitem__, count)
+        with closing(spread(perform, todo, count)) as findings:
+            for found in findings:
+                if isinstance(found, Choices):
+                    take_over(found.made, store)
+                elif not isinstance(found, Rows):
+                    found.put(store)
+                elif found.key in left:  # a task whose worker was lost is done again, and its rows come twice
+                    found.put(store)
+                    left.remove(found.key)
+                    record.tick()
+                    display.unit(total - len(left), total, found.label)
