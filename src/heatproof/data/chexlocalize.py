@@ -98,4 +98,4 @@ class CheXlocalize(PictureFiles):
 def _holds_anything(outline: Outlines) -> bool:
     """Whether anything was outlined: pathologies that are absent are published as empty outlines."""
     counts = outline.segmentations[0]["counts"]
-    return len(counts if isinstance(counts, list) else unpacked(counts.encode("latin-1"))) > 1
+    return len(counts if isinstance(counts, list) else unpacked(counts)) > 1
