@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from collections.abc import Collection
 from pathlib import Path
@@ -46,12 +47,7 @@ def _listed(path: Path) -> set[str]:
 
 
 def _of_timm() -> set[str]:
-    from heatproof.errors import Missing
-    from heatproof.models._support.torchvision_repair import import_torchvision
-
-    try:
-        import_torchvision("ImageNet's synsets")
-        from timm.data import ImageNetInfo
-    except (ImportError, Missing):
-        return set()
-    return set(ImageNetInfo().label_names())
+    """The listing that comes with timm, read without importing it."""
+    found = importlib.util.find_spec("timm")
+    listing = Path(found.origin).parent / "data/_info/imagenet_synsets.txt" if found and found.origin else None
+    return _listed(listing) if listing is not None and listing.is_file() else set()
