@@ -16,7 +16,8 @@ from heatproof.on_tensors import AnyModel
 from heatproof.protocols.all import All, Preset
 from heatproof.report import report
 from heatproof.results import Results
-from heatproof.run.loop import Watch, run
+from heatproof.run.display import Watch
+from heatproof.run.loop import run
 from heatproof.spec.study import Study
 from heatproof.types import AnyMethod, Dataset, Model
 
@@ -37,7 +38,7 @@ def judge(
 
     `model` is a name, a `Model` or a network that takes images in [0, 1]; `images` is a folder, a table or a data set,
     `masks` a folder of masks. The protocols that do not apply, with what they would need, are in
-    `results.info["left_out"]`.
+    `results.info.left_out`.
     """
     results = run(studies(model, images, masks, methods, preset, pictures), out, device=device, watch=watch)
     report(results, Path(out) / "report.html")

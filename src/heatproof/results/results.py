@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,9 +14,11 @@ import pyarrow.parquet as pq
 
 from heatproof.errors import BadInput, UnknownName
 from heatproof.results import run_state
+from heatproof.results.gallery import Picture, kept_pictures
 from heatproof.results.looks import page_of_looks
+from heatproof.results.run_info import RunInfo, run_info
 from heatproof.stats import bootstrap, ranks
-from heatproof.stats.against_blind import against_blind, is_blind
+from heatproof.stats.against_blind import against_blind
 from heatproof.stats.bootstrap_t import RESAMPLES
 from heatproof.stats.decisions import FINE
 from heatproof.stats.groups import Groups
@@ -27,26 +28,10 @@ from heatproof.stats.rank_sets import rank_sets
 from heatproof.stats.significance import PairwiseTests, compare_pairs
 from heatproof.storage import sealed_json
 
-# Metrics that describe the pictures (how large a region is) or the maps (how sparse they are), or that give the score
-# of chance, compare no methods.
-APART = ("pictures", "description", "chance")
 Place = tuple[str, str, str]  # metric, data set, model
 PICTURE = ("dataset", "model", "image")
 NO_PICTURES = pd.DataFrame(columns=[*PICTURE, "label", "predicted", "right"])
 NO_DETAILS = pd.DataFrame(columns=["dataset", "model", "method", "metric", "image", "detail", "value"])
-
-
-@dataclass(frozen=True, eq=False)
-class Picture:
-    """One picture of the gallery and the maps of it, by method."""
-
-    dataset: str
-    model: str
-    image: str
-    picture: np.ndarray[Any, Any]  # (H, W, 3) uint8
-    region: np.ndarray[Any, Any] | None  # (H, W) bool
-    target: str
-    maps: dict[str, np.ndarray[Any, Any]]  # (H, W) float
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,12 +66,14 @@ class Results:
     scores: pd.DataFrame
     lines: pd.DataFrame | None = None  # the curves, if they are not to be read from `root`
     root: Path | None = None
-    info: dict[str, Any] = field(default_factory=dict)
+    info: RunInfo = field(default_factory=RunInfo)
     numbers: pd.DataFrame | None = None  # the details, if they are not to be read from `root`
     files: Mapping[str, str] = field(default_factory=dict)  # of `root` -> hash: what is read later must belong to these
     groups: Mapping[str, Groups] = field(default_factory=dict)  # by data set; pictures of others are independent
     truth: pd.DataFrame | None = None  # the pictures, if they are not to be read from `root`
     kept: pd.DataFrame | None = None  # data set, model, image: the only ones that count, if not all do
+    commit: str = ""  # the identity of what the run wrote
+    later: str = ""  # how a later run in the same directory ended that wrote no results
 
     @classmethod
     def load(cls, path: str | Path) -> Results:
@@ -94,16 +81,12 @@ class Results:
         root = Path(path)
         state = run_state.committed(root)
         with run_state.opened(root, "info.json", state.results) as file:
-            info = sealed_json.read(file.read(), root / "info.json")
-        for about in (info.get("metrics"), info.get("methods")):
-            if not isinstance(about, dict) or not all(isinstance(one, dict) for one in about.values()):
-                raise sealed_json.Damaged(f"{root / 'info.json'} is not as a run writes it: {run_state.AGAIN}")
-        later = {} if state.state in ("complete", "stopped") else {"later": state.state}
+            info = run_info(sealed_json.read(file.read(), root / "info.json"), root / "info.json")
+        later = "" if state.state in ("complete", "stopped") else state.state
         scores = _read_table(root, "scores.parquet", state.results)
         grouped = "groups.parquet" in state.results
         groups = _groups(_read_table(root, "groups.parquet", state.results)) if grouped else {}
-        about = {**info, **later, "commit": state.commit}
-        return cls(scores, None, root, about, files=state.results, groups=groups)
+        return cls(scores, None, root, info, files=state.results, groups=groups, commit=state.commit, later=later)
 
     @cached_property
     def curves(self) -> pd.DataFrame:
@@ -173,8 +156,8 @@ class Results:
         """
         cards: dict[Place, Card] = {}
         for metric in self.metrics:
-            about = self.info.get("metrics", {}).get(metric, {})
-            if about.get("measures") in APART or not isinstance(about.get("higher_is_better"), bool):
+            about = self.info.metric(metric)
+            if not about.ranks or about.higher_is_better is None:
                 continue
             for (dataset, model), wide in self.table(metric).groupby(level=["dataset", "model"], sort=False):
                 scored = wide.dropna(axis=1, how="all").droplevel(["dataset", "model"])
@@ -182,8 +165,8 @@ class Results:
                     continue
                 controls = [method for method in scored.columns if self.is_control(method)]
                 place = (metric, str(dataset), str(model))
-                cards[place] = Card(scored, about["higher_is_better"], controls, str(dataset))
-        until = self.info.get("until")
+                cards[place] = Card(scored, about.higher_is_better, controls, str(dataset))
+        until = self.info.until
         stopped = page_of_looks(cards, self.groups, self._every_picture, until) if until else None
         return stopped or page_tests(cards, self.groups)
 
@@ -205,22 +188,22 @@ class Results:
 
     def higher_is_better(self, metric: str) -> bool:
         """The direction of a metric. It is never guessed: the wrong one turns a ranking upside down."""
-        known = self.info.get("metrics", {}).get(metric, {}).get("higher_is_better")
-        if not isinstance(known, bool):
+        known = self.info.metric(metric).higher_is_better
+        if known is None:
             raise BadInput(f"these results do not say whether higher {metric!r} is better: run the study again")
         return known
 
     def is_control(self, method: str) -> bool:
         """Whether the method is a yardstick (random, oracle, edges) and not a contestant."""
-        return bool(self.info.get("methods", {}).get(method, {}).get("control", False))
+        return self.info.method(method).control
 
     def is_blind(self, method: str) -> bool:
         """Whether the method is a control that knows neither the model nor the answer."""
-        return is_blind(self.info.get("methods", {}).get(method, {}))
+        return self.info.method(method).blind
 
     def is_share(self, metric: str) -> bool:
         """Whether a metric counts hits, so that its mean is a share of the pictures."""
-        return bool(self.info.get("metrics", {}).get(metric, {}).get("share", False))
+        return self.info.metric(metric).share
 
     def rows(self, metric: str, *, model: str | None = None, dataset: str | None = None) -> pd.DataFrame:
         """The rows of one metric, of one model and data set where named."""
@@ -331,7 +314,7 @@ class Results:
 
     def _check_ranks(self, metric: str) -> None:
         """Raise `BadInput` for a metric that describes maps and ranks no methods."""
-        if self.info.get("metrics", {}).get(metric, {}).get("measures") == "description":
+        if self.info.metric(metric).measures == "description":
             raise BadInput(f"{metric!r} describes maps and ranks no methods: its numbers are results.table({metric!r})")
 
     def _panel(self, metric: str, model: str | None, dataset: str | None) -> pd.DataFrame:
@@ -351,21 +334,7 @@ class Results:
     @cached_property
     def gallery(self) -> list[Picture]:
         """The gallery: the pictures that the last run kept with their maps, in its order."""
-        if self.root is None:
-            return []
-        with run_state.opened(self.root, "gallery.json", self.files) as listed:
-            found = sealed_json.read(listed.read(), self.root / "gallery.json")
-        hashes = run_state.file_hashes(found.get("files"), self.root / "gallery.json")
-        if wrong := run_state.changed(self.root, hashes):
-            raise sealed_json.Damaged(
-                f"pictures kept in {self.root} were damaged or removed ({', '.join(wrong)}): {run_state.AGAIN}"
-            )
-        folders: dict[Path, list[Path]] = {}
-        for name in hashes:
-            maps = folders.setdefault((self.root / name).parent, [])
-            if Path(name).name not in ("about.json", "pictures.npz"):
-                maps.append(self.root / name)
-        return [picture for folder, files in folders.items() for picture in _pictures(folder, files)]
+        return [] if self.root is None else kept_pictures(self.root, self.files)
 
 
 def _read_table(root: Path, name: str, files: Mapping[str, str]) -> pd.DataFrame:
@@ -386,27 +355,3 @@ def _groups(rows: pd.DataFrame) -> dict[str, Groups]:
         kinds = dict(zip(part["name"], part["kind"], strict=True))
         found[str(dataset)] = Groups(labels, kinds)
     return found
-
-
-def _pictures(folder: Path, files: Sequence[Path]) -> Iterator[Picture]:
-    about = sealed_json.read((folder / "about.json").read_bytes(), folder / "about.json")
-    with np.load(folder / "pictures.npz") as arrays:
-        images, targets = arrays["images"], arrays["targets"]
-        regions = arrays.get("regions")
-    maps: dict[str, dict[str, np.ndarray[Any, Any]]] = {identity: {} for identity in about["ids"]}
-    for file in files:
-        with np.load(file) as arrays:
-            for identity, values in zip(arrays["ids"].tolist(), arrays["maps"], strict=True):
-                maps[identity][str(arrays["method"])] = values.astype(np.float32)
-    classes = about.get("classes", [])
-    for i, identity in enumerate(about["ids"]):
-        target = int(targets[i])
-        yield Picture(
-            about["dataset"],
-            about["model"],
-            identity,
-            np.moveaxis(images[i], 0, -1).repeat(3 if images.shape[1] == 1 else 1, -1),
-            None if regions is None else regions[i],
-            classes[target] if target < len(classes) else str(target),
-            maps[identity],
-        )
