@@ -18,7 +18,7 @@ from PIL import Image
 from heatproof.report.answers import answers
 from heatproof.report.heat import scaled, shrunk
 from heatproof.report.run_numbers import Exhibit, Panel, Reading
-from heatproof.results.results import Flips
+from heatproof.results.flip_book import Flips
 
 BYTES = 1_700_000  # of data on a page: of further pictures there is nothing
 FRAME_BYTES = 500_000  # of these, in frames of flip-books

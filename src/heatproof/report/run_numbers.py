@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from heatproof.errors import BadInput, HeatproofError
-from heatproof.results.results import Flips
+from heatproof.results.flip_book import Flips
 from heatproof.results.run_info import RunInfo
 from heatproof.stats.against_blind import Standing as BlindStanding
 from heatproof.stats.against_blind import against_blind

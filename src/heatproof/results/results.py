@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,6 +14,7 @@ import pyarrow.parquet as pq
 
 from heatproof.errors import BadInput, UnknownName
 from heatproof.results import run_state
+from heatproof.results.gallery import Picture, kept_pictures
 from heatproof.results.looks import page_of_looks
 from heatproof.results.run_info import RunInfo, run_info
 from heatproof.stats import bootstrap, ranks
@@ -32,30 +32,6 @@ Place = tuple[str, str, str]  # metric, data set, model
 PICTURE = ("dataset", "model", "image")
 NO_PICTURES = pd.DataFrame(columns=[*PICTURE, "label", "predicted", "right"])
 NO_DETAILS = pd.DataFrame(columns=["dataset", "model", "method", "metric", "image", "detail", "value"])
-
-
-@dataclass(frozen=True, eq=False)
-class Flips:
-    """What the model saw of a picture while its segments went: composed of `hidden`, or some steps as `frames`."""
-
-    gone: np.ndarray[Any, Any]  # (H, W) uint8: the step of the curve at which each pixel goes, 0 if never
-    hidden: np.ndarray[Any, Any] | None = None  # (H, W, 3) uint8: the wholly hidden picture
-    frames: np.ndarray[Any, Any] | None = None  # (F, h, w, 3) uint8
-    at: tuple[int, ...] = ()  # the steps of the frames
-
-
-@dataclass(frozen=True, eq=False)
-class Picture:
-    """One picture of the gallery and the maps of it, by method."""
-
-    dataset: str
-    model: str
-    image: str
-    picture: np.ndarray[Any, Any]  # (H, W, 3) uint8
-    region: np.ndarray[Any, Any] | None  # (H, W) bool
-    target: str
-    maps: dict[str, np.ndarray[Any, Any]]  # (H, W) float
-    flips: Mapping[str, Mapping[str, Flips]] = field(default_factory=dict)  # by method and metric
 
 
 @dataclass(frozen=True, eq=False)
@@ -358,21 +334,7 @@ class Results:
     @cached_property
     def gallery(self) -> list[Picture]:
         """The gallery: the pictures that the last run kept with their maps, in its order."""
-        if self.root is None:
-            return []
-        with run_state.opened(self.root, "gallery.json", self.files) as listed:
-            found = sealed_json.read(listed.read(), self.root / "gallery.json")
-        hashes = run_state.file_hashes(found.get("files"), self.root / "gallery.json")
-        if wrong := run_state.changed(self.root, hashes):
-            raise sealed_json.Damaged(
-                f"pictures kept in {self.root} were damaged or removed ({', '.join(wrong)}): {run_state.AGAIN}"
-            )
-        folders: dict[Path, list[Path]] = {}
-        for name in hashes:
-            maps = folders.setdefault((self.root / name).parent, [])
-            if Path(name).name not in ("about.json", "pictures.npz"):
-                maps.append(self.root / name)
-        return [picture for folder, files in folders.items() for picture in _pictures(folder, files)]
+        return [] if self.root is None else kept_pictures(self.root, self.files)
 
 
 def _read_table(root: Path, name: str, files: Mapping[str, str]) -> pd.DataFrame:
@@ -393,51 +355,3 @@ def _groups(rows: pd.DataFrame) -> dict[str, Groups]:
         kinds = dict(zip(part["name"], part["kind"], strict=True))
         found[str(dataset)] = Groups(labels, kinds)
     return found
-
-
-def _pictures(folder: Path, files: Sequence[Path]) -> Iterator[Picture]:
-    about = sealed_json.read((folder / "about.json").read_bytes(), folder / "about.json")
-    with np.load(folder / "pictures.npz") as arrays:
-        images, targets = arrays["images"], arrays["targets"]
-        regions = arrays.get("regions")
-    maps: dict[str, dict[str, np.ndarray[Any, Any]]] = {identity: {} for identity in about["ids"]}
-    flips: dict[str, dict[str, dict[str, Flips]]] = {identity: {} for identity in about["ids"]}
-    for file in files:
-        with np.load(file) as arrays:
-            if "gone" in arrays:
-                for identity, book in _flips(arrays):
-                    by_metric = flips.get(identity, {}).setdefault(str(arrays["method"]), {})
-                    by_metric[str(arrays["metric"])] = book
-                continue
-            for identity, values in zip(arrays["ids"].tolist(), arrays["maps"], strict=True):
-                if identity in maps:  # else they are of a run that kept more pictures
-                    maps[identity][str(arrays["method"])] = values.astype(np.float32)
-    classes = about.get("classes", [])
-    for i, identity in enumerate(about["ids"]):
-        target = int(targets[i])
-        yield Picture(
-            about["dataset"],
-            about["model"],
-            identity,
-            _coloured(images[i]),
-            None if regions is None else regions[i],
-            classes[target] if target < len(classes) else str(target),
-            maps[identity],
-            flips[identity],
-        )
-
-
-def _flips(arrays: Mapping[str, np.ndarray[Any, Any]]) -> Iterator[tuple[str, Flips]]:
-    """The flip-books of one method and metric, by picture."""
-    hidden, frames, at = map(arrays.get, ("hidden", "frames", "at"))
-    for row, identity in enumerate(arrays["ids"].tolist()):
-        pages, steps = None, tuple[int, ...]()
-        if frames is not None and at is not None and row < len(frames):
-            pages, steps = _coloured(frames[row]), tuple(map(int, at[row]))
-        yield identity, Flips(arrays["gone"][row], None if hidden is None else _coloured(hidden[row]), pages, steps)
-
-
-def _coloured(pictures: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """(…, C, H, W) -> (…, H, W, 3); grey pictures have three equal channels."""
-    last = np.moveaxis(pictures, -3, -1)
-    return last.repeat(3, -1) if last.shape[-1] == 1 else last

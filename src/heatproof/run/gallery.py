@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 from zipfile import BadZipFile
 from zlib import error as BadStream
 
@@ -16,6 +15,7 @@ import numpy as np
 import torch
 
 from heatproof.occlusion.flip_book import FlipBook
+from heatproof.results.gallery import GalleryFolder
 from heatproof.run.findings import Maps, Pictures
 from heatproof.run.store import Store
 from heatproof.spec import recipe
@@ -26,13 +26,13 @@ PICTURES = 16
 Show = Callable[[Attribution], FlipBook]
 
 
-def pictures_of(file: str, about: Mapping[str, Any], batch: Batch) -> Pictures:
+def pictures_of(file: str, about: GalleryFolder, batch: Batch) -> Pictures:
     """The first pictures, to be stored beside the maps in this file."""
     few = batch.select(range(min(PICTURES, len(batch))))
     arrays = {"images": (few.images.cpu() * 255).round().byte().numpy(), "targets": few.targets.cpu().numpy()}
     if few.regions is not None:
         arrays["regions"] = few.regions.cpu().numpy()
-    return Pictures(file.rpartition("/")[0], {**about, "ids": list(few.ids)}, arrays)
+    return Pictures(file.rpartition("/")[0], replace(about, ids=tuple(few.ids)), arrays)
 
 
 def maps_of(file: str, batch: Batch, method: str, attribution: Attribution | None) -> Maps:

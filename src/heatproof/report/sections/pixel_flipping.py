@@ -55,7 +55,7 @@ def pixel_flipping(reading: Reading) -> str | None:
     return section(PROTOCOL, "Pixel flipping", lead, body, picture=_falling(reading, strategies), rest=rest)
 
 
-def _falling(reading: Reading, strategies: list[Any]) -> str:
+def _falling(reading: Reading, strategies: list[Strategy]) -> str:
     """The first curve of the answer while the most influential goes first."""
     labels = {strategy.mif for strategy in strategies}
     panel = next((panel for panel in reading.panels if panel.metric in labels), None)
