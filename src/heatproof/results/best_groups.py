@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from heatproof.errors import BadInput, HeatproofError
 from heatproof.results.results import Results
@@ -115,21 +116,19 @@ def _block(results: Results, metrics: Sequence[str], dataset: str, model: str) -
             continue
         own = table[~table["control"]]
         told = bool((own["rank_low"] > 1).any())
-        for row in table.itertuples(index=False):
-            ranked = not row.control
-            found.setdefault(str(row.method), {})[metric] = Cell(
-                float(row.mean),
-                float(row.low),
-                float(row.high),
-                int(row.n),
-                best=ranked and told and row.rank_low == 1,
-                wins=len(own) - int(row.rank_high) if ranked else 0,
-                losses=int(row.rank_low) - 1 if ranked else 0,
-                against_blind=str(row.against_blind),
-            )
+        for row in table.to_dict("records"):
+            found.setdefault(str(row["method"]), {})[metric] = _cell(row, len(own), told)
     controls = frozenset(method for method in found if results.is_control(method))
     ordered = sorted(found, key=lambda method: (method in controls, _standing(found[method])))
     return Block(dataset, model, {method: found[method] for method in ordered}, controls, reasons)
+
+
+def _cell(row: Mapping[Hashable, Any], methods: int, told: bool) -> Cell:
+    plain = float(row["mean"]), float(row["low"]), float(row["high"]), int(row["n"])
+    if row["control"]:
+        return Cell(*plain, against_blind="control")
+    wins, losses = methods - int(row["rank_high"]), int(row["rank_low"]) - 1
+    return Cell(*plain, told and not losses, wins, losses, str(row["against_blind"]))
 
 
 def _standing(row: Mapping[str, Cell]) -> float:
