@@ -400,7 +400,7 @@ def test_as_many_folders_as_classes_are_taken_in_the_alphabets_order_and_that_is
     model = dataclasses.replace(small_cnn(), view=heatproof.View(64))
     names = ("jay", "ant", "bee", "cat", "dog", "eel", "fox", "gnu", "hen", "ibis")
     folder = _in_folders(tmp_path, names)
-    with pytest.warns(UserWarning, match="numbered in alphabetical order"):
+    with pytest.warns(UserWarning, match="numbered in the data set's own order"):
         run(study(["random"], models=[model], datasets=[folder], target="label"), tmp_path / "run")
 
 

@@ -221,11 +221,6 @@ class RunInfo:
         """The metric of this label; one without direction if it is not known."""
         return self.metrics.get(label, MetricInfo())
 
-    @property
-    def notes(self) -> list[Mapping[str, Any]]:
-        """What the protocols noted of their studies."""
-        return [study.notes for study in self.studies]
-
     def of_protocol(self, name: str) -> list[StudyInfo]:
         return [study for study in self.studies if study.protocol == name]
 

@@ -6,15 +6,16 @@ setting finds the earlier pictures again; `gallery.json` lists which maps belong
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 from zipfile import BadZipFile
 from zlib import error as BadStream
 
 import numpy as np
 import torch
 
+from heatproof.results.gallery import GalleryFolder
 from heatproof.run.findings import Maps, Pictures
 from heatproof.run.store import Store
 from heatproof.storage.atomic_file import sha256_of
@@ -23,13 +24,13 @@ from heatproof.types import Attribution, Batch
 PICTURES = 6
 
 
-def pictures_of(file: str, about: Mapping[str, Any], batch: Batch) -> Pictures:
+def pictures_of(file: str, about: GalleryFolder, batch: Batch) -> Pictures:
     """The first pictures, to be stored beside the maps in this file."""
     few = batch.select(range(min(PICTURES, len(batch))))
     arrays = {"images": (few.images.cpu() * 255).round().byte().numpy(), "targets": few.targets.cpu().numpy()}
     if few.regions is not None:
         arrays["regions"] = few.regions.cpu().numpy()
-    return Pictures(file.rpartition("/")[0], {**about, "ids": list(few.ids)}, arrays)
+    return Pictures(file.rpartition("/")[0], replace(about, ids=tuple(few.ids)), arrays)
 
 
 def maps_of(file: str, batch: Batch, method: str, attribution: Attribution | None) -> Maps:

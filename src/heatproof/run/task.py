@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from heatproof import engine
+from heatproof.results.gallery import GalleryFolder
 from heatproof.run.census import recorded
 from heatproof.run.findings import Choices, Counted, Finding, Rows
 from heatproof.run.gallery import is_kept, maps_of, pictures_of
@@ -57,10 +58,10 @@ def perform(task: Task) -> Iterator[Finding]:
     """Do a task; yield what is found as it comes."""
     shard, known = task.shard, engine.current().record()
     batch, answers = aimed(shard)
-    found = recorded(shard.model, batch, answers, shard.guessed, by_label(shard.study))
-    yield Counted(shard.file, {"key": shard.key, **found})
+    found = recorded(shard.key, shard.model, batch, answers, shard.guessed, by_label(shard.study))
+    yield Counted(shard.file, found)
     if task.maps:
-        about = {**shard.place, "classes": list(shard.model.classes)}
+        about = GalleryFolder(**shard.place, ids=(), classes=tuple(shard.model.classes))
         yield pictures_of(next(iter(task.maps.values())), about, batch)
     for method in shard.study.methods:
         title = recipe.label(method)

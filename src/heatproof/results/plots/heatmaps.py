@@ -11,9 +11,10 @@ from matplotlib.figure import Figure
 
 from heatproof.errors import BadInput, UnknownName
 from heatproof.report.heat import COLD, WARM, overlay, shown
+from heatproof.results.gallery import Picture
 from heatproof.results.method_names import short_names
 from heatproof.results.plots.style import COLUMN, GREY, PAGE, PaperFigure, chosen, style
-from heatproof.results.results import Picture, Results
+from heatproof.results.results import Results
 
 SIDE = 320  # pixels of a heatmap: some 300 an inch
 LEFT, GAP, FOOT, LEGEND = 0.17, 0.025, 0.33, 2.0  # inches
