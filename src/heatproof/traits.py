@@ -156,7 +156,7 @@ def cost_of(method: object) -> Any:
 def premise_of(component: object) -> Callable[[Any, Any], None] | None:
     """The check that a component declares as `premise(model, batch)`, or None.
 
-    It raises for what the first picture shows before any work is done: a prior for pictures of another size.
+    It raises for what the first picture shows before any work is done: a prior for pictures of other channels.
     """
     declared: Callable[[Any, Any], None] | None = getattr(component, "premise", None)
     return declared
