@@ -5,8 +5,8 @@
 
 Blocks of 8×8 pixels and single pixels are removed at 50 %; the accuracy of the embedded scene and object classifiers is
 given for the original, mean fill, and each other way of filling in. `--sheet` draws inpaintings and samples to look at.
-`--twice-as-large` draws pictures of 128×128 with the prior of 64×64, and the same pictures at its own size, as a Markdown
-table: what it costs that a prior serves pictures of another size.
+`--twice-as-large` draws pictures of 128×128 with the prior of 64×64, and the same pictures at its own size, as a
+Markdown table: what it costs that a prior serves pictures of another size.
 """
 
 from __future__ import annotations

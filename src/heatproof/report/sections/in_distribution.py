@@ -77,8 +77,8 @@ def _drawn_smaller(reading: Reading, areas: list[str]) -> str:
     size = " and ".join(f"{side}×{side}" for side in sides)
     return (
         f'<p class="warning"><strong>Drawn at {size} pixels and enlarged.</strong> The prior knows only this size: '
-        "hidden pixels carry no finer detail, kept pixels are the picture’s own. Read “prior alone” beside “untouched”: "
-        "the gap is what this costs.</p>"
+        "hidden pixels carry no finer detail, kept pixels are the picture’s own. Read “prior alone” beside "
+        "“untouched”: the gap is what this costs.</p>"
     )
 
 
