@@ -1,4 +1,4 @@
-"""Short names on the page: unique, and the whole label is still told."""
+"""Short names on the page: unique, and the whole label is still shown."""
 
 from __future__ import annotations
 
@@ -47,6 +47,6 @@ def test_the_report_shows_short_names_and_tells_the_whole_label_once(tmp_path: P
     run = Results(pd.DataFrame(rows), pd.DataFrame(), None, run_info(info))
     page = report(run, tmp_path / "report.html").read_text()
     assert "<strong>saliency</strong> comes first" in page
-    told = page.replace("<wbr>", "")
-    assert told.count(long) == 1
-    assert told.index(long) > told.index("What was run")
+    message = page.replace("<wbr>", "")
+    assert message.count(long) == 1
+    assert message.index(long) > message.index("What was run")

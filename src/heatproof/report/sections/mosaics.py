@@ -19,7 +19,7 @@ LEAD = (
     "In a mosaic half of the tiles (of an odd number the smaller half) show the class that is explained: the "
     "mosaic’s own, whatever the model says. Positive relevance on them is right (TP), "
     "on the others wrong (FP); negative relevance is wrong on them (FN) and right on the others (TN). Relevance "
-    "is added up, not counted. Precision alone can be said of methods whose maps are never negative; the other "
+    "is added up, not counted. Precision alone is defined for methods whose maps are never negative; the other "
     "ratios need both signs. Where a ratio has no denominator there is no score, and it is counted as missing."
 )
 
@@ -103,7 +103,7 @@ def one_signed(reading: Reading, panels: list[Panel]) -> dict[str, set[str]]:
 
 
 def _holes(reading: Reading, panels: list[Panel]) -> str:
-    """Undefined ratios and methods a ratio cannot be asked of, counted."""
+    """Undefined ratios and methods to which a ratio does not apply, counted."""
     scores = reading.scores
     here = scores["metric"].isin({panel.metric for panel in panels})
     undefined = scores[here & (scores["status"] == "undefined")]
