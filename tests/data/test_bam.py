@@ -159,7 +159,7 @@ def patched(root: Path, read_by: str) -> Path:
     return root
 
 
-@pytest.mark.parametrize("told_by", ["bamboo_forest", "scene_only"])
+@pytest.mark.parametrize("read_by", ["bamboo_forest", "scene_only"])
 def test_patched_pictures_are_read_as_the_published_script_leaves_them(tmp_path: Path, read_by: str) -> None:
     data = BAM(str(patched(tmp_path, read_by)), set="bamboo_forest_patch")
     assert data.ids() == ("dog-bamboo_forest-0900_0.jpg", "dog-bamboo_forest-0901_12.jpg")
