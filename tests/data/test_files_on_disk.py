@@ -330,9 +330,9 @@ def test_turned_pictures_whose_masks_may_lie_otherwise_are_named_once(tmp_path, 
         path = tmp_path / "images" / f"{name}.jpg"
         with Image.open(path) as stored:
             stored.save(path, exif=exif)
-    with pytest.warns(UserWarning, match="drawn on it as it is shown") as said:
+    with pytest.warns(UserWarning, match="drawn on it as it is shown") as output:
         assert [len(dataset.batch([at])) for at in range(3)] == [1, 1, 1]
-    assert [str(one.message).split(" is shown")[0] for one in said] == ["b.jpg (and 1 more)"]
+    assert [str(one.message).split(" is shown")[0] for one in output] == ["b.jpg (and 1 more)"]
 
 
 def test_a_mask_drawn_on_the_unturned_picture_is_refused_and_one_on_the_turned_is_taken(tmp_path):
@@ -381,7 +381,7 @@ def test_ham10000(tmp_path):
     assert dataset.batch([0]).labels["cluster"][0] == clusters[0]
 
 
-def test_one_photo_of_each_lesion_unless_all_are_asked_for(tmp_path):
+def test_one_photo_of_each_lesion_unless_all_are_wanted(tmp_path):
     dataset = a_ham10000(tmp_path)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -416,14 +416,14 @@ def test_every_lesion_has_its_own_outline(tmp_path):
 
 def test_melanoma_or_not(tmp_path):
     usual = a_ham10000(tmp_path)
-    asked = dataclasses.replace(usual, task="melanoma")
-    assert [file.label for file in asked.files] == [1, 0, 0]
-    assert asked.name != usual.name
+    requested = dataclasses.replace(usual, task="melanoma")
+    assert [file.label for file in requested.files] == [1, 0, 0]
+    assert requested.name != usual.name
     for classes, wanted in ((("Melanoma", "other"), 0), (("rest", "mel"), 1), (("benign", "malignant"), 1)):
-        first, *others = (file.label for file in dataclasses.replace(asked, classes=classes).files)
+        first, *others = (file.label for file in dataclasses.replace(requested, classes=classes).files)
         assert (first, set(others)) == (wanted, {1 - wanted})
     with pytest.raises(BadInput, match="a model of two classes, and the model has 7"):
-        len(dataclasses.replace(asked, classes=DIAGNOSES))
+        len(dataclasses.replace(requested, classes=DIAGNOSES))
     with pytest.raises(BadInput, match="must be one of 'diagnosis', 'melanoma'"):
         HAM10000(task="moles")
 

@@ -362,12 +362,12 @@ def test_every_source_is_listed():
     assert all(registry.entry("model", name).summary for name in ("torchvision", "timm", "hf", "file"))
 
 
-def test_a_file_of_weights_alone_is_no_model_and_it_is_said_what_is(tmp_path):
+def test_a_file_of_weights_alone_is_no_model_and_the_error_names_what_is(tmp_path):
     torch.save(torch.nn.Linear(3, 2), tmp_path / "whole.pt")
     for spec in (str(tmp_path / "whole.pt"), "nowhere.pth"):
-        with pytest.raises(BadInput, match=r"def factory\(\).*factory\.size.*mine\.py:factory") as said:
+        with pytest.raises(BadInput, match=r"def factory\(\).*factory\.size.*mine\.py:factory") as output:
             models.load(spec)
-        assert f"torchvision:NAME@{spec}" in str(said.value)
+        assert f"torchvision:NAME@{spec}" in str(output.value)
 
 
 def test_torchscript_from_a_factory_is_refused_in_a_sentence(tmp_path):
