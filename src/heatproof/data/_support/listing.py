@@ -51,7 +51,7 @@ def check_any(folder: Path, pictures: Sequence[Path], kind: str) -> None:
 
 
 def in_words(others: Sequence[Path]) -> str:
-    """What is not read, by ending: `12 .dcm, 3 .heic`. Notes and tables, which lie beside many pictures, do not count."""
+    """What is not read, by ending: `12 .dcm, 3 .heic`. Notes and tables lie beside many pictures and do not count."""
     endings = Counter(path.suffix.lower() for path in others if path.suffix.lower() not in BESIDE)
     return ", ".join(f"{count} {ending or 'without an ending'}" for ending, count in endings.most_common(6))
 
