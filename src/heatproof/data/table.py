@@ -1,15 +1,15 @@
-"""A CSV table of pictures: `path,label[,mask]`."""
+"""A CSV table of pictures: `path,label[,mask]`, or several labels per picture."""
 
 from __future__ import annotations
 
 import csv
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from heatproof.data._support.carried import Carried, carried, indicators, is_list
 from heatproof.data._support.class_names import class_indices
 from heatproof.data._support.files import UNKNOWN, PictureFile, absolute, as_levels, as_view, digest, pick, read_batch
 from heatproof.data._support.picture_groups import Grouping, by_class
@@ -18,7 +18,6 @@ from heatproof.errors import BadInput
 from heatproof.registry import dataset
 from heatproof.types import Batch, View
 
-_SEVERAL = re.compile(r"[;|]|^\s*\d+\s*(,\s*\d+\s*)+$")  # `3;7`, `cat|dog`, `3, 7`
 GROUP = "group:"  # prefix of columns that group pictures
 _MOST = 10**9  # classes; a larger number is no class index
 
@@ -94,13 +93,9 @@ def _beside(table: Path, name: str) -> Path:
 
 
 def _labels(texts: list[str], classes: Sequence[str], path: Path) -> list[int]:
+    if any(is_list(text, classes) for text in texts):
+        return [UNKNOWN] * len(texts)  # several labels: `Table.present` has them
     given = [text for text in texts if text not in ("", str(UNKNOWN))]
-    several = next((text for text in given if _SEVERAL.search(text) and text not in classes), None)
-    if several is not None:
-        raise BadInput(
-            f"{path}: a picture must have one label, got {several!r}; pictures with several labels cannot be judged "
-            "yet: keep the label that is to be explained, or leave the cell empty and explain the prediction"
-        )
     try:
         indices = {text: int(text) for text in given}
     except ValueError:
@@ -118,7 +113,9 @@ class Table:
     """Pictures listed in a CSV file with the columns `path`, `label` and, optionally, `mask`.
 
     Further columns `group:NAME` (`group:patient`) say which pictures belong together: tests then allow for it. Paths
-    are relative to the table. A label is an index, a class name, or empty where it is not known.
+    are relative to the table. A label is an index, a class name, or empty where it is not known. For networks of
+    independent labels a picture may carry several: a cell lists them (`Edema|Effusion`, `3;7`, `none`), or a column
+    `label:NAME` for each label holds 1, 0, or nothing where it is not known.
     """
 
     path: str = ""
@@ -151,9 +148,25 @@ class Table:
     def class_labels(self) -> tuple[int, ...]:
         return tuple(file.label for file in self.files)
 
+    def present(self) -> tuple[Carried | None, ...]:
+        """The labels that each picture carries; None where they are not known."""
+        return carried(self._rows, self.classes, self.path)
+
+    @property
+    def several(self) -> bool:
+        """Whether pictures may carry several labels."""
+        rows = self._rows
+        return bool(indicators(tuple(rows[0]), self.classes)) or any(
+            is_list(row.get("label", ""), self.classes) for row in rows
+        )
+
+    @cached_property
+    def _rows(self) -> list[dict[str, str]]:
+        return read_rows(Path(self.path).expanduser(), ["path"])
+
     def groups(self) -> Mapping[str, Grouping]:
         """Classes, fixed; and what the columns `group:NAME` hold, sampled: patients, sites, bursts."""
-        rows = read_rows(Path(self.path).expanduser(), ["path"])
+        rows = self._rows
         columns = [name for name in rows[0] if name and name.startswith(GROUP)]
         sampled = {
             name.removeprefix(GROUP).strip(): Grouping("sampled", tuple(row[name] or None for row in rows))

@@ -16,6 +16,7 @@ from heatproof import registry
 from heatproof.errors import BadInput, NotApplicable
 from heatproof.methods.precomputed import Precomputed
 from heatproof.metrics._support.regions import check_pair, finite_rows, regions_of
+from heatproof.outputs import Unfit
 from heatproof.registry import metric
 from heatproof.traits import Need, method_traits
 from heatproof.types import AnyMethod, Attribution, Batch, Keep, Maps, Model, Scored
@@ -88,6 +89,8 @@ def _is_known_signed(method: AnyMethod | None) -> bool:
 @dataclass(frozen=True)
 class MosaicRatio:
     """The base of the seven ratios; most of them need relevance of both signs."""
+
+    unfit: ClassVar[Unfit] = (("value", "a mosaic asks where a class is"),)
 
     ratio: ClassVar[Ratio]
     higher_is_better: ClassVar[bool] = True

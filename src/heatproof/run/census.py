@@ -14,6 +14,7 @@ from torch import Tensor
 
 from heatproof.data._support.class_names import plainly
 from heatproof.data._support.value_range import FILLED, spans
+from heatproof.models._support.outputs import SIDES
 from heatproof.stats.bootstrap import wilson
 from heatproof.types import Batch, Model
 
@@ -26,6 +27,8 @@ def recorded(model: Model, batch: Batch, answers: Tensor | None, names: Sequence
     `names` are class names of the data set that were numbered in alphabetical order: they are looked up among the
     model's, and where it has none the order is a guess, `trusted` only if the study explains labels.
     """
+    if model.several:
+        return _of_labels(model, batch, answers)
     labels = batch.labels.get(model.task)
     known = [-1] * len(batch) if labels is None else labels.tolist()
     places = {plainly(name): index for index, name in reversed(list(enumerate(model.classes)))}
@@ -43,6 +46,20 @@ def recorded(model: Model, batch: Batch, answers: Tensor | None, names: Sequence
         "predicted": [None] * len(batch)
         if answers is None
         else [_name(one, model.classes) for one in answers.tolist()],
+    }
+
+
+def _of_labels(model: Model, batch: Batch, answers: Tensor | None) -> dict[str, Any]:
+    """The same where rows are labels of pictures, or values: whether the model finds each label, and is right."""
+    there = batch.labels.get(model.task)
+    known = [-1] * len(batch) if there is None or answers is None else there.tolist()
+    found = [None] * len(batch) if answers is None else answers.tolist()
+    return {
+        "ids": list(batch.ids),
+        "classes": [_name(label, model.classes) for label in batch.targets.tolist()],
+        "right": [None if one is None or label < 0 else one == label for one, label in zip(found, known, strict=True)],
+        "spans": [list(span) for span in spans(batch.images)],
+        "predicted": [None if one is None else SIDES[one] for one in found],
     }
 
 
