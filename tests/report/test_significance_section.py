@@ -11,12 +11,19 @@ import pytest
 from heatproof.report.run_numbers import Panel, Reading
 from heatproof.report.sections.significance import matrix, pair_table, significance
 from heatproof.results import Results
+from heatproof.results.run_info import run_info
+from heatproof.stats.groups import Groups
 
 LEVELS = {"low": 0.1, "middle": 0.4, "high": 0.9}
 PANEL = Panel("m", "d", "net")
 
 
-def run_of(scores: dict[str, np.ndarray], higher: bool = True, controls: tuple[str, ...] = ()) -> Reading:
+def run_of(
+    scores: dict[str, np.ndarray],
+    higher: bool = True,
+    controls: tuple[str, ...] = (),
+    groups: Groups | None = None,
+) -> Reading:
     rows = [
         {"dataset": "d", "model": "net", "method": method, "metric": "m", "image": f"{at}", "value": float(value)}
         | {"status": "ok", "note": "", "seconds": 0.1}
@@ -25,7 +32,8 @@ def run_of(scores: dict[str, np.ndarray], higher: bool = True, controls: tuple[s
     ]
     methods = {name: {"control": name in controls} for name in scores}
     info = {"metrics": {"m": {"name": "m", "higher_is_better": higher}}, "methods": methods}
-    return Reading(Results(pd.DataFrame(rows), pd.DataFrame(), None, info))
+    known = {} if groups is None else {"d": groups}
+    return Reading(Results(pd.DataFrame(rows), pd.DataFrame(), None, run_info(info), groups=known))
 
 
 def apart(higher: bool, controls: tuple[str, ...] = ()) -> Reading:
@@ -126,3 +134,22 @@ def test_what_friedman_does_not_reject_is_not_called_absent() -> None:
     assert "these images cannot show that any two differ (Friedman&#x27;s test)" in page
     assert "no difference" not in page
     assert "cannot show" not in str(significance(apart(True)))
+
+
+def test_ranks_of_pictures_that_share_patients_are_those_of_patients() -> None:
+    dice = np.random.default_rng(0)
+    of = np.repeat(np.arange(12), 5)
+    scores = {name: dice.normal(size=12)[of] + dice.normal(0, 0.1, 60) for name in ("a", "b", "c")}
+    labels = pd.DataFrame({"patient": [f"P{one}" for one in of], "site": of // 2}, index=[f"{at}" for at in range(60)])
+    alone = significance(run_of(scores))
+    nested = significance(run_of(scores, groups=Groups(labels, {"patient": "sampled", "site": "sampled"})))
+    patients = significance(run_of(scores, groups=Groups(labels[["patient"]], {"patient": "sampled"})))
+    assert alone is not None
+    assert patients is not None
+    assert nested is not None
+    assert "mean rank per image" in alone
+    assert "mean rank per patient" in patients
+    assert "mean rank per site" in nested  # six sites, which the patients lie in
+    gaps = [float(re.findall(r"critical difference ([\d.]+)", page)[0]) for page in (alone, patients, nested)]
+    assert gaps[1] == pytest.approx(gaps[0] * np.sqrt(5), rel=0.02)
+    assert gaps[2] == pytest.approx(gaps[0] * np.sqrt(10), rel=0.02)

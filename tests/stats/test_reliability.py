@@ -237,3 +237,35 @@ def test_agreement_names_what_is_missing():
         agreement({"cars": table, "dogs": table[["a"]]})
     with pytest.raises(BadInput, match="at least two"):
         agreement({"cars": table})
+
+
+def clustered(seed, groups=12, size=6, methods=5):
+    """Scores without any common order, but every group of mosaics has one of its own."""
+    dice = np.random.default_rng(seed)
+    of = np.repeat(np.arange(groups), size)
+    return dice.normal(size=(groups, methods))[of] + 0.3 * dice.normal(size=(groups * size, methods)), of
+
+
+def test_the_interval_of_alpha_draws_whole_groups():
+    studies = [clustered(seed) for seed in range(40)]
+    plain = [alpha_interval(scores, resamples=200) for scores, _ in studies]
+    whole = [alpha_interval(scores, of, resamples=200) for scores, of in studies]
+    true = np.mean([one.alpha for one in plain])
+    for one, other in zip(plain, whole, strict=True):
+        assert one.alpha == other.alpha
+        assert (one.n_clusters, other.n_clusters) == (None, 12)
+    alone, together = (sum(one.low <= true <= one.high for one in found) / 40 for found in (plain, whole))
+    assert alone < 0.8  # mosaics of one group count as so many witnesses
+    assert together >= 0.85
+
+
+def test_every_mosaic_a_group_by_itself_changes_nothing():
+    scores = np.random.default_rng(3).random((20, 4))
+    own = alpha_interval(scores, np.arange(20))
+    free = alpha_interval(scores)
+    assert (own.low, own.high) == (free.low, free.high)
+
+
+def test_few_groups_give_no_interval():
+    scores, of = clustered(0, groups=5)
+    assert np.isnan(alpha_interval(scores, of).low)

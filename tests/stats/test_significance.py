@@ -144,6 +144,27 @@ def test_without_a_difference_all_methods_form_one_group():
     assert (found.p, found.statistic, found.groups) == (1.0, 0.0, (("a", "b", "c"),))
 
 
+def test_pictures_of_one_patient_are_one_row_of_nemenyis_test():
+    alarms = {"pictures": 0, "patients": 0}
+    for seed in range(60):
+        dice = np.random.default_rng(seed)
+        of = np.repeat(np.arange(12), 8)
+        scores = dice.normal(size=(12, 4))[of] + 0.3 * dice.normal(size=(96, 4))
+        table = pd.DataFrame(scores, columns=list("abcd"))
+        alarms["pictures"] += critical_difference(table).rejected
+        found = critical_difference(table, clusters=of)
+        assert found.n == 12
+        alarms["patients"] += found.rejected
+    assert alarms["pictures"] > 30  # the test can fail
+    assert alarms["patients"] <= 8
+
+
+def test_nemenyis_test_wants_six_patients():
+    table = normal_table(n=40, a=2, b=1, c=0)
+    with pytest.raises(BadInput, match="6 clusters"):
+        critical_difference(table, clusters=np.arange(40) % 5)
+
+
 def test_refuses():
     with pytest.raises(BadInput, match="two methods"):
         compare_pairs(pd.DataFrame({"a": [1.0]}))

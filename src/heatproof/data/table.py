@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from heatproof.data._support.carried import Carried, carried, indicators, is_list
-from heatproof.data._support.class_names import class_indices
-from heatproof.data._support.files import UNKNOWN, PictureFile, absolute, as_levels, as_view, digest, pick, read_batch
+from heatproof.data._support.carried import PREFIX, Carried, carried, indicators, is_list, listed
+from heatproof.data._support.class_names import are_indices, class_indices
+from heatproof.data._support.files import UNKNOWN, PictureFile
+from heatproof.data._support.picture_files import PictureFiles
 from heatproof.data._support.picture_groups import Grouping, by_class
-from heatproof.data._support.pictures import Levels
 from heatproof.errors import BadInput
 from heatproof.registry import dataset
-from heatproof.types import Batch, View
 
 GROUP = "group:"  # prefix of columns that group pictures
 _MOST = 10**9  # classes; a larger number is no class index
@@ -109,7 +108,7 @@ def _labels(texts: list[str], classes: Sequence[str], path: Path) -> list[int]:
 
 @dataset
 @dataclass(frozen=True)
-class Table:
+class Table(PictureFiles):
     """Pictures listed in a CSV file with the columns `path`, `label` and, optionally, `mask`.
 
     Further columns `group:NAME` (`group:patient`) say which pictures belong together: tests then allow for it. Paths
@@ -118,35 +117,23 @@ class Table:
     `label:NAME` for each label holds 1, 0, or nothing where it is not known.
     """
 
-    path: str = ""
-    view: View | None = None
-    classes: tuple[str, ...] = ()
-    grey: bool = False  # in one channel, for models that take only one
-    levels: Levels | None = None  # grey values of black and white in pictures of more than 8 bits: [0, 4095]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "view", as_view(self.view))
-        object.__setattr__(self, "levels", as_levels(self.levels))
-        object.__setattr__(self, "path", absolute(self.path))
-
     @property
     def name(self) -> str:
-        return Path(self.path).stem if self.path else "table"
+        return Path(self.path).stem if self.path else self.kind
 
-    @cached_property
-    def files(self) -> tuple[PictureFile, ...]:
+    def _list(self) -> tuple[PictureFile, ...]:
         if not self.path:
             raise BadInput("the data set 'table' needs a path: table(path='pictures.csv')")
-        return list_table(Path(self.path).expanduser(), self.classes)
+        return list_table(Path(self.path), self.classes)
 
-    def __len__(self) -> int:
-        return len(self.files)
-
-    def ids(self) -> tuple[str, ...]:
-        return tuple(file.id for file in self.files)
-
-    def class_labels(self) -> tuple[int, ...]:
-        return tuple(file.label for file in self.files)
+    @property
+    def guessed(self) -> tuple[str, ...]:
+        if self.classes or not (self.several or any(file.label != UNKNOWN for file in self.files)):
+            return ()
+        marked = {name.removeprefix(PREFIX).strip() for name in self._rows[0] if name.startswith(PREFIX)}
+        cells = {row.get("label", "") for row in self._rows} - {"", str(UNKNOWN)}
+        names = marked or {name for cell in cells for name in (listed(cell) if is_list(cell) else [cell])}
+        return () if are_indices(names) else tuple(sorted(names))
 
     def present(self) -> tuple[Carried | None, ...]:
         """The labels that each picture carries; None where they are not known."""
@@ -162,7 +149,7 @@ class Table:
 
     @cached_property
     def _rows(self) -> list[dict[str, str]]:
-        return read_rows(Path(self.path).expanduser(), ["path"])
+        return read_rows(Path(self.path), ["path"])
 
     def groups(self) -> Mapping[str, Grouping]:
         """Classes, fixed; and what the columns `group:NAME` hold, sampled: patients, sites, bursts."""
@@ -173,15 +160,3 @@ class Table:
             for name in columns
         }
         return {**by_class(self.class_labels()), **sampled}
-
-    def batch(self, indices: Sequence[int], /) -> Batch:
-        return read_batch(
-            pick(self.files, indices),
-            self.view,
-            masked=self.files[0].mask is not None,
-            grey=self.grey,
-            levels=self.levels,
-        )
-
-    def digest(self, indices: Sequence[int], /) -> str:
-        return digest(pick(self.files, indices), self.grey, self.levels)

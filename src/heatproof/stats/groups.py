@@ -58,6 +58,12 @@ class Groups:
             found[unknown] = len(labels) + alone
         return found
 
+    def clusters(self) -> dict[str, NDArray[np.int64]]:
+        """The sampled groups that tests must allow for, by name: those not nested in others, each as 0 … k−1."""
+        codes = outermost({name: self.codes(name) for name in self.named("sampled")})
+        numbered = {name: np.unique(index, return_inverse=True)[1].ravel() for name, index in codes.items()}
+        return {name: index.astype(np.int64) for name, index in numbered.items()}
+
 
 def outermost(clusterings: Mapping[str, NDArray[np.int64]]) -> dict[str, NDArray[np.int64]]:
     """The clusterings not nested in another one: bursts within patients need the patients only."""

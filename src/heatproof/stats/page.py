@@ -259,8 +259,7 @@ def fixed_strata(groups: Groups) -> NDArray[np.int64] | None:
 
 def sampled_clusters(groups: Groups) -> list[NDArray[np.int64]]:
     """The clusterings that tests must allow for, each as 0 … k−1."""
-    codes = outermost({name: groups.codes(name) for name in groups.named("sampled")})
-    return [np.unique(index, return_inverse=True)[1].ravel().astype(np.int64) for index in codes.values()]
+    return list(groups.clusters().values())
 
 
 def many_clusters(groups: Groups) -> NDArray[np.int64] | None:

@@ -9,11 +9,12 @@ from itertools import combinations
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from heatproof.errors import BadInput
 from heatproof.stats.bootstrap import FloatArray, expanded_tails, resampled_means, scored
+from heatproof.stats.cluster_robust import FEWEST_CLUSTERS
 from heatproof.stats.ranks import FEWEST, ROUNDING, check_table, complete, rank, rounding
 
 COUNTED = 13  # tied differences up to which scipy, too, goes through all signs
@@ -251,14 +252,23 @@ def compare_pairs(
 
 
 def critical_difference(
-    table: pd.DataFrame, *, higher_is_better: bool = True, alpha: float = 0.05
+    table: pd.DataFrame,
+    *,
+    higher_is_better: bool = True,
+    alpha: float = 0.05,
+    clusters: NDArray[np.int64] | None = None,
 ) -> CriticalDifference:
-    """Friedman's test on the images all methods have, Nemenyi's critical difference, the groups it leaves."""
+    """Friedman's test on the images all methods have, Nemenyi's critical difference, the groups it leaves.
+
+    Both take rows for independent: images of one cluster (a number each: a patient, a source photo) are one row, their
+    mean score, so that `n` counts clusters. Of fewer than six clusters there is no test.
+    """
     part = complete(table)
-    n, k = part.table.shape
+    scores = part.table if clusters is None else _by_cluster(table, part.table, clusters)
+    n, k = scores.shape
     if k < 3 or n < 2:
         raise BadInput(f"Friedman's test needs at least 3 methods and 2 images that all of them have, got {k} and {n}.")
-    ranks = rank(part.table.to_numpy(), higher_is_better, rounding(part.table.to_numpy()))
+    ranks = rank(scores.to_numpy(), higher_is_better, rounding(scores.to_numpy()))
     if (ranks == ranks[:, :1]).all():  # every image ties every method: scipy divides by zero
         statistic, p = 0.0, 1.0
     else:
@@ -281,6 +291,16 @@ def critical_difference(
         gap,
         groups,
     )
+
+
+def _by_cluster(table: pd.DataFrame, kept: pd.DataFrame, clusters: NDArray[np.int64]) -> pd.DataFrame:
+    """The mean score of each cluster and method, over the kept images."""
+    if len(clusters) != len(table):
+        raise BadInput(f"clusters must number each of the {len(table)} images, got {len(clusters)}.")
+    means = kept.groupby(clusters[table.index.get_indexer(kept.index)]).mean()
+    if len(means) < FEWEST_CLUSTERS:
+        raise BadInput(f"Friedman's test needs at least {FEWEST_CLUSTERS} clusters of images, got {len(means)}.")
+    return means
 
 
 def nemenyi(k: int, n: int, alpha: float = 0.05) -> float:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from heatproof.errors import HeatproofError
 from heatproof.report.charts import Estimate, heatmap, interval_ranking, small_multiples
 from heatproof.report.run_numbers import Panel, Reading
 from heatproof.report.sections.blocks import fold
 from heatproof.report.typeset import MISSING, counted, escape, listed, number
+from heatproof.stats.cluster_robust import FEWEST_CLUSTERS
 from heatproof.stats.ranks import FEWEST as FEWEST_MOSAICS
 from heatproof.stats.reliability import agreement, alpha_interval, joint_failures, spearman_matrix
 
@@ -24,7 +27,7 @@ def alphas(reading: Reading, panels: list[Panel]) -> str:
     charts, bare = [], []
     for dataset, model in dict.fromkeys((panel.dataset, panel.model) for panel in panels):
         rows = [
-            _alpha(reading, f"{panel.metric}{suffix}", table)
+            _alpha(f"{panel.metric}{suffix}", table, reading.clusters(dataset, table.index))
             for panel in panels
             if (panel.dataset, panel.model) == (dataset, model)
             for suffix, table in _tables(reading, panel)
@@ -49,7 +52,8 @@ def _without_interval(bare: list[str]) -> str:
     if not bare:
         return ""
     why = (
-        f"fewer than {FEWEST_MOSAICS} mosaics say next to nothing about others, and where all agree no resample differs"
+        f"fewer than {FEWEST_MOSAICS} mosaics, or {FEWEST_CLUSTERS} groups of them, say next to nothing about others, "
+        "and where all agree no resample differs"
     )
     return f'<p class="note">A dot without a bar is no certainty ({why}): {escape(listed(bare))}.</p>'
 
@@ -57,24 +61,28 @@ def _without_interval(bare: list[str]) -> str:
 def _tables(reading: Reading, panel: Panel) -> list[tuple[str, pd.DataFrame]]:
     """The panel's contenders; where some are never negative, once more without those, to be fair."""
     table = reading.contenders(panel)
-    about = reading.info.get("methods", {})
-    signed = [method for method in table.columns if about.get(method, {}).get("signed", True)]
+    signed = [method for method in table.columns if reading.info.method(method).signed]
     both = [("", table)]
     if len(signed) < len(table.columns):
         both.append((f", {SIGNED}", table[signed]))
     return both
 
 
-def _alpha(reading: Reading, label: str, table: pd.DataFrame) -> Estimate:
+def _alpha(label: str, table: pd.DataFrame, clusters: dict[str, NDArray[np.int64]]) -> Estimate:
+    """Alpha with its interval, by whole sampled groups; none where these are of two crossed kinds."""
     try:
-        found = alpha_interval(table.to_numpy(dtype=float))
+        found = alpha_interval(table.to_numpy(dtype=float), next(iter(clusters.values()), None))
     except HeatproofError:
         return Estimate(label, math.nan, math.nan, math.nan, note="too few scores")
     if found.n_methods < FEWEST:
         return Estimate(label, math.nan, math.nan, math.nan, note=f"only {counted(found.n_methods, 'method')}")
     dropped = f", {found.dropped_mosaics} left out" if found.dropped_mosaics else ""
     note = f"{counted(found.n_methods, 'method')}, {counted(found.n_mosaics, 'mosaic')}{dropped}"
-    return Estimate(label, found.alpha, found.low, found.high, colour=0, note=note)
+    if found.n_clusters is not None:
+        note += f" of {counted(found.n_clusters, next(iter(clusters)))}"
+    crossed = len(clusters) > 1
+    low, high = (math.nan, math.nan) if crossed else (found.low, found.high)
+    return Estimate(label, found.alpha, low, high, colour=0, note=note)
 
 
 def correlations(reading: Reading, panels: list[Panel], chance: Callable[[Panel], float]) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
+from numpy.typing import NDArray
 
 from heatproof.errors import HeatproofError
 from heatproof.report.charts import critical_difference as diagram
@@ -12,7 +15,7 @@ from heatproof.report.run_numbers import ALPHA, Panel, Reading
 from heatproof.report.sections.blind_marks import blind_legend, marked
 from heatproof.report.sections.blocks import fold, metric_heading, section, table, unfolding
 from heatproof.report.typeset import MINUS, counted, escape, number, probability
-from heatproof.stats.page import PairTests
+from heatproof.stats.page import PairTests, plural
 from heatproof.stats.significance import CriticalDifference, critical_difference
 
 SHOWN = 4  # metrics in full; further ones are behind a fold
@@ -74,7 +77,8 @@ def _figures(reading: Reading, panel: Panel) -> list[tuple[str, str]]:
         if len(rows)
     )
     figures = [(caption, matrix(reading, panel, tests))]
-    found = _critical(reading, panel)
+    units = reading.clusters(panel.dataset, reading.contenders(panel).index)
+    found = _critical(reading, panel, units)
     if found is not None and len(found.methods) <= 20:
         doubt = "" if found.rejected else "; these images cannot show that any two differ (Friedman's test)"
         title = f"Mean ranks by {panel.metric}{', ' + where if where else ''}"
@@ -85,21 +89,24 @@ def _figures(reading: Reading, panel: Panel) -> list[tuple[str, str]]:
             colours=reading.colours,
             groups=found.groups,
         )
+        unit = next(iter(units), "image")
         words = (
-            f"{prefix}mean rank per image; bars join what Nemenyi's test cannot separate{doubt}. It looks at ranks "
-            "alone, so on few images it may find other pairs than the matrix"
+            f"{prefix}mean rank per {unit}; bars join what Nemenyi's test cannot separate{doubt}. It looks at ranks "
+            f"alone, so on few {plural(unit)} it may find other pairs than the matrix"
         )
         figures.append((words, drawing))
     return figures
 
 
-def _critical(reading: Reading, panel: Panel) -> CriticalDifference | None:
-    tests = reading.pairs(panel)
-    if tests is not None and tests.basis.sampled:  # Nemenyi's test takes pictures for independent
+def _critical(reading: Reading, panel: Panel, units: Mapping[str, NDArray[np.int64]]) -> CriticalDifference | None:
+    if len(units) > 1:  # two crossed kinds: no rows that are independent
         return None
     try:
         return critical_difference(
-            reading.contenders(panel), higher_is_better=reading.higher_is_better(panel.metric), alpha=reading.page.level
+            reading.contenders(panel),
+            higher_is_better=reading.higher_is_better(panel.metric),
+            alpha=reading.page.level,
+            clusters=next(iter(units.values()), None),
         )
     except HeatproofError:
         return None
