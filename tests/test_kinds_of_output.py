@@ -15,7 +15,8 @@ import heatproof
 from heatproof import Study, engine, registry, run
 from heatproof.attribute import attribute
 from heatproof.errors import BadInput, HeatproofError, NotApplicable
-from heatproof.outputs import QUESTIONS, read
+from heatproof.outputs import read
+from heatproof.questions import QUESTIONS
 from heatproof.run.unit import OK, explain, judge
 from heatproof.spec.parse import parse
 from heatproof.traits import misfit, parts_of, premise_of

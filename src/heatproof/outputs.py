@@ -13,20 +13,14 @@ p = sigmoid(z)) and `value` (one column). One label of many is a `yes_no`, and o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, TypeAlias, get_args
+from typing import get_args
 
 import torch
 from torch import Tensor
 
 from heatproof.errors import BadInput, BadModel, NotApplicable
+from heatproof.questions import NO_PROBABILITY, Kind, Question, Readout
 
-Kind: TypeAlias = Literal["softmax", "sigmoid", "regression"]
-Question: TypeAlias = Literal["classes", "yes_no", "value"]
-Readout: TypeAlias = Literal["probability", "logit", "log_probability"]
-Unfit: TypeAlias = tuple[tuple[Question, str], ...]  # the questions that a component has no answer to, and why
-
-QUESTIONS: tuple[Question, ...] = get_args(Question)
-NO_PROBABILITY = "a value has no probability: it is read as it is, by readout='logit'"
 SAID = "softmax, sigmoid or regression, or one of the first two with :probabilities or :logits after it"
 FORMER: Mapping[str, str] = {"logits": "softmax:logits", "probabilities": "softmax:probabilities"}
 

@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from heatproof.errors import BadInput
-from heatproof.outputs import NO_PROBABILITY, Question, Unfit
+from heatproof.questions import ASKED, NO_PROBABILITY, Question, Unfit
 from heatproof.registry import fits, hints_of, name_of
 
 Rule: TypeAlias = Literal["abs_p99", "abs_min_max", "positive", "positive_p99", "min_max", "rank"]
@@ -157,26 +157,24 @@ def needs_of(component: object) -> tuple[Need, ...]:
 
 
 def misfit(component: object, question: Question) -> str:
-    """Why a component, or one inside it, has no answer to such a question; empty if it has.
+    """Why a component, or one inside it, has no answer to such a question, as a sentence; empty if it has."""
+    found = unfit_part(component, question)
+    return f"{found[0]} does not apply to {ASKED[question]}: {found[1]}" if found else ""
+
+
+def unfit_part(component: object, question: Question) -> tuple[str, str] | None:
+    """The name of the first part without an answer to such a question, and why.
 
     A method that reads a probability has none to a value; metrics scale values as they need.
     """
     for one in parts_of(component):
-        unfit: Unfit = getattr(one, "unfit", ())
-        if reason := dict(unfit).get(question):
-            return f"{title_of(one)} does not apply to {ASKED[question]}: {reason}"
+        if reason := dict(getattr(one, "unfit", ())).get(question):
+            return title_of(one), reason
         name = name_of(one)
         reads = getattr(one, "readout", "logit") != "logit" and name is not None and name[0] == "method"
         if question == "value" and reads:
-            return f"{title_of(one)} does not apply to {ASKED[question]}: {NO_PROBABILITY}"
-    return ""
-
-
-ASKED: dict[Question, str] = {
-    "classes": "a softmax over classes",
-    "yes_no": "a yes-or-no answer",
-    "value": "a value (regression)",
-}
+            return title_of(one), NO_PROBABILITY
+    return None
 
 
 def title_of(component: object) -> str:

@@ -12,9 +12,9 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checka
 import torch
 from torch import Tensor, nn
 
-from heatproof import network_state, outputs
+from heatproof import network_state, outputs, questions
 from heatproof.errors import BadModel, BadShape, NotApplicable
-from heatproof.outputs import Kind, Question
+from heatproof.questions import Kind, Question
 from heatproof.spec import source_hash
 
 Images: TypeAlias = Tensor  # (B, C, H, W) float32 in [0, 1]; the model normalises
@@ -23,7 +23,7 @@ Keep: TypeAlias = Tensor  # (B, H, W) bool; True = the pixel stays visible. One 
 Segments: TypeAlias = Tensor  # (B, H, W) int64; labels 0 … n-1 per image
 Scores: TypeAlias = Tensor  # (B,) one number per image
 Logits: TypeAlias = Tensor  # (B, columns that can be explained): `heatproof.outputs`
-Readout: TypeAlias = outputs.Readout
+Readout: TypeAlias = questions.Readout
 read = outputs.read
 
 

@@ -12,7 +12,7 @@ from heatproof import engine
 from heatproof.audit.evaluation import Evaluation, Removal
 from heatproof.errors import BadInput
 from heatproof.occlusion.occluded_images import Samples
-from heatproof.outputs import Unfit
+from heatproof.questions import Unfit
 from heatproof.registry import metric
 from heatproof.types import REMOVED, Attribution, Curve, Logits, Model, Scored
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from heatproof import engine
 from heatproof.audit.evaluation import Controlled, Evaluation, Removal, follows_map, random_maps
 from heatproof.occlusion.occluded_images import Samples
-from heatproof.outputs import Unfit
+from heatproof.questions import Unfit
 from heatproof.registry import metric
 from heatproof.stats.falling import tau
 from heatproof.types import REMOVED, Attribution, Curve, Scored

@@ -15,7 +15,7 @@ from heatproof.methods._support.channel_pooling import Pooling, keeps_sign, pool
 from heatproof.methods._support.field_checks import check_count, check_positive
 from heatproof.methods._support.shared_passes import doubly_softmaxed, slopes
 from heatproof.methods.integrated_gradients import integrate
-from heatproof.outputs import Unfit
+from heatproof.questions import Unfit
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Images, Logits, Maps, Model, Readout
 

@@ -22,7 +22,7 @@ from heatproof.methods.guided_backprop import GuidedBackprop
 from heatproof.models._support.cam_layer import find_cam_layer
 from heatproof.models._support.last_cut import last_cut
 from heatproof.models._support.token_layouts import as_pictures
-from heatproof.outputs import Unfit
+from heatproof.questions import Unfit
 from heatproof.registry import method
 from heatproof.traits import Rule
 from heatproof.types import Batch, Cost, Images, Maps, Model, Readout

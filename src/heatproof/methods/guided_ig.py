@@ -16,7 +16,7 @@ from heatproof.methods._support.channel_pooling import Pooling, keeps_sign, pool
 from heatproof.methods._support.field_checks import check_count, check_not_negative, check_share
 from heatproof.methods._support.shared_passes import doubly_softmaxed, slopes
 from heatproof.methods._support.smallest_k import by_rank
-from heatproof.outputs import Unfit
+from heatproof.questions import Unfit
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Images, Maps, Model, Readout
 

@@ -13,7 +13,7 @@ from heatproof import engine
 from heatproof.methods._support.channel_pooling import Pooling, pool
 from heatproof.methods._support.field_checks import check_count, check_not_negative, check_positive
 from heatproof.methods._support.shared_passes import doubly_softmaxed, slopes
-from heatproof.outputs import Unfit
+from heatproof.questions import Unfit
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Images, Maps, Model, read
 

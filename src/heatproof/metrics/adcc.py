@@ -14,7 +14,7 @@ from heatproof.metrics._support.similarity import correlation
 from heatproof.metrics._support.undefined import CONSTANT_MAP, is_constant, scored
 from heatproof.metrics.average_drop import Masked, masked, relative_drop
 from heatproof.occlusion.imputers.mean import Mean
-from heatproof.outputs import Unfit
+from heatproof.questions import Unfit
 from heatproof.registry import metric
 from heatproof.traits import Rule
 from heatproof.types import Attribution, Imputer, Price, Scored

@@ -10,7 +10,7 @@ from heatproof.metrics.adcc import coherency, harmonic_mean
 from heatproof.metrics.average_drop import masked
 from heatproof.metrics.road import Road
 from heatproof.occlusion.imputers.mean import Mean
-from heatproof.outputs import Unfit
+from heatproof.questions import Unfit
 from heatproof.registry import metric
 from heatproof.traits import Rule
 from heatproof.types import Attribution, Imputer, Price, Scored

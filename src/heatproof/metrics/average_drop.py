@@ -14,7 +14,7 @@ from heatproof.metrics._support.undefined import scored
 from heatproof.occlusion.game import Occlusion
 from heatproof.occlusion.imputers.mean import Mean
 from heatproof.occlusion.occluded_images import shown
-from heatproof.outputs import Unfit
+from heatproof.questions import Unfit
 from heatproof.registry import metric
 from heatproof.traits import Rule
 from heatproof.types import Attribution, Batch, Images, Imputer, Maps, Model, Price, Scored

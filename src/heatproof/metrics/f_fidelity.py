@@ -15,7 +15,7 @@ from heatproof.occlusion.flip_order import lots, pooled, removal_ranks
 from heatproof.occlusion.game import Game, Occlusion, game_of
 from heatproof.occlusion.imputers.mean import Mean
 from heatproof.occlusion.segmenters.pixels import Pixels
-from heatproof.outputs import Unfit
+from heatproof.questions import Unfit
 from heatproof.registry import metric
 from heatproof.types import Attribution, Curve, Price, Scored
 

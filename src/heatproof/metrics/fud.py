@@ -25,7 +25,7 @@ from heatproof.occlusion.diffusion.sampler import Sampler
 from heatproof.occlusion.kept_share import kept_most
 from heatproof.occlusion.occluded_images import Samples
 from heatproof.occlusion.segmenters.pixels import Pixels
-from heatproof.outputs import Unfit
+from heatproof.questions import Unfit
 from heatproof.registry import metric
 from heatproof.types import Attribution, Batch, Curve, Maps, Model, Scored, Segmenter, keyed_seed
 

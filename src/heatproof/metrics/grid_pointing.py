@@ -17,7 +17,7 @@ from heatproof.metrics._support.pixel_ranking import relevance_mass
 from heatproof.metrics._support.reattribution import reattribute
 from heatproof.metrics._support.regions import regions_of
 from heatproof.metrics._support.undefined import scored
-from heatproof.outputs import Unfit
+from heatproof.questions import Unfit
 from heatproof.registry import metric
 from heatproof.types import Attribution, Batch, Keep, Model, Price, Scored
 

@@ -16,7 +16,7 @@ from heatproof import registry
 from heatproof.errors import BadInput, NotApplicable
 from heatproof.methods.precomputed import Precomputed
 from heatproof.metrics._support.regions import check_pair, finite_rows, regions_of
-from heatproof.outputs import Unfit
+from heatproof.questions import Unfit
 from heatproof.registry import metric
 from heatproof.traits import Need, method_traits
 from heatproof.types import AnyMethod, Attribution, Batch, Keep, Maps, Model, Scored

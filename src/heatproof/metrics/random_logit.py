@@ -14,7 +14,7 @@ from heatproof.metrics._support.reattribution import reattribute
 from heatproof.metrics._support.shared_answers import logits
 from heatproof.metrics._support.similarity import Similarity, similar
 from heatproof.metrics._support.undefined import CONSTANT_MAP, is_constant, scored
-from heatproof.outputs import Unfit
+from heatproof.questions import Unfit
 from heatproof.registry import metric
 from heatproof.types import Attribution, Price, Scored
 

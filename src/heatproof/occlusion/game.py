@@ -25,7 +25,7 @@ from heatproof.occlusion import pipeline
 from heatproof.occlusion.imputers.mean import Mean, repainted
 from heatproof.occlusion.segmenters.grid import Grid
 from heatproof.occlusion.segments import pixels_of, segments_of, totals
-from heatproof.outputs import NO_PROBABILITY
+from heatproof.questions import NO_PROBABILITY
 from heatproof.registry import name_of, part
 from heatproof.spec import recipe
 from heatproof.traits import imputer_traits, parts_of
