@@ -253,7 +253,7 @@ def test_several_values_need_a_choice(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="one of red, green, blue"):
         heatproof.explain(model, data.batch([0]).images, "saliency")
     found = run(Study([model], [data], ["input_x_gradient"], ["srg"], target="green"), tmp_path / "green").scores
-    assert set(found["image"]) == {"0.png · green", "1.png · green"}
+    assert set(found["image"]) == {"0.png#green", "1.png#green"}
     assert set(found["status"]) == {OK}
     maps = heatproof.explain(model, data.batch([0]).images, "input_x_gradient", "green")
     torch.testing.assert_close(maps, data.batch([0]).images[:, 1] / 32**2)

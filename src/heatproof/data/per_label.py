@@ -12,11 +12,12 @@ from typing import Any
 import torch
 
 from heatproof.data._support.carried import Carried
+from heatproof.data._support.class_names import plainly
 from heatproof.data._support.files import UNKNOWN
 from heatproof.data._support.picture_groups import Grouping, groups_of
+from heatproof.data._support.several_classes import BETWEEN, entry_id
 from heatproof.types import Batch, Dataset
 
-MARK = " · "  # between a picture's id and the label
 Present = tuple[Carried | None, ...]  # the labels of each picture; None where they are not known
 Row = tuple[int, int]  # index of the picture, label
 
@@ -29,7 +30,7 @@ def present_in(dataset: Any) -> Present:
         return found
     known = getattr(dataset, "class_labels", None)
     labels = known() if known is not None else (UNKNOWN,) * len(dataset)
-    return tuple(None if label == UNKNOWN else Carried(frozenset((label,))) for label in labels)
+    return tuple(None if label == UNKNOWN else Carried(frozenset((label,)), others=UNKNOWN) for label in labels)
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class PerLabel:
         labels = Grouping("fixed", tuple(self._name(label) for _, label in self.rows))
         again = len(set(pictures)) < len(pictures)
         own = {"picture": Grouping("sampled", tuple(self._ids[picture] for picture in pictures))} if again else {}
-        return {**inherited, **own, "label": labels}
+        return {**own, **inherited, "label": labels}
 
     def batch(self, indices: Sequence[int], /) -> Batch:
         """The rows' pictures, each read once, with the label as target and whether it is there (1, 0 or -1)."""
@@ -101,7 +102,12 @@ class PerLabel:
         return hashlib.sha256(f"{own} {[label for _, label in rows]}".encode()).hexdigest()
 
     def _of(self, indices: Sequence[int]) -> list[str]:
-        return [f"{self._ids[picture]}{MARK}{self._name(label)}" for picture, label in (self.rows[i] for i in indices)]
+        return [self._id(*self.rows[index]) for index in indices]
+
+    def _id(self, picture: int, label: int) -> str:
+        own, name = self._ids[picture], self._name(label)
+        listed = own.rpartition(BETWEEN)[2]  # the data set may list a picture once for each label already
+        return own if plainly(listed) == plainly(name) else entry_id(own, name)
 
     @cached_property
     def _ids(self) -> tuple[str, ...]:

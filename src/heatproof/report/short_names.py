@@ -15,7 +15,7 @@ from functools import cached_property
 import pandas as pd
 
 from heatproof.report.run_numbers import Exhibit, FinishedRun, Ranked
-from heatproof.results.results import Picture
+from heatproof.results.gallery import Picture
 from heatproof.results.run_info import RunInfo
 from heatproof.stats.groups import Groups
 from heatproof.stats.page import Page, PairTests

@@ -8,6 +8,7 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
+from heatproof.questions import Question
 from heatproof.storage.sealed_json import typed
 from heatproof.traits import MethodTraits, MetricTraits
 
@@ -33,6 +34,7 @@ class ComponentInfo:
     summary: str = ""
     paper: str = ""
     fields: Mapping[str, Any] = field(default_factory=dict)
+    hides: str = ""  # what it hides, and with what, in words: "25 rectangles, filled with ImageNet's mean colour"
     label: str = ""  # the whole label, where a shorter one is shown instead
 
 
@@ -116,6 +118,7 @@ class Census:
     narrow: Mapping[str, tuple[Real, Real]] = field(default_factory=dict)  # some pictures of little value range
     narrow_count: Count = 0
     accuracy: Accuracy | None = None
+    question: Question = "classes"  # what the model is asked
 
 
 @dataclass(frozen=True)
@@ -219,11 +222,6 @@ class RunInfo:
     def metric(self, label: str) -> MetricInfo:
         """The metric of this label; one without direction if it is not known."""
         return self.metrics.get(label, MetricInfo())
-
-    @property
-    def notes(self) -> list[Mapping[str, Any]]:
-        """What the protocols noted of their studies."""
-        return [study.notes for study in self.studies]
 
     def of_protocol(self, name: str) -> list[StudyInfo]:
         return [study for study in self.studies if study.protocol == name]

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from heatproof.attribute import attribute
 from heatproof.by_label import is_several, split
+from heatproof.engine.execute import place
 from heatproof.engine.machine import out_of_memory
 from heatproof.errors import BadInput, HeatproofError, NotApplicable, OutOfMemory
 from heatproof.occlusion.game import NOTHING_CHANGES, flat_rows
@@ -137,6 +138,7 @@ def judge(explained: Explained, batch: Batch, ids: Sequence[str], metric: Metric
         x=[x for x, _ in lines] if curves else None,
         y=[y for _, y in lines] if curves else None,
         details={name: [_finite(beside.get(one, {}).get(name)) for one in ids] for name in names},
+        machine=place(batch.images.device),
     )
 
 

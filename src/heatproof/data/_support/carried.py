@@ -26,14 +26,17 @@ _SAYS: Mapping[str, bool | None] = {
 
 
 class Carried(NamedTuple):
-    """The labels that are there, and those of which it is not known. All others are absent."""
+    """The labels that are there, and those of which it is not known; what holds of all others."""
 
     there: frozenset[int]
     unsure: frozenset[int] = frozenset()
+    others: int = 0  # absent, or UNKNOWN
 
     def has(self, label: int) -> int:
         """1, 0, or -1 where it is not known."""
-        return UNKNOWN if label in self.unsure else int(label in self.there)
+        if label in self.there:
+            return 1
+        return UNKNOWN if label in self.unsure else self.others
 
 
 def is_list(text: str, classes: Sequence[str] = ()) -> bool:
