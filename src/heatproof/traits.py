@@ -55,6 +55,9 @@ class MetricTraits:
     """The traits of a metric, beside its direction."""
 
     measures: Measures = "other"  # "pictures", "chance" and "description" do not rank methods
+    question: str = (
+        ""  # the column it answers in the report's first table, such as "Signed rightly?"; "": by `measures`
+    )
     share: bool = False  # it counts hits: each score is 0 or 1
     axes: tuple[str, ...] = ("", "")  # labels of its curves
     chance: float | None = None  # the score of maps without information, where known
@@ -162,6 +165,12 @@ def premise_of(component: object) -> Callable[[Any, Any], None] | None:
     It raises for what the first picture shows before any work is done: a prior for pictures of another size.
     """
     declared: Callable[[Any, Any], None] | None = getattr(component, "premise", None)
+    return declared
+
+
+def flip_book_of(metric: object) -> Callable[[Any], Any] | None:
+    """What a metric declares as `flip_book(attribution)`, or None: what the model sees along its curve."""
+    declared: Callable[[Any], Any] | None = getattr(metric, "flip_book", None)
     return declared
 
 

@@ -16,6 +16,7 @@ from heatproof.errors import BadInput, UnknownName
 from heatproof.results import run_state
 from heatproof.results.gallery import Picture, kept_pictures
 from heatproof.results.looks import page_of_looks
+from heatproof.results.plots import Plots
 from heatproof.results.run_info import RunInfo, run_info
 from heatproof.stats import bootstrap, ranks
 from heatproof.stats.against_blind import against_blind
@@ -330,6 +331,23 @@ class Results:
                 f"name one ({named}{'; …' if len(met) > 4 else ''}), or loop over results.settings"
             )
         return wide
+
+    @property
+    def plot(self) -> Plots:
+        """Figures for a paper: `results.plot.ranking()`, `curves()`, `matrix()`, `heatmaps()`; they need matplotlib."""
+        return Plots(self)
+
+    def to_latex(self, *metrics: str) -> str:
+        """One table for a paper: methods × metrics, the best group by the adjusted tests in bold."""
+        from heatproof.results.latex import paper_table  # it is made of results
+
+        return paper_table(self, metrics)
+
+    def to_json(self, *metrics: str) -> str:
+        """The rankings of all metrics, or of these, as a JSON list of rows."""
+        from heatproof.results import tables
+
+        return tables.written(tables.rankings(self, metrics), "json")
 
     @cached_property
     def gallery(self) -> list[Picture]:

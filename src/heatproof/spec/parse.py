@@ -72,6 +72,11 @@ def _shown(text: str) -> str:
 
 def components(kind: registry.Kind, text: str) -> list[Any]:
     """Several components from one command-line word: commas outside brackets separate them."""
+    return [parse(kind, part) for part in words(text)]
+
+
+def words(text: str) -> list[str]:
+    """The parts of a list on the command line, separated by the commas outside brackets."""
     parts, depth, start = [], 0, 0
     for i, letter in enumerate(text):
         depth += (letter in "([") - (letter in ")]")
@@ -79,7 +84,7 @@ def components(kind: registry.Kind, text: str) -> list[Any]:
             parts.append(text[start:i])
             start = i + 1
     parts.append(text[start:])
-    return [parse(kind, part) for part in parts if part.strip()]
+    return [part.strip() for part in parts if part.strip()]
 
 
 def _of_file(kind: registry.Kind | None, own: re.Match[str], node: ast.Name | ast.Call, text: str) -> Any:
