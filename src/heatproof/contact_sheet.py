@@ -1,4 +1,4 @@
-"""Pictures × methods as one labelled PNG, and the raw maps: for looking, not for judging."""
+"""Pictures × methods as one labelled picture, and the raw maps: for looking, not for judging."""
 
 from __future__ import annotations
 
@@ -22,17 +22,21 @@ from heatproof.data._support.files import identity
 from heatproof.data._support.listing import pictures_under
 from heatproof.data._support.pictures import apply_view, read_picture, takes_grey
 from heatproof.data._support.value_range import warn_of_narrow
-from heatproof.errors import BadInput, HeatproofError
+from heatproof.errors import BadInput, HeatproofError, NotApplicable
 from heatproof.models._support.outputs import recognised
 from heatproof.models._support.targets import needs_choice, target_index
-from heatproof.report.heat import overlay, shown
+from heatproof.report.heat import legend, overlay, shown
+from heatproof.results import plots
+from heatproof.results.gallery import Picture
 from heatproof.run.store import write_atomically
 from heatproof.run.unit import message, watched
 from heatproof.spec import recipe
 from heatproof.spec.study import distinct
-from heatproof.types import AnyMethod, Batch, Logits, Model
+from heatproof.types import AnyMethod, Batch, Logits, Model, read
 
-SIDE, GAP, HEAD, LINE = 180, 6, 22, 16
+SIDE, GAP, HEAD, LINE, LEGEND, BAR = 180, 6, 22, 16, 28, 120  # pixels
+DRAWN = (".png", ".pdf", ".svg")
+EMPTY = "all zero"
 Watch = Callable[[int, int, str], None]
 
 
@@ -45,6 +49,14 @@ class Sheet:
     targets: tuple[str, ...]
     maps: dict[str, NDArray[np.float32]]  # (B, H, W) each
     missing: dict[str, str]  # pictures and methods that gave nothing, with the reason
+    probabilities: tuple[float, ...] = ()  # the model's, of the explained class
+    inapplicable: frozenset[str] = frozenset()  # those of the missing methods that do not apply to the network
+
+    @property
+    def answers(self) -> list[str]:
+        """The explained class of every picture, with the model's probability where it is known."""
+        known = [f" {100 * share:.0f} %" for share in self.probabilities] or [""] * len(self.targets)
+        return [f"{target}{share}" for target, share in zip(self.targets, known, strict=True)]
 
 
 def explain(
@@ -61,24 +73,30 @@ def explain(
         raise BadInput("name at least one method, e.g. --methods saliency,lrp")
     distinct("methods", [recipe.label(method) for method in methods])
     missing: dict[str, str] = {}
+    inapplicable: set[str] = set()
     batch, files = _read(model, images, seed, missing)
     warn_of_narrow(batch)
     model = recognised(model, batch.images)
     maps: dict[str, NDArray[np.float32]] = {}
     with engine.threads_for([model]):
-        batch = batch.aimed(_targets(model, engine.forward(model, batch.images), target))
+        logits = engine.forward(model, batch.images)
+        batch = batch.aimed(_targets(model, logits, target))
+        shares = read(logits, batch.targets, "probability").tolist()
         for done, method in enumerate(methods):
             title = recipe.label(method)
             if watch:
                 watch(done, len(methods), title)
             try:
                 maps[title] = watched(model, batch, method).maps.cpu().numpy()
+            except NotApplicable as error:
+                missing[title] = message(error)
+                inapplicable.add(title)
             except (Exception, SystemExit) as error:  # of any kind: the other methods' maps are still useful
                 missing[title] = message(error)
     classes = [model.classes[t] if t < len(model.classes) else str(t) for t in batch.targets.tolist()]
     shown_as = batch.images.cpu().expand(-1, 3, -1, -1)  # grey pictures are drawn in three equal channels
     pixels = (shown_as * 255).round().byte().permute(0, 2, 3, 1).numpy()
-    return Sheet(files, pixels, tuple(classes), maps, missing)
+    return Sheet(files, pixels, tuple(classes), maps, missing, tuple(shares), frozenset(inapplicable))
 
 
 def _targets(model: Model, logits: Logits, target: str) -> Tensor:
@@ -121,15 +139,17 @@ def _read(model: Model, images: Sequence[Path], seed: int, missing: dict[str, st
 
 
 def places(out: Path) -> tuple[Path, Path]:
-    """Paths of the grid (.png) and the raw maps (.npz): inside `out` if it is a folder, else side by side."""
+    """Paths of the grid (.png, .pdf, .svg) and the maps (.npz): inside `out` if it is a folder, else side by side."""
     if out.is_dir():
         return out / "maps.png", out / "maps.npz"
-    if out.suffix.lower() in (".png", ".npz"):
-        return out.with_suffix(".png"), out.with_suffix(".npz")
+    if out.suffix.lower() in DRAWN:
+        return out, out.with_suffix(".npz")
+    if out.suffix.lower() == ".npz":
+        return out.with_suffix(".png"), out
     if out.suffix and not out.suffix[1:].isdigit():  # the ".2" of a name like v1.2 is no file type
         raise BadInput(
-            "the grid is written as .png and the maps beside it as .npz, so --out must end in one of them or in "
-            f"nothing, or be a folder, got {out.name!r}: take {out.with_suffix('.png').name!r}"
+            "the grid is written as .png, .pdf or .svg and the maps beside it as .npz, so --out must end in one of "
+            f"them or in nothing, or be a folder, got {out.name!r}: take {out.with_suffix('.png').name!r}"
         )
     return out.with_name(f"{out.name}.png"), out.with_name(f"{out.name}.npz")
 
@@ -137,14 +157,25 @@ def places(out: Path) -> tuple[Path, Path]:
 def write(sheet: Sheet, out: Path) -> tuple[Path, Path]:
     """Writes the grid and the raw maps to the paths of `places`, and returns them."""
     grid, beside = places(out)
-    picture = io.BytesIO()
-    draw(sheet).save(picture, "PNG")
-    write_atomically(grid, picture.getvalue())
+    write_atomically(grid, drawn(sheet, grid.suffix.lower()))
     arrays: dict[str, Any] = dict(sheet.maps)
     raw = io.BytesIO()
     np.savez_compressed(raw, ids=np.array(sheet.ids), targets=np.array(sheet.targets), **arrays)
     write_atomically(beside, raw.getvalue())
     return grid, beside
+
+
+def drawn(sheet: Sheet, ending: str) -> bytes:
+    """The grid as a file's content; PDF and SVG have their words as text, and need matplotlib."""
+    if ending != ".png":
+        rows = [
+            Picture("", "", name, pixels, None, answer, {title: maps[at] for title, maps in sheet.maps.items()})
+            for at, (name, pixels, answer) in enumerate(zip(sheet.ids, sheet.pictures, sheet.answers, strict=True))
+        ]
+        return plots.written(plots.grid(rows, list(sheet.maps)), ending.removeprefix("."))
+    picture = io.BytesIO()
+    draw(sheet).save(picture, "PNG")
+    return picture.getvalue()
 
 
 def draw(sheet: Sheet) -> Image.Image:
@@ -153,9 +184,10 @@ def draw(sheet: Sheet) -> Image.Image:
     step = SIDE + GAP
     titles = [wrapped(title, font.getlength) for title in ["picture", *sheet.maps]]
     head = HEAD + LINE * (max(len(lines) for lines in titles) - 1)
-    labels = [f"{Path(name).name}: {target}" for name, target in zip(sheet.ids, sheet.targets, strict=True)]
+    labels = [f"{Path(name).name}: {answer}" for name, answer in zip(sheet.ids, sheet.answers, strict=True)]
     width = max(step * (1 + len(sheet.maps)), *(ceil(font.getlength(label)) + GAP for label in labels))
-    canvas = Image.new("RGB", (GAP + width, head + (step + HEAD) * len(labels)), "white")
+    bottom = head + (step + HEAD) * len(labels)
+    canvas = Image.new("RGB", (GAP + width, bottom + LEGEND), "white")
     pen = ImageDraw.Draw(canvas)
     for column, lines in enumerate(titles):
         pen.text((GAP + step * column, 4), "\n".join(lines), "black", font, spacing=LINE - 13)
@@ -164,8 +196,20 @@ def draw(sheet: Sheet) -> Image.Image:
         canvas.paste(shown(sheet.pictures[row], None, SIDE), (GAP, top))
         for column, values in enumerate(sheet.maps.values(), start=1):
             canvas.paste(overlay(sheet.pictures[row], values[row], None, SIDE), (GAP + step * column, top))
+            if not np.any(values[row]):
+                pen.text((GAP + step * column + 6, top + SIDE - LINE - 4), EMPTY, "black", font)
         pen.text((GAP, top + SIDE + 2), label, "dimgray", font)
+    _draw_legend(canvas, pen, font, bottom)
     return canvas
+
+
+def _draw_legend(canvas: Image.Image, pen: ImageDraw.ImageDraw, font: Any, top: int) -> None:
+    """The colours, from evidence against the class to evidence for it; each map is scaled by itself."""
+    before, after = "against the class", "for the class"
+    left = GAP + ceil(font.getlength(before)) + GAP
+    canvas.paste(legend(BAR, 10), (left, top + 8))
+    pen.text((GAP, top + 4), before, "dimgray", font)
+    pen.text((left + BAR + GAP, top + 4), after, "dimgray", font)
 
 
 def wrapped(title: str, length: Callable[[str], float]) -> list[str]:

@@ -14,9 +14,13 @@ from heatproof.cli._terminal import COMPLETE, FAILED_ROWS, Device, Quiet, echo, 
 def explain(
     images: Annotated[list[Path], typer.Argument(help="Pictures, or folders of them.")],
     model: Annotated[list[str], typer.Option(help="The model to explain; one.")],
-    methods: Annotated[list[str], typer.Option(help="a,b,c(field=value),file.py:Name; may be repeated.")],
+    methods: Annotated[
+        list[str] | None,
+        typer.Option(help="a,b,c(field=value),file.py:Name; may be repeated [the line-up of `heatproof judge`]."),
+    ] = None,
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="The grid, a .png, with raw maps beside it as .npz; or a folder.")
+        Path,
+        typer.Option("--out", "-o", help="The grid, .png, .pdf or .svg, with raw maps beside it as .npz; or a folder."),
     ] = Path("maps.png"),
     target: Annotated[
         str, typer.Option(help="What is explained: predicted, or a class, label or value (index, name).")
@@ -32,6 +36,7 @@ def explain(
 ) -> None:
     """Draw a labelled grid of heatmaps: a row per picture, a column per method."""
     from heatproof import contact_sheet, engine, models
+    from heatproof.protocols._support.line_up import line_up
     from heatproof.spec.parse import components
 
     if len(model) > 1:
@@ -40,7 +45,7 @@ def explain(
         )
     with readable_errors(), progress_bar(quiet) as watch:
         contact_sheet.places(out)  # before anything is computed
-        chosen = components("method", ",".join(methods))
+        chosen = components("method", ",".join(methods)) if methods else line_up()
         loaded = models.load(model[0], trust_pickle=trust_pickle).to(engine.pick(device))
         if output is not None:
             loaded = dataclasses.replace(loaded, output=output, probabilities=None)
@@ -54,4 +59,6 @@ def explain(
         written = contact_sheet.write(sheet, out)
     for path in written:
         echo(path)
-    raise typer.Exit(FAILED_ROWS if sheet.missing else COMPLETE)
+    # A method of the line-up that does not apply to this network is no failure.
+    failed = [name for name in sheet.missing if methods or name not in sheet.inapplicable]
+    raise typer.Exit(FAILED_ROWS if failed else COMPLETE)
