@@ -18,13 +18,13 @@ from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor
 
 from heatproof import engine
-from heatproof.data._support.class_names import plainly
 from heatproof.data._support.files import PictureFile, identity, read_batch
 from heatproof.data._support.listing import pictures_under
 from heatproof.data._support.pictures import takes_grey
 from heatproof.data._support.value_range import warn_of_narrow
-from heatproof.errors import BadInput, NotApplicable, UnknownName
+from heatproof.errors import BadInput, NotApplicable
 from heatproof.models._support.outputs import recognised
+from heatproof.models._support.targets import needs_choice, target_index
 from heatproof.report.heat import legend, overlay, shown
 from heatproof.results import plots
 from heatproof.results.gallery import Picture
@@ -100,32 +100,12 @@ def explain(
 
 
 def _targets(model: Model, logits: Logits, target: str) -> Tensor:
-    """The class to explain in each picture: the prediction, or the class of this index or name for all."""
+    """The class to explain in each picture: the prediction (of several labels the likeliest), or this one for all."""
     if target == "predicted":
+        if model.question == "value" and model.several:
+            raise BadInput(needs_choice(model))
         return logits.argmax(1)
-    return torch.full((len(logits),), _class_index(model, logits.shape[1], target), device=logits.device)
-
-
-def _class_index(model: Model, count: int, target: str) -> int:
-    reach = f"0 … {count - 1}"
-    if re.fullmatch(r"[+-]?\d+", target.strip()):
-        if not 0 <= int(target) < count:
-            raise BadInput(f"target must be a class of model {model.name!r}, whose indices are {reach}, got {target}")
-        return int(target)
-    names = [plainly(name) for name in model.classes]
-    if not names:
-        raise BadInput(
-            f"target must be 'predicted' or a class index in {reach}, since model {model.name!r} names no classes, "
-            f"got {target!r}"
-        )
-    # An exact match first, else one that differs in case or underscores.
-    places = [index for index, name in enumerate(model.classes) if name == target]
-    places = places or [index for index, name in enumerate(names) if name == plainly(target)]
-    if not places:
-        raise UnknownName.among(f"class of model {model.name!r}", plainly(target), names)
-    if len(places) > 1:
-        raise BadInput(f"target {target!r} may be any of the classes {', '.join(map(str, places))}: give the index")
-    return places[0]
+    return torch.full((len(logits),), target_index(model, logits.shape[1], target), device=logits.device)
 
 
 def unique_ids(images: Sequence[Path]) -> dict[Path, str]:

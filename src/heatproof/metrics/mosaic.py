@@ -16,6 +16,7 @@ from heatproof import registry
 from heatproof.errors import BadInput, NotApplicable
 from heatproof.methods.precomputed import Precomputed
 from heatproof.metrics._support.regions import check_pair, finite_rows, regions_of
+from heatproof.questions import Unfit
 from heatproof.registry import metric
 from heatproof.traits import Need, method_traits
 from heatproof.types import AnyMethod, Attribution, Batch, Keep, Maps, Model, Scored
@@ -92,6 +93,8 @@ class MosaicRatio:
     Paper: Fresz et al. 2024, "Classification Metrics for Image Explanations: Towards Building Reliable
     XAI-Evaluations"
     """
+
+    unfit: ClassVar[Unfit] = (("value", "a mosaic asks where a class is"),)
 
     ratio: ClassVar[Ratio]
     higher_is_better: ClassVar[bool] = True
