@@ -31,7 +31,14 @@ def run(
         int | None, typer.Option(help="This many pictures, the classes alike: a sample drawn by the seed.")
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of everything random.")] = None,
-    target: Annotated[str | None, typer.Option(help="Class explained: predicted or label.")] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(help="What is explained: predicted, label, or a class, label or value (index, name)."),
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option(help="What the model's numbers mean: softmax, sigmoid or regression, as it shows if left out."),
+    ] = None,
     device: Device = "auto",
     workers: Workers = "auto",
     on: On = "local",
@@ -75,6 +82,7 @@ def run(
             "--limit": limit,
             "--seed": seed,
             "--target": target,
+            "--output": output,
             **({} if study.suffix == ".py" else {"--until": until}),
             **(moved if study.suffix == ".py" else {}),
         }
@@ -99,6 +107,7 @@ def run(
                 metrics=_joined(metrics),
                 protocols=_joined(protocols),
                 trust_pickle=trust_pickle,
+                output=output,
                 changes={"limit": limit, "seed": seed, "target": target},
             )
     chosen = passes if engine is None else passes.of_kind(engine)

@@ -25,8 +25,9 @@ from heatproof.occlusion.diffusion.sampler import Sampler
 from heatproof.occlusion.kept_share import kept_most
 from heatproof.occlusion.occluded_images import Samples
 from heatproof.occlusion.segmenters.pixels import Pixels
+from heatproof.questions import Unfit
 from heatproof.registry import metric
-from heatproof.types import Attribution, Batch, Curve, Maps, Model, Scored, Segmenter, keyed_seed, read
+from heatproof.types import Attribution, Batch, Curve, Maps, Model, Scored, Segmenter, keyed_seed
 
 Control = Literal["random", "inverted", "no_guidance", "guidance_only", "prior_only"]
 CONTROLS: tuple[Control, ...] = get_args(Control)
@@ -47,6 +48,8 @@ class Fud:
 
     Paper: FUD, ICLR 2026, in-distribution faithfulness by diffusion
     """
+
+    unfit: ClassVar[Unfit] = (("value", "it judges by the probability of the class"),)
 
     prior: Any = "embedded"  # or `diffusers:FOLDER_OR_HUB_ID`, or a Denoiser
     profile: Literal["fast", "paper"] = "fast"  # DDIM-20 with late start, or 250 ancestral steps
@@ -143,7 +146,11 @@ class Fud:
         targets = attribution.batch.targets
         rows = targets.repeat_interleave(len(pictures) // max(1, len(targets)))
         answers = logits(attribution.model, pictures)
-        found = answers.argmax(1) == rows if self.score == "retention" else read(answers, rows, "probability")
+        found = (
+            answers.argmax(1) == rows
+            if self.score == "retention"
+            else attribution.model.read(answers, rows, "probability")
+        )
         return found.double().cpu()
 
     def drawn(
