@@ -1,4 +1,4 @@
-"""Visits to a page in a real browser, with everything it complained about or asked for."""
+"""Visits to a page in a real browser, with everything it complained about or requested."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def chromium() -> str:
 
 
 class Visit:
-    """A page with everything it complained about or asked for."""
+    """A page with everything it complained about or requested."""
 
     def __init__(self, browser: Browser, path: Path, width: int = 1280, scheme: str = "light") -> None:
         self.page: Page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)

@@ -53,7 +53,10 @@ def test_equal_scores_are_equal_and_no_test_of_anything() -> None:
 
 
 def test_few_pictures_tell_nothing() -> None:
-    short = {0: Cell(series(np.arange(3.0)), series(np.arange(3.0) + 5)), 1: Cell(series(np.ones(9)), series(np.ones(2), 99))}
+    short = {
+        0: Cell(series(np.arange(3.0)), series(np.arange(3.0) + 5)),
+        1: Cell(series(np.ones(9)), series(np.ones(2), 99)),
+    }
     assert [one.outcome for one in moves(short)] == ["few", "few"]
     empty = {0: Cell(series(np.array([])), series(np.ones(9)))}
     assert moves(empty)[0].outcome == "few"

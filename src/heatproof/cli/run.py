@@ -20,7 +20,9 @@ def run(
     ] = None,
     model: Annotated[list[str] | None, typer.Option(help="Model to explain; may be repeated.")] = None,
     images: Annotated[list[str] | None, typer.Option(help="Folder, CSV or built-in data set.")] = None,
-    masks: Annotated[str, typer.Option(help="Folder of masks named like the pictures.")] = "",
+    masks: Annotated[
+        str, typer.Option(help="Folder of masks named like the pictures, or a pattern: 'masks/*_mask.png'.")
+    ] = "",
     methods: Annotated[list[str] | None, typer.Option(help="a,b,c(field=value),file.py:Name; may be repeated.")] = None,
     metrics: Annotated[list[str] | None, typer.Option(help="a,b,c(field=value); may be repeated.")] = None,
     protocols: Annotated[list[str] | None, typer.Option(help="all, or p,q(preset=paper); may be repeated.")] = None,
@@ -29,7 +31,14 @@ def run(
         int | None, typer.Option(help="This many pictures, the classes alike: a sample drawn by the seed.")
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of everything random.")] = None,
-    target: Annotated[str | None, typer.Option(help="Class explained: predicted or label.")] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(help="What is explained: predicted, label, or a class, label or value (index, name)."),
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option(help="What the model's numbers mean: softmax, sigmoid or regression, as it shows if left out."),
+    ] = None,
     device: Device = "auto",
     workers: Workers = "auto",
     on: On = "local",
@@ -73,6 +82,7 @@ def run(
             "--limit": limit,
             "--seed": seed,
             "--target": target,
+            "--output": output,
             **({} if study.suffix == ".py" else {"--until": until}),
             **(moved if study.suffix == ".py" else {}),
         }
@@ -97,6 +107,7 @@ def run(
                 metrics=_joined(metrics),
                 protocols=_joined(protocols),
                 trust_pickle=trust_pickle,
+                output=output,
                 changes={"limit": limit, "seed": seed, "target": target},
             )
     chosen = passes if engine is None else passes.of_kind(engine)
