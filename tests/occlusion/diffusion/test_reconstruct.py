@@ -172,13 +172,8 @@ def test_the_imputer_needs_a_seed_per_row():
 
 
 @pytest.mark.parametrize(
-<<<<<<< HEAD
-    ("size", "channels", "said"),
-    [(64, 1, "3 channels"), (32, 1, "3 channels"), (32, 4, "3 channels")],
-=======
     ("size", "channels", "output"),
-    [(64, 3, "trained on 32×32"), (32, 1, "3 channels"), (32, 4, "3 channels")],
->>>>>>> main
+    [(64, 1, "3 channels"), (32, 1, "3 channels"), (32, 4, "3 channels")],
 )
 def test_a_prior_for_other_pictures_is_refused_before_any_work(size, channels, output):
     prior = Counting()
