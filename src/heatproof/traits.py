@@ -44,6 +44,7 @@ class MethodTraits:
     blind: bool = False  # a control that uses neither model nor answer
     normalisation: Rule = "abs_p99"  # how its maps become heat; the default suits pixel-wise gradients
     unstable: bool | None = None  # whether it amplifies float noise; None: as measured, for built-in methods
+    random: bool = False  # it samples: another seed gives another map
     stored: bool = False  # its maps are precomputed: it cannot explain other pictures, classes or models
     needs: tuple[Need, ...] = ()
 
@@ -131,6 +132,11 @@ _WORDS: dict[str, str] = {"axes": "two labels, of x and of y"}
 def _known(traits: Any) -> tuple[tuple[str, Any, Any], ...]:
     hints = hints_of(traits)
     return tuple((field.name, field.default, hints[field.name]) for field in fields(traits))
+
+
+def is_random(method: object) -> bool:
+    """Whether a method samples, by itself or by a component in its fields: a wrapped method, an imputer that draws."""
+    return any(getattr(part, "random", False) is True for part in parts_of(method))
 
 
 def cost_of(method: object) -> Any:

@@ -29,6 +29,9 @@ def run(
         int | None, typer.Option(help="This many pictures, the classes alike: a sample drawn by the seed.")
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of everything random.")] = None,
+    repeats: Annotated[
+        int | None, typer.Option(help="Other seeds under which random methods explain a few pictures again [2].")
+    ] = None,
     target: Annotated[str | None, typer.Option(help="Class explained: predicted or label.")] = None,
     device: Device = "auto",
     workers: Workers = "auto",
@@ -72,6 +75,7 @@ def run(
             "--protocols": protocols,
             "--limit": limit,
             "--seed": seed,
+            "--repeats": repeats,
             "--target": target,
             **({} if study.suffix == ".py" else {"--until": until}),
             **(moved if study.suffix == ".py" else {}),
@@ -97,7 +101,7 @@ def run(
                 metrics=_joined(metrics),
                 protocols=_joined(protocols),
                 trust_pickle=trust_pickle,
-                changes={"limit": limit, "seed": seed, "target": target},
+                changes={"limit": limit, "seed": seed, "repeats": repeats, "target": target},
             )
     chosen = passes if engine is None else passes.of_kind(engine)
     if dry_run:

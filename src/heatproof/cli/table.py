@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from heatproof.cli._terminal import echo, line, readable_errors, warn_of_state
+from heatproof.cli._terminal import echo, line, readable_errors, usage, warn_of_state
 
 
 class Test(StrEnum):
@@ -31,6 +31,9 @@ def table(
     form: Annotated[Form, typer.Option("--format", "-f", help="csv, md or latex (with booktabs).")] = Form.md,
     metric: Annotated[list[str] | None, typer.Option(help="Only this metric; may be repeated.")] = None,
     pairs: Annotated[bool, typer.Option("--pairs", help="Every pair of methods, tested, instead of rankings.")] = False,
+    luck: Annotated[
+        bool, typer.Option("--luck", help="How far random methods depend on the seed, instead of rankings.")
+    ] = False,
     test: Annotated[
         Test, typer.Option(help="Of pairs: their mean difference, or Wilcoxon's signed ranks.")
     ] = Test.means,
@@ -38,10 +41,12 @@ def table(
         bool, typer.Option("--correct-only", help="Only pictures that the model classifies correctly.")
     ] = False,
 ) -> None:
-    """Rankings with 95 % intervals, or the tests of all pairs of methods, to standard output."""
+    """Rankings with 95 % intervals, tests of all pairs of methods, or the luck of random ones, to standard output."""
     from heatproof.results import Results, tables
     from heatproof.results.until_text import stopped_in_words
 
+    if pairs and luck:
+        usage("--pairs and --luck are two tables: take one")
     with readable_errors():
         results = Results.load(directory)
         warn_of_state(results)
@@ -52,5 +57,8 @@ def table(
             echo(
                 f"Of {every} pictures and models, the {len(results.pictures)} that are classified correctly.", err=True
             )
-        found = tables.pairs(results, metric or (), test.name) if pairs else tables.rankings(results, metric or ())
+        if luck:
+            found = tables.luck(results, metric or ())
+        else:
+            found = tables.pairs(results, metric or (), test.name) if pairs else tables.rankings(results, metric or ())
     echo(tables.written(found, form.value), nl=False)

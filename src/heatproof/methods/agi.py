@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -28,6 +28,8 @@ class AGI:
     The published code takes every step from the original picture (`anchored`), the paper's formula from the
     last point (`cumulative`). A walk ends early once the model answers with the class it goes to.
     """
+
+    random: ClassVar[bool] = True
 
     classes: int = 20  # at most all but the target
     steps: int = 20  # at most, per class

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
@@ -78,6 +78,8 @@ class AttEXplore:
     The loss is the cross-entropy of the target. The variant `lmb` walks down the loss instead of up and takes
     the softmax twice, as the published code does.
     """
+
+    random: ClassVar[bool] = True
 
     steps: int = 10
     draws: int = 20

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -29,6 +29,8 @@ class ISA:
     importance zero, adds the smallest score instead of subtracting it and takes the softmax twice, as the
     published code does.
     """
+
+    random: ClassVar[bool] = True
 
     rounds: int = 31  # chunks of 5000 features at 3 × 224 × 224
     steps: int = 8  # per direction and round

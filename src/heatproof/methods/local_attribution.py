@@ -5,6 +5,7 @@ pixel.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -25,6 +26,8 @@ class LocalAttribution:
 
     Paper: Zhu et al. 2024, "Enhancing Model Interpretability with Local Attribution over Global Exploration"
     """
+
+    random: ClassVar[bool] = True
 
     classes: int = 20  # walks: one away from the target, the others towards drawn classes
     steps: int = 20

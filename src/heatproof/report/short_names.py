@@ -18,6 +18,7 @@ import pandas as pd
 from heatproof.report.run_numbers import Exhibit, FinishedRun, Ranked
 from heatproof.results.results import Picture
 from heatproof.stats.groups import Groups
+from heatproof.stats.luck import Luck
 from heatproof.stats.page import Page, PairTests
 
 _SPELT = re.compile(r"([A-Za-z_]\w*)\((.*)\)", re.S)
@@ -89,6 +90,10 @@ class Named:
 
     def ranking(self, metric: str, *, model: str | None = None, dataset: str | None = None) -> Ranked:
         return _Ranking(self._renamed(self.inner.ranking(metric, model=model, dataset=dataset).table))
+
+    def luck(self, metric: str, *, model: str | None = None, dataset: str | None = None) -> Sequence[Luck]:
+        found = self.inner.luck(metric, model=model, dataset=dataset)
+        return [replace(one, method=self.names.get(one.method, one.method)) for one in found]
 
     @cached_property
     def page(self) -> Page[tuple[str, str, str]]:

@@ -19,7 +19,7 @@ from heatproof.run.plan import left_out
 from heatproof.run.shards import EDITION
 from heatproof.spec import recipe
 from heatproof.spec.study import Study
-from heatproof.traits import cost_of, method_traits, metric_traits
+from heatproof.traits import cost_of, is_random, method_traits, metric_traits
 
 
 def describe(studies: Sequence[Study], state: RunState, damaged: Sequence[str]) -> dict[str, Any]:
@@ -38,6 +38,7 @@ def describe(studies: Sequence[Study], state: RunState, damaged: Sequence[str]) 
                 **_about(m),
                 **dataclasses.asdict(method_traits(m)),
                 "unstable": stability.is_unstable(m),  # as declared, or as measured
+                "random": is_random(m),
             }
             for label, m in methods.items()
         },

@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from heatproof.run.engine_choices import engine_of, remember_choices, resume_cho
 from heatproof.run.gallery import is_kept, keep_pictures
 from heatproof.run.pace import Pace, Progress
 from heatproof.run.premises import check, warn_of_lost
+from heatproof.run.repeats import judged_alike, other_dice
 from heatproof.run.rounds import Course, course_of, progress, rounds
 from heatproof.run.shards import Shard, aimed, by_label, counted, shards
 from heatproof.run.store import Store
@@ -108,7 +110,9 @@ def _run(
     for at, one in enumerate(listed, start=1):
         work += shards(one, place)
         display.phase("reading pictures", at, len(listed))
-    course = None if until is None else course_of(work, until)
+    own, again = ([shard for shard in work if bool(shard.repeat) == later] for later in (False, True))
+    work = [*own, *again]
+    course = None if until is None else course_of(own, until)
     display.phase("checking", 0, len(listed))
     check(work, partial(finished, store=store))
     warn_of_lost(listed)
@@ -123,7 +127,7 @@ def _run(
             if course is None:
                 _work(work, store, crew.spread, count, record, display)
             else:
-                _rounds(course, units_of(work), store, crew.spread, count, record, display)
+                _rounds(course, again, units_of(work), store, crew.spread, count, record, display)
             return commit(listed, work, store, record, "complete", course=course)
         except KeyboardInterrupt:
             commit_finished(listed, work, store, record, course)
@@ -149,6 +153,7 @@ def units_of(work: Sequence[Shard]) -> int:
 
 def _rounds(
     course: Course,
+    again: Sequence[Shard],
     most: int,
     store: Store,
     spread: Callable[..., Generator[str]],
@@ -156,14 +161,14 @@ def _rounds(
     record: Record,
     display: Display,
 ) -> None:
-    """Do one round of shards after the other until the rule is met; `most` units there would be without it."""
+    """Do one round of shards after the other until the rule is met, then the repeats; `most` units without the rule."""
     before = 0
 
     def in_all(done: int, _: int, label: str) -> None:
         if display.watch:
             display.watch(before + done, most, f"{progress(course)} · {label}")
 
-    for part in rounds(course, store, count):
+    for part in chain(rounds(course, store, count), [again] if again else []):
         _work(part, store, spread, count, record, Display(in_all, display.pace))
         before += units_of(part)
 
@@ -225,7 +230,7 @@ def finish(shard: Shard, store: Store) -> Iterator[str]:
                 yield f"{title} · {recipe.label(metric)}"
         if batch is None or not (metrics or title in unseen):
             continue
-        explained = explain(shard.model, batch, method)  # type: ignore[arg-type]
+        explained = judged_alike(explain(shard.model, other_dice(batch, shard.repeat), method), batch)  # type: ignore[arg-type]
         if shard.gallery:
             about = {**shard.place, "classes": list(shard.model.classes)}
             keep_pictures(store, shard.gallery[title], about, batch, title, explained.attribution)

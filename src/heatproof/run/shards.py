@@ -17,6 +17,7 @@ from heatproof.data._support.class_order import alphabetical
 from heatproof.data._support.value_range import warn_of_narrow
 from heatproof.errors import BadInput
 from heatproof.models._support.outputs import SHOWN, recognised
+from heatproof.run.repeats import repeated_methods, repeated_pictures
 from heatproof.run.store import Store
 from heatproof.spec import recipe
 from heatproof.spec.study import Study
@@ -39,6 +40,7 @@ class Shard:
     units: Mapping[tuple[str, str], str]  # (method label, metric label) -> key
     key: str  # of the shard itself: what its pictures are to the model is kept under it
     guessed: tuple[str, ...]  # class names that were numbered in alphabetical order
+    repeat: int = 0  # which other seed its methods have; 0: the study's own
 
     @property
     def place(self) -> dict[str, str]:
@@ -54,6 +56,7 @@ def shards(study: Study, device: torch.device) -> Iterator[Shard]:
     # Once: a recipe of user code is read from all that it reaches, and an object may change while it works.
     methods = {recipe.label(method): recipe.plain(method) for method in study.methods}
     metrics = {recipe.label(metric): recipe.plain(metric) for metric in study.metrics}
+    lucky = {recipe.label(method) for method in repeated_methods(study)}
     models: dict[Model, Model] = {}  # as given -> as its answers show it to be
     for given in study.datasets:
         for named in study.models:
@@ -70,8 +73,10 @@ def shards(study: Study, device: torch.device) -> Iterator[Shard]:
                 models[named] = recognised(named, first.images)
             model = models[named]
             guessed = alphabetical(dataset)
-            for start in range(0, len(places), study.shard):
-                indices = places[start : start + study.shard]
+            again = places[: repeated_pictures(len(places))]
+            repeats = [(again, repeat) for repeat in range(1, study.repeats + 1) if again and lucky]
+            parts = [(places[at : at + study.shard], 0) for at in range(0, len(places), study.shard)]
+            for indices, repeat in [*parts, *repeats]:
                 common = [
                     EDITION,
                     dataset.digest(indices),
@@ -82,10 +87,12 @@ def shards(study: Study, device: torch.device) -> Iterator[Shard]:
                     recipe.plain(getattr(dataset, "view", None)),
                     *(["probabilities"] if model.output == "probabilities" else []),
                     *(["reference"] if engine.current().kind == "reference" else []),
+                    *([{"repeat": repeat}] if repeat else []),
                 ]
                 units = {
                     (method, metric): recipe.key([*common, methods[method], metrics[metric]])
                     for method in methods
+                    if not repeat or method in lucky
                     for metric in metrics
                 }
                 names = tuple(ids[i] for i in indices)
@@ -93,7 +100,8 @@ def shards(study: Study, device: torch.device) -> Iterator[Shard]:
                 key = recipe.key([*place, *common])
                 folder = f"gallery/{key}"
                 files = {name: f"{folder}/{recipe.key(plain)}.npz" for name, plain in methods.items()}
-                yield Shard(study, model, dataset, indices, names, files if start == 0 else {}, units, key, guessed)
+                shown = files if not repeat and indices[0] == places[0] else {}
+                yield Shard(study, model, dataset, indices, names, shown, units, key, guessed, repeat)
 
 
 def fitted(dataset: Dataset, model: Model, study: Study) -> Dataset:

@@ -42,6 +42,7 @@ class Study:
         "balanced"  # drawn by the seed, balanced over classes; `first`: in their order; `random`: by the seed alone
     )
     shard: int = 16  # pictures per unit of work; also the unit of storage, so fixed within a run directory
+    repeats: int = 2  # other seeds under which random methods explain a few pictures again; 0: none
     target: Target = "predicted"  # the class explained: the predicted one, or the true one
     notes: dict[str, Any] = field(default_factory=dict)  # settings of the protocol, for its section of the report
     file: str = ""  # the Python file that defines it, which a replay may need,
@@ -82,7 +83,7 @@ class Study:
         for metric in self.metrics:
             if not isinstance(getattr(metric, "higher_is_better", None), bool):
                 raise BadInput(f"metric {recipe.label(metric)!r} must say whether higher_is_better, true or false")
-        study_file.check_numbers(self.seed, self.limit, self.shard)
+        study_file.check_numbers(self.seed, self.limit, self.shard, self.repeats)
         if self.sample not in get_args(Sample):
             raise BadInput(f"sample must be {', '.join(map(repr, get_args(Sample)))}, got {self.sample!r}")
         if self.target not in ("predicted", "label"):
@@ -91,7 +92,7 @@ class Study:
     def plain(self) -> dict[str, Any]:
         """JSON-ready data; `Study.from_plain` is the inverse."""
         components = {name: recipe.plain(tuple(getattr(self, name))) for name in ("datasets", "methods", "metrics")}
-        chosen = ("protocol", "seed", "limit", "sample", "shard", "target", "notes", "file")
+        chosen = ("protocol", "seed", "limit", "sample", "shard", "repeats", "target", "notes", "file")
         return {
             "models": [
                 {"spec": model.name, "from": _whole(model.name), "revision": model.revision}  # type: ignore[union-attr]
@@ -113,7 +114,7 @@ class Study:
 
     @classmethod
     def _of_checked(cls, stored: dict[str, Any], trust: _Trust) -> Study:
-        stored = {"sample": "first", **replay.found_here(stored)}  # how studies without this field were sampled
+        stored = {"sample": "first", "repeats": 0, **replay.found_here(stored)}  # of studies without these fields
         written = cache(lambda: _written(stored, trust))
         loaded = [_same_model(wanted, written, trust) for wanted in stored["models"]]
         components = _components(stored, written, trust)
