@@ -55,8 +55,8 @@ def _meaning(found: dict[Panel, Sequence[Luck]]) -> str:
     return (
         f"Random methods explained {counted(some.repeated, 'picture')} again, under {some.seeds} seeds in all. Spread: "
         "the standard deviation of scores over pictures; luck: that over seeds on one picture, with a 95&nbsp;% "
-        "interval that takes it for normal. The last column says how far the mean moves from one seed to another. Intervals and "
-        "tests on this page hold luck already, since every picture has dice of its own."
+        "interval that takes it for normal. The last column says how far the mean moves from one seed to another. "
+        "Intervals and tests on this page hold luck already, since every picture has dice of its own."
     )
 
 
