@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
 from heatproof.results.results import Picture, Results
+from heatproof.results.run_info import RunInfo, run_info
 
 HOSTILE = "<script>window.hacked=1;alert(1)</script>.jpg"
 METHODS = {
@@ -97,10 +101,10 @@ def invented_gallery(models: list[str], images: list[str], seed: int = 2) -> lis
     return exhibits
 
 
-def invented_info() -> dict:
-    """What a run says about itself."""
-    return {
-        "studies": [{"seed": 7, "note": "</pre><script>window.hacked=2</script>", "limit": 48}],
+def invented_info() -> RunInfo:
+    """What was run."""
+    stored = {
+        "studies": [{"seed": 7, "notes": {"note": "</pre><script>window.hacked=2</script>"}, "limit": 48}],
         "versions": {"heatproof": "0.1.0", "python": "3.11.9", "torch": "2.13.0"},
         "started": "2026-01-02 03:04:05",
         "seconds": 187.4,
@@ -115,6 +119,7 @@ def invented_info() -> dict:
             for name, (_, traits) in METHODS.items()
         },
     }
+    return run_info(stored)
 
 
 def invent(models: list[str], images: list[str]) -> Results:
@@ -122,3 +127,11 @@ def invent(models: list[str], images: list[str]) -> Results:
     results = Results(invented_scores(models, images), invented_curves(models, images), None, invented_info())
     results.__dict__["gallery"] = invented_gallery(models, images)
     return results
+
+
+def with_info(results: Results, **stored: Any) -> Results:
+    """The same run with other run information, given as it is stored."""
+    changed = dataclasses.replace(results, info=run_info({**results.info.plain(), **stored}))
+    if "gallery" in results.__dict__:
+        changed.__dict__["gallery"] = results.gallery
+    return changed

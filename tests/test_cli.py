@@ -327,7 +327,7 @@ def test_the_quick_demo(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert re.fullmatch(
-        r"24 pictures of 10 classes, .* The model is right on \d+ of 24: .*\n", done.stderr
+        r"This takes about .*\n24 pictures of 10 classes, .* The model is right on \d+ of 24: .*\n", done.stderr
     )  # and no bar
     page = (tmp_path / "demo" / "report.html").read_text()
     assert "oracle" in page

@@ -27,6 +27,7 @@ from heatproof.errors import BadInput, HeatproofError
 from heatproof.printable import printable
 from heatproof.report import report
 from heatproof.results import Results, tables
+from heatproof.results.run_info import run_info
 
 HOSTILE = "a\x1b[2J\r\n\u202e|`<b>&[x](y)=\u2028\u0000_é"
 
@@ -78,7 +79,7 @@ def ranked(method: str) -> pd.DataFrame:
         for i in range(8)
     ]
     info = {"metrics": {"srg": {"higher_is_better": True}}}
-    return tables.rankings(Results(pd.DataFrame(rows), pd.DataFrame(), None, info))
+    return tables.rankings(Results(pd.DataFrame(rows), pd.DataFrame(), None, run_info(info)))
 
 
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])
@@ -128,9 +129,10 @@ def test_the_page_shows_hostile_labels_and_obeys_none(tmp_path):
     for frame in (run.scores, run.curves):
         if "method" in frame:
             frame["method"] = frame["method"].map(names)
-    run.info["methods"] = {names.get(name, name): about for name, about in run.info.get("methods", {}).items()}
+    methods = {names.get(name, name): about for name, about in run.info.methods.items()}
+    info = dataclasses.replace(run.info, methods=methods)
     run.scores["note"] = evil
-    run = dataclasses.replace(run)  # what was computed of the plain names is forgotten
+    run = dataclasses.replace(run, info=info)  # what was computed of the plain names is forgotten
     text = report(run, tmp_path / "evil.html").read_text()
     before, after = _Elements(), _Elements()
     before.feed(plain)

@@ -37,7 +37,7 @@ def judge(
 
     `model` is a name, a `Model` or a network that takes images in [0, 1]; `images` is a folder, a table or a data set,
     `masks` a folder of masks. The protocols that do not apply, with what they would need, are in
-    `results.info["left_out"]`.
+    `results.info.left_out`.
     """
     results = run(studies(model, images, masks, methods, preset, pictures), out, device=device, watch=watch)
     report(results, Path(out) / "report.html")

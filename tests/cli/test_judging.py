@@ -46,8 +46,8 @@ def test_judge_says_what_it_will_do_and_leaves_a_report(home: Path) -> None:
     assert "pixel_flipping: mine.py:factory on photos" in found.output
     assert "Left out: threshold_free needs a mask" in found.output
     results = heatproof.Results.load(home / "run")
-    assert results.info["protocols"] == ["pixel_flipping", "robustness", "sanity"]
-    assert set(results.info["left_out"]) == {"threshold_free", "mosaics", "relative_importance", "in_distribution"}
+    assert results.info.protocols == ("pixel_flipping", "robustness", "sanity")
+    assert set(results.info.left_out) == {"threshold_free", "mosaics", "relative_importance", "in_distribution"}
     assert (home / "run" / "report.html").is_file()
 
 

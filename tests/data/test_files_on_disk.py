@@ -302,7 +302,7 @@ def test_masks_by_name(tmp_path):
     assert batch.labels["label"].tolist() == [0, 0, 1]
     assert batch.regions[:, 0].all()  # the upper half of every picture
     assert not batch.regions[:, -1].any()
-    separate = MaskedFolder(str(tmp_path / "images"), str(tmp_path / "masks"), VIEW)
+    separate = MaskedFolder(str(tmp_path / "images"), view=VIEW, masks=str(tmp_path / "masks"))
     assert torch.equal(separate.batch([0, 1, 2]).regions, batch.regions)
 
 

@@ -21,6 +21,7 @@ from heatproof.occlusion.imputers.constant import Constant
 from heatproof.occlusion.segmenters.grid import Grid
 from heatproof.report.run_numbers import Reading
 from heatproof.results import Results
+from heatproof.results.run_info import run_info
 from heatproof.types import Attribution
 
 MODEL = weighted(drawn(2, 1, SIDE, SIDE))
@@ -136,7 +137,7 @@ def _run():
         },
         "methods": {"a": {}, "b": {}},
     }
-    return Results(pd.DataFrame(rows), pd.DataFrame(), None, info)
+    return Results(pd.DataFrame(rows), pd.DataFrame(), None, run_info(info))
 
 
 def test_descriptions_rank_no_method():

@@ -20,6 +20,7 @@ from heatproof.protocols.in_distribution import NATURAL, InDistribution, contest
 from heatproof.report.run_numbers import Reading
 from heatproof.report.sections.in_distribution import in_distribution, separation
 from heatproof.report.typeset import MISSING
+from heatproof.results.run_info import RunInfo
 from heatproof.run.loop import run
 from heatproof.spec import recipe
 from heatproof.spec.study import Study
@@ -153,7 +154,7 @@ def test_the_section_shows_the_controls_and_the_audit(results):
     assert float(zero[3]) < float(zero[2])  # the removed pixels alone are further off than the whole
     energy = next(
         label
-        for label, about in results.info["studies"][1]["notes"]["audit"].items()
+        for label, about in results.info.studies[1].notes["audit"].items()
         if about == {"evaluation": "flipping, zero", "statistic": "energy"}
     )
     area, passing = separation(results.curves, energy)
@@ -163,6 +164,6 @@ def test_the_section_shows_the_controls_and_the_audit(results):
 
 def test_a_run_without_this_protocol_has_no_such_section(results):
     class Other:
-        scores, curves, gallery, info = results.scores.iloc[:0], results.curves.iloc[:0], (), {}
+        scores, curves, gallery, info = results.scores.iloc[:0], results.curves.iloc[:0], (), RunInfo()
 
     assert in_distribution(Reading(Other())) is None

@@ -81,7 +81,7 @@ def test_the_contestants_are_the_papers_nine() -> None:
 
 
 def test_every_question_has_its_baseline_beside_it(finished: Results) -> None:
-    names = {one["name"] for one in finished.info["metrics"].values()}
+    names = {one.name for one in finished.info.metrics.values()}
     assert names == {"mcs", "idr", "iir", "iir_change", "mcs_relative"}
     labels = set(finished.metrics)
     laws = ("moved", "permuted", "pixels")
@@ -104,9 +104,9 @@ def test_blind_controls_score_what_blind_maps_must(finished: Results) -> None:
 
 
 def test_the_series_has_every_k_and_its_drop(finished: Results) -> None:
-    series = next(one for one in finished.info["studies"] if one["notes"].get("part") == "series")
-    assert len(series["models"]) == 9
-    drops = {spec: row["with_object"] - row["without_object"] for spec, row in series["notes"]["series"].items()}
+    series = next(one for one in finished.info.studies if one.notes.get("part") == "series")
+    assert len(series.model_names) == 9
+    drops = {spec: row["with_object"] - row["without_object"] for spec, row in series.notes["series"].items()}
     assert len(drops) == 10
     # An object that goes with one scene alone matters; one that is everywhere hardly does.
     assert drops["embedded:scene_k1"] > drops["embedded:scene_k10"] + 0.1

@@ -8,6 +8,7 @@ import pytest
 from heatproof.report.run_numbers import Reading
 from heatproof.report.sections.curves import curves, mean_curve
 from heatproof.results import Results
+from heatproof.results.run_info import run_info
 
 
 def test_the_band_is_the_95_per_cent_interval_it_is_called(small_run: Results) -> None:
@@ -26,8 +27,8 @@ def test_the_band_is_the_95_per_cent_interval_it_is_called(small_run: Results) -
 
 def test_a_chart_has_the_axes_that_its_metric_declares(small_run: Results) -> None:
     about = {"name": "mine", "higher_is_better": True, "axes": ["<share>", "answer"]}
-    info = {**small_run.info, "metrics": {**small_run.info["metrics"], "mine": about}}
-    told = curves(Reading(Results(small_run.scores, small_run.curves.assign(metric="mine"), None, info)))
+    info = {**small_run.info.plain(), "metrics": {**small_run.info.plain()["metrics"], "mine": about}}
+    told = curves(Reading(Results(small_run.scores, small_run.curves.assign(metric="mine"), None, run_info(info))))
     assert told is not None
     assert told.count('class="axis-label"') == 2
     assert ">&lt;share&gt;</text>" in told

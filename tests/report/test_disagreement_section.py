@@ -9,6 +9,7 @@ import pytest
 from heatproof.report.run_numbers import Reading
 from heatproof.report.sections.disagreement import disagreement
 from heatproof.results import Results
+from heatproof.results.run_info import run_info
 
 
 def opposed(noise: float, images: int = 20) -> Results:
@@ -24,7 +25,7 @@ def opposed(noise: float, images: int = 20) -> Results:
                 for i, w in enumerate(wobble - wobble.mean())  # the means stay where they are
             ]
     metrics = {name: {"higher_is_better": True} for name in ("one", "other")}
-    return Results(pd.DataFrame(rows), pd.DataFrame(), None, {"metrics": metrics})
+    return Results(pd.DataFrame(rows), pd.DataFrame(), None, run_info({"metrics": metrics}))
 
 
 @pytest.mark.parametrize(("noise", "solid"), [(0.001, "3 of them solidly under both"), (5.0, "none of them solidly")])

@@ -8,6 +8,7 @@ import pandas as pd
 from heatproof.report.gallery import gallery
 from heatproof.report.run_numbers import Reading
 from heatproof.results.results import Picture, Results
+from heatproof.results.run_info import run_info
 
 METHODS = {"lrp": {"signed": True}, "saliency": {"signed": False}, "random": {"control": True}}
 FIRST = {"tiny": "mif", "photos": "srg"}  # data set -> the metric asked there
@@ -21,7 +22,7 @@ def invented(methods: dict = METHODS) -> Results:
         for at, method in enumerate(methods)
     ]
     metrics = {"mif": {"higher_is_better": False}, "srg": {"higher_is_better": True}}
-    results = Results(pd.DataFrame(rows), pd.DataFrame(), None, {"methods": methods, "metrics": metrics})
+    results = Results(pd.DataFrame(rows), pd.DataFrame(), None, run_info({"methods": methods, "metrics": metrics}))
     maps = {method: np.eye(16) for method in methods}
     picture = np.full((16, 16, 3), 90, dtype=np.uint8)
     # Kept in another order than the run's, as files on a disk are.

@@ -15,6 +15,7 @@ from heatproof.report.sections.headline import headline
 from heatproof.report.sections.ranking import numbers
 from heatproof.report.sections.verdict import against_controls
 from heatproof.results import Results
+from heatproof.results.run_info import run_info
 
 BLIND = {"control": True, "blind": True}
 CONTROLS = {"random": BLIND, "edges": BLIND, "oracle": {"control": True, "blind": False}}
@@ -41,7 +42,7 @@ def told(
         "metrics": {name: {"higher_is_better": True, "main": name not in side} for name in scores},
         "methods": {name: CONTROLS.get(name, {}) for means in scores.values() for name in means},
     }
-    reading = Reading(Results(pd.DataFrame(rows), pd.DataFrame(), None, info))
+    reading = Reading(Results(pd.DataFrame(rows), pd.DataFrame(), None, run_info(info)))
     return re.sub("<[^>]+>", "", headline(reading)), reading
 
 

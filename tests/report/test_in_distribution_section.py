@@ -14,6 +14,7 @@ from heatproof.report.run_numbers import Reading
 from heatproof.report.sections.in_distribution import _unfamiliar_pictures, in_distribution
 from heatproof.report.sections.ranking import scoreboard
 from heatproof.results import Results
+from heatproof.results.run_info import run_info
 from heatproof.stats.out_of_distribution import alike
 
 
@@ -27,7 +28,7 @@ from heatproof.stats.out_of_distribution import alike
     ],
 )
 def test_a_prior_that_never_saw_such_pictures_is_told(prior: str, datasets: list[Any], warned: bool) -> None:
-    reading: Any = SimpleNamespace(info={"studies": [{"notes": {"prior": prior}, "datasets": datasets}]})
+    reading: Any = SimpleNamespace(info=run_info({"studies": [{"notes": {"prior": prior}, "datasets": datasets}]}))
     assert ("never seen such pictures" in _unfamiliar_pictures(reading)) == warned
 
 
@@ -59,7 +60,7 @@ def invented(pictures: tuple[int, ...] = (4,), gain: bool = True) -> Results:
     metrics = {FUD: named, **({GAIN: {**named, "fields": {"score": "gain"}}} if gain else {})}
     studies = [{"protocol": "in_distribution", "notes": {"audit": told}}]
     info = {"metrics": metrics, "studies": studies, "protocols": ["in_distribution"]}
-    return Results(pd.DataFrame(scores), pd.DataFrame(curves), None, info, pd.DataFrame(details))
+    return Results(pd.DataFrame(scores), pd.DataFrame(curves), None, run_info(info), pd.DataFrame(details))
 
 
 def page_of(**how: Any) -> str:
@@ -95,8 +96,8 @@ def test_the_gain_is_the_one_that_the_ranking_shows() -> None:
 
 def test_the_area_is_never_the_gain() -> None:
     results = invented()
-    turned = {**results.info, "metrics": dict(reversed(results.info["metrics"].items()))}
-    page = in_distribution(Reading(Results(results.scores, results.curves, None, turned, results.details)))
+    turned = {**results.info.plain(), "metrics": dict(reversed(results.info.plain()["metrics"].items()))}
+    page = in_distribution(Reading(Results(results.scores, results.curves, None, run_info(turned), results.details)))
     assert row_of(str(page), "lrp")[0] == "0.872"
 
 
@@ -122,21 +123,21 @@ def test_uneven_numbers_of_pictures_are_told_row_by_row() -> None:
 @pytest.mark.parametrize(("levels", "shown"), [((0.0, 0.4, 0.8), "1"), ((0.0, 0.2, 0.4), "–")])
 def test_the_tau_of_the_mean_curve_stands_beside_that_of_pictures(levels: tuple[float, ...], shown: str) -> None:
     results = invented()
-    told = {**results.info["studies"][0]["notes"]["audit"], "tau": {"evaluation": "flipping 0", "statistic": "tau"}}
+    told = {**results.info.studies[0].notes["audit"], "tau": {"evaluation": "flipping 0", "statistic": "tau"}}
     lines = (((0.0, 0.4, 0.8), (0.9, 0.2, 0.4)), (levels, (0.9, 0.8, 0.1)))
     curves = [
         {**PLACE, "method": "lrp", "image": f"{i}", "metric": "tau", "x": x, "y": y} for i, (x, y) in enumerate(lines)
     ]
-    info = {**results.info, "studies": [{"protocol": "in_distribution", "notes": {"audit": told}}]}
+    info = {**results.info.plain(), "studies": [{"protocol": "in_distribution", "notes": {"audit": told}}]}
     both = pd.concat([results.curves, pd.DataFrame(curves)])
-    page = str(in_distribution(Reading(Results(results.scores, both, None, info))))
+    page = str(in_distribution(Reading(Results(results.scores, both, None, run_info(info)))))
     heads = re.findall(r"<button>([^<]+)</button>", page[page.index("How far each evaluation") :])
     assert row_of(page, "flipping 0")[heads.index("τ of the mean curve") - 1] in (shown, f"{shown}.00")
 
 
 def test_the_row_that_serves_as_reference_is_explained_and_counted_like_any_other() -> None:
     results = invented(pictures=(4, 16))
-    told = results.info["studies"][0]["notes"]["audit"]
+    told = results.info.studies[0].notes["audit"]
     told[f"{ENERGY}1"] = {"evaluation": "whole <b>", "statistic": "energy", "reference": "yes"}
     page = str(in_distribution(Reading(results)))
     assert "“Whole &lt;b&gt;” are intact and as natural as the originals" in page

@@ -12,6 +12,7 @@ from heatproof.report.run_numbers import Panel, Reading
 from heatproof.report.sections.mosaic_reliability import alphas
 from heatproof.report.sections.mosaics import chance, mosaic_panels, mosaics
 from heatproof.results import Results
+from heatproof.results.run_info import run_info
 
 RATIO = "mosaic_precision"
 
@@ -26,7 +27,7 @@ def invented(methods: int = 4, images: int = 8, noise: float = 0.1, models: tupl
         for i in range(images)
     ]
     metrics = {RATIO: {"name": RATIO, "higher_is_better": True}}
-    return Results(pd.DataFrame(rows), pd.DataFrame(), None, {"metrics": metrics, "protocols": ["mosaics"]})
+    return Results(pd.DataFrame(rows), pd.DataFrame(), None, run_info({"metrics": metrics, "protocols": ["mosaics"]}))
 
 
 def alphas_of(results: Results) -> str:
@@ -63,7 +64,7 @@ def test_a_dot_without_a_bar_is_said_to_be_no_certainty() -> None:
 def test_alpha_with_and_without_unsigned_methods_can_be_told_apart() -> None:
     results = invented(noise=0.4)
     signed = {"methods": {f"method{at}": {"signed": at > 0} for at in range(4)}}
-    page = alphas_of(Results(results.scores, pd.DataFrame(), None, {**results.info, **signed}))
+    page = alphas_of(Results(results.scores, pd.DataFrame(), None, run_info({**results.info.plain(), **signed})))
     labels = re.findall(r'class="label">([^<]+)<', page)
     assert sorted(labels) == [RATIO, f"{RATIO}, signed methods only"]
 
@@ -84,14 +85,14 @@ def test_undefined_scores_are_counted_and_cost_the_other_methods_nothing() -> No
 @pytest.mark.parametrize(("grid", "precision", "f1"), [(2, 1 / 2, 1 / 2), (3, 4 / 9, 8 / 17), (4, 1 / 2, 1 / 2)])
 def test_chance_is_the_share_of_tiles_that_show_the_target(grid: int, precision: float, f1: float) -> None:
     results = invented()
-    info = dict(results.info, studies=[{"protocol": "mosaics", "notes": {"grid": grid}}])
+    info = dict(results.info.plain(), studies=[{"protocol": "mosaics", "notes": {"grid": grid}}])
     names = {"mosaic_f1": f1, "mosaic_recall": 0.5, "mosaic_accuracy": 0.5, RATIO: precision}
     info["metrics"] = {name: {"name": name, "higher_is_better": True} for name in names}
-    reading = Reading(Results(results.scores, pd.DataFrame(), None, info))
+    reading = Reading(Results(results.scores, pd.DataFrame(), None, run_info(info)))
     for name, wanted in names.items():
         assert chance(reading, Panel(name, "d", "m")) == pytest.approx(wanted)
     own = dict(info, studies=[{"protocol": "mosaics", "notes": {"grid": 2, "plans": {"d": {"grid": 3}}}}])
-    reading = Reading(Results(results.scores, pd.DataFrame(), None, own))
+    reading = Reading(Results(results.scores, pd.DataFrame(), None, run_info(own)))
     assert chance(reading, Panel(RATIO, "d", "m")) == pytest.approx(4 / 9), "a data set may have a plan of its own"
 
 
@@ -99,8 +100,8 @@ def test_the_line_in_the_chart_stands_at_chance() -> None:
     results = invented(noise=0.6)  # from 0 to 0.9, so that the line does not widen the axis
     places = []
     for grid in (2, 3):
-        info = dict(results.info, studies=[{"protocol": "mosaics", "notes": {"grid": grid}}])
-        page = mosaics(Reading(Results(results.scores, pd.DataFrame(), None, info))) or ""
+        info = dict(results.info.plain(), studies=[{"protocol": "mosaics", "notes": {"grid": grid}}])
+        page = mosaics(Reading(Results(results.scores, pd.DataFrame(), None, run_info(info)))) or ""
         chart = next(one for one in re.findall(r"<svg.*?</svg>", page) if f"{RATIO} over mosaics" in one)
         line = next(one for one in re.findall(r"<[^>]*>", chart) if "reference" in one)
         places.append(float(re.findall(r"\d+\.?\d*", line)[0]))
@@ -112,8 +113,8 @@ def test_methods_that_fail_together_are_held_against_that_chance() -> None:
     results = invented(methods=2, noise=0.0)
     results.scores["value"] = 0.46 + 0.001 * results.scores["image"].astype(int)
     for grid, told in ((2, True), (3, False)):
-        info = dict(results.info, studies=[{"protocol": "mosaics", "notes": {"grid": grid}}])
-        page = mosaics(Reading(Results(results.scores, pd.DataFrame(), None, info))) or ""
+        info = dict(results.info.plain(), studies=[{"protocol": "mosaics", "notes": {"grid": grid}}])
+        page = mosaics(Reading(Results(results.scores, pd.DataFrame(), None, run_info(info)))) or ""
         assert ("both score badly" in page) is told
         assert ("worse than chance" in page) is not told
 
@@ -121,8 +122,8 @@ def test_methods_that_fail_together_are_held_against_that_chance() -> None:
 def test_maps_of_one_sign_are_named() -> None:
     results = invented()
     rows = results.scores.assign(detail="one_sign", value=(results.scores["method"] == "method1").astype(float))
-    unsigned = {**results.info, "methods": {"method2": {"signed": False}}}
-    page = mosaics(Reading(Results(results.scores, pd.DataFrame(), None, unsigned, rows))) or ""
+    unsigned = {**results.info.plain(), "methods": {"method2": {"signed": False}}}
+    page = mosaics(Reading(Results(results.scores, pd.DataFrame(), None, run_info(unsigned), rows))) or ""
     assert "8 mosaics on which method1 has no negative relevance" in page
     assert "on which method0" not in page
     assert "Judged by precision only, their maps being never negative: method2<" in page

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from heatproof.report import report
 from heatproof.report.short_names import short_names
 from heatproof.results import Results
+from heatproof.results.run_info import run_info
 
 fields = st.sampled_from(["", "(steps=8)", "(method=lrp, draws=5)", "(method=saliency(signed=True), draws=5)", "(2)>"])
 labels = st.builds(lambda name, rest: name + rest, st.sampled_from(["lrp", "smoothgrad", "<b>x"]), fields)
@@ -43,7 +44,8 @@ def test_the_report_shows_short_names_and_tells_the_whole_label_once(tmp_path: P
         for i in range(20)
     ]
     info = {"metrics": {"srg": {"higher_is_better": True}}, "methods": {long: {"name": "saliency"}, "lrp": {}}}
-    page = report(Results(pd.DataFrame(rows), pd.DataFrame(), None, info), tmp_path / "report.html").read_text()
+    run = Results(pd.DataFrame(rows), pd.DataFrame(), None, run_info(info))
+    page = report(run, tmp_path / "report.html").read_text()
     assert "<strong>saliency</strong> comes first" in page
     told = page.replace("<wbr>", "")
     assert told.count(long) == 1

@@ -10,6 +10,7 @@ import pytest
 from heatproof.report.run_numbers import Reading
 from heatproof.report.sections.relative_importance import premises, relative_importance
 from heatproof.results import Results
+from heatproof.results.run_info import StudyInfo, run_info
 from heatproof.stats.bootstrap import wilson
 
 HITS = {"lrp": [1.0] * 8, "saliency": [1.0, 0.0, 0.5, 1.0, 0.0, 1.0, 1.0, 0.0], "random": [0.0] * 8}
@@ -45,7 +46,7 @@ def invented() -> Results:
     }
     scores = pd.DataFrame(rows)
     details = scores.assign(detail="tie", value=(scores["value"] == 0.5).astype(float))
-    return Results(scores, pd.DataFrame(), None, info, details)
+    return Results(scores, pd.DataFrame(), None, run_info(info), details)
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +91,7 @@ def told(**changed: float | None) -> str:
         "scene": {"composite": 1.0, "without": 1.0, "grey": 0.1},
     }
     roles = {"object": "mine", "scene": "yours"}
-    return premises([{"notes": {"accuracy": measured, "roles": roles, "classes": 10, "pictures": 64}}])
+    return premises([StudyInfo(notes={"accuracy": measured, "roles": roles, "classes": 10, "pictures": 64})])
 
 
 def test_premises_hold_fail_or_are_not_known() -> None:
@@ -108,5 +109,6 @@ def test_premises_hold_fail_or_are_not_known() -> None:
 def test_twins_that_differ_outside_the_mask_are_said_beside_the_premises() -> None:
     accuracy = {"object": {"composite": 0.9, "without": 0.1, "grey": 0.9}}
     notes = {"accuracy": accuracy, "roles": {"object": "o"}, "classes": 10, "pictures": 64}
-    assert "by up to 9" not in premises([{"notes": notes}])
-    assert "by up to 9 of 255 levels" in premises([{"notes": {**notes, "twins": "3 differ, by up to 9 of 255 levels"}}])
+    assert "by up to 9" not in premises([StudyInfo(notes=notes)])
+    twins = {"twins": "3 differ, by up to 9 of 255 levels"}
+    assert "by up to 9 of 255 levels" in premises([StudyInfo(notes={**notes, **twins})])

@@ -30,6 +30,7 @@ from heatproof.report.sections.ranking import ranking, scoreboard
 from heatproof.report.sections.verdict import against_controls, brief
 from heatproof.report.typeset import number
 from heatproof.results.results import Picture, Results
+from heatproof.results.run_info import run_info
 from heatproof.storage.atomic_file import StoreFull
 
 SWITCHES = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
@@ -332,7 +333,7 @@ def test_few_images_and_the_direction_of_each_metric_are_enough(
     with pytest.raises(BadInput, match="do not say whether higher 'srg' is better"):
         report(Results(some, pd.DataFrame()), tmp_path / "r.html")
     info = {"metrics": {name: {"higher_is_better": name != "mif"} for name in some["metric"].unique()}}
-    visit = Visit(browser, report(Results(some, pd.DataFrame(), info=info), tmp_path / "r.html"))
+    visit = Visit(browser, report(Results(some, pd.DataFrame(), info=run_info(info)), tmp_path / "r.html"))
     assert visit.complaints == []
     assert visit.page.locator("section").count() >= 4
     visit.page.close()
@@ -361,8 +362,11 @@ def test_controls_are_not_ranked_and_are_measured_against(invented_run: Results)
 def test_tau_is_one_between_a_metric_and_its_reverse(invented_run: Results) -> None:
     part = invented_run.scores.loc[invented_run.scores["metric"] == "srg"]
     turned = part.assign(metric="turned", value=-part["value"])
-    info = {**invented_run.info, "metrics": {"srg": {"higher_is_better": True}, "turned": {"higher_is_better": False}}}
-    reading = Reading(Results(pd.concat([part, turned]), pd.DataFrame(), None, info))
+    info = {
+        **invented_run.info.plain(),
+        "metrics": {"srg": {"higher_is_better": True}, "turned": {"higher_is_better": False}},
+    }
+    reading = Reading(Results(pd.concat([part, turned]), pd.DataFrame(), None, run_info(info)))
     panels = [panel for panel in reading.panels if panel.model == "embedded:object"]
     assert tau_matrix(reading, panels)[0, 1] == pytest.approx(1)
 
@@ -371,8 +375,8 @@ def test_curves_that_rank_no_method_share_one_fold(small_run: Results) -> None:
     plain = small_run.curves
     internal = [plain.assign(metric=f"audit{at}") for at in range(3)]
     audits = {f"audit{at}": {"higher_is_better": True} for at in range(3)}
-    info = {**small_run.info, "metrics": {**small_run.info["metrics"], **audits}}
-    told = curves(Reading(Results(small_run.scores, pd.concat([plain, *internal]), None, info)))
+    info = {**small_run.info.plain(), "metrics": {**small_run.info.plain()["metrics"], **audits}}
+    told = curves(Reading(Results(small_run.scores, pd.concat([plain, *internal]), None, run_info(info))))
     assert told is not None
     shown, folded = told.split("<details")  # one fold only
     assert folded.startswith("><summary>Curves that rank no method (3 metrics)</summary>")
@@ -452,7 +456,7 @@ def large_run(methods: int, metrics: int, images: int) -> Results:
     ]
     curves = pd.DataFrame(rows, columns=["dataset", "model", "method", "metric", "image", "x", "y"])
     info = {"metrics": {f"metric_{metric:02d}": {"higher_is_better": True} for metric in range(metrics)}}
-    results = Results(pd.concat(frames), curves, info=info)
+    results = Results(pd.concat(frames), curves, info=run_info(info))
     exhibits = []
     for at in range(12):
         picture, region = drawn_picture(at % 4, 224)

@@ -10,6 +10,7 @@ from heatproof.report.sections.descriptions import descriptions
 from heatproof.report.sections.robustness import robustness
 from heatproof.report.sections.sanity import sanity
 from heatproof.results import Results
+from heatproof.results.run_info import run_info
 
 MEANS = {
     "mprt": {"saliency": 0.3, "guided": 0.6, "edges": 1.0},
@@ -41,7 +42,7 @@ def reading(metrics=tuple(MEANS)):
         "methods": {"saliency": {}, "guided": {}, "edges": {"control": True, "blind": True}},
         "protocols": ["sanity", "robustness"],
     }
-    return Reading(Results(pd.DataFrame(rows), pd.DataFrame(), None, info))
+    return Reading(Results(pd.DataFrame(rows), pd.DataFrame(), None, run_info(info)))
 
 
 def test_each_check_names_the_method_nearest_to_blind_and_what_blind_maps_score():

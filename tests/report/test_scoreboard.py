@@ -10,6 +10,7 @@ import pytest
 from heatproof.report.run_numbers import Reading
 from heatproof.report.sections.ranking import scoreboard
 from heatproof.results import Results
+from heatproof.results.run_info import run_info
 
 LEVELS = {"a": 0.1, "b": 0.2, "c": 0.3, "d": 0.4, "e": 0.5}
 
@@ -23,7 +24,7 @@ def board(higher: bool) -> dict[str, str]:
         for at in range(8)
     ]
     info = {"metrics": {"m": {"name": "m", "higher_is_better": higher}}}
-    told = scoreboard(Reading(Results(pd.DataFrame(rows), pd.DataFrame(), None, info)), "d", "net")
+    told = scoreboard(Reading(Results(pd.DataFrame(rows), pd.DataFrame(), None, run_info(info))), "d", "net")
     return dict(re.findall(r'<th scope="row">(\w)</th><td class="num ([^"]*)"', told))
 
 

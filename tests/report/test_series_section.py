@@ -8,6 +8,7 @@ import pytest
 from heatproof.report.run_numbers import Reading
 from heatproof.report.sections.series import series
 from heatproof.results import Results
+from heatproof.results.run_info import StudyInfo, run_info
 
 LABELS = {"mcs": "object", "mcs(region=moved)": "moved"}
 
@@ -24,8 +25,8 @@ def page_of(drops: list[float]) -> str:
     ]
     told = {spec: {"with_object": 0.9, "without_object": 0.9 - drop} for spec, drop in zip(specs, drops, strict=True)}
     metrics = {label: {"fields": {"region": region}, "metric": "mcs"} for label, region in LABELS.items()}
-    study = {"notes": {"part": "series", "series": told, "metrics": metrics}}
-    run = Results(pd.DataFrame(rows), pd.DataFrame(), None, {"metrics": {label: {} for label in LABELS}})
+    study = StudyInfo(notes={"part": "series", "series": told, "metrics": metrics})
+    run = Results(pd.DataFrame(rows), pd.DataFrame(), None, run_info({"metrics": {label: {} for label in LABELS}}))
     return series(Reading(run), [study])
 
 

@@ -11,6 +11,7 @@ import pytest
 from heatproof.report.run_numbers import Panel, Reading
 from heatproof.report.sections.significance import matrix, pair_table, significance
 from heatproof.results import Results
+from heatproof.results.run_info import run_info
 from heatproof.stats.groups import Groups
 
 LEVELS = {"low": 0.1, "middle": 0.4, "high": 0.9}
@@ -32,7 +33,7 @@ def run_of(
     methods = {name: {"control": name in controls} for name in scores}
     info = {"metrics": {"m": {"name": "m", "higher_is_better": higher}}, "methods": methods}
     known = {} if groups is None else {"d": groups}
-    return Reading(Results(pd.DataFrame(rows), pd.DataFrame(), None, info, groups=known))
+    return Reading(Results(pd.DataFrame(rows), pd.DataFrame(), None, run_info(info), groups=known))
 
 
 def apart(higher: bool, controls: tuple[str, ...] = ()) -> Reading:

@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from invented_run import with_info
 
 from heatproof.report.run_numbers import Reading
 from heatproof.report.sections.normalising_rules import rule_name
@@ -14,6 +15,7 @@ from heatproof.report.sections.size_strata import strata_of
 from heatproof.report.sections.threshold_choice import stacked, stretches
 from heatproof.report.sections.threshold_free import threshold_free
 from heatproof.results import Results
+from heatproof.results.run_info import run_info
 
 GRID = [k / 20 for k in range(1, 20)]
 METHODS = ("steady", "steep<b>")
@@ -46,7 +48,7 @@ def invented(area: str = "mean_height", strata: dict | None = None) -> Results:
         },
         "studies": [{"protocol": "threshold_free", "models": [{"spec": "m"}], "notes": notes}],
     }
-    return Results(pd.DataFrame(scores), pd.DataFrame(lines), info=info)
+    return Results(pd.DataFrame(scores), pd.DataFrame(lines), info=run_info(info))
 
 
 def test_it_says_who_wins_where():
@@ -101,8 +103,8 @@ def test_too_few_images_to_show_that_a_threshold_matters_are_said_to_be():
 
 def test_it_says_which_rule_was_applied_to_whom():
     results = invented()
-    results.info["studies"][0]["notes"]["rules"] = {"steady": "positive", "steep<b>": "abs_p99"}
-    results.info["methods"] = {"steady": {"signed": False}, "steep<b>": {"signed": True}}
+    results.info.studies[0].notes["rules"] = {"steady": "positive", "steep<b>": "abs_p99"}
+    results = with_info(results, methods={"steady": {"signed": False}, "steep<b>": {"signed": True}})
     html = threshold_free(Reading(results))
     assert "the positive part over its maximum (<code>positive</code>) for steady" in html
     assert "99th percentile (<code>abs_p99</code>) for steep&lt;b&gt;" in html
@@ -115,9 +117,9 @@ def test_it_says_which_rule_was_applied_to_whom():
 def test_a_doubtful_temperature_is_said_to_be_one():
     results = invented()
     told = {"value": 100.0, "pictures": 12, "confidence_before": 0.9, "confidence_after": 0.1, "accuracy": 0.0}
-    results.info["studies"][0]["notes"]["temperature"] = told
+    results.info.studies[0].notes["temperature"] = told
     assert "may mean nothing" not in threshold_free(Reading(results))  # stored before doubts were
-    results.info["studies"][0]["notes"]["temperature"] = {**told, "unlabelled": 3, "doubt": "T is at its end"}
+    results.info.studies[0].notes["temperature"] = {**told, "unlabelled": 3, "doubt": "T is at its end"}
     html = threshold_free(Reading(results))
     assert "Left out: 3 pictures without a class of the model." in html
     assert "This temperature may mean nothing: T is at its end." in html

@@ -15,6 +15,7 @@ from heatproof.report.sections.missing import missing
 from heatproof.report.sections.significance import matrix
 from heatproof.report.sections.verdict import against_controls, headline
 from heatproof.results import Results
+from heatproof.results.run_info import run_info
 from heatproof.stats.page import compare_means
 
 
@@ -27,7 +28,7 @@ def results(images: int, missing: bool = False) -> Results:
         for method, value in scores.items()
         for i in range(images)
     ]
-    return Results(pd.DataFrame(rows), pd.DataFrame(), None, {"metrics": {"srg": {"higher_is_better": True}}})
+    return Results(pd.DataFrame(rows), pd.DataFrame(), None, run_info({"metrics": {"srg": {"higher_is_better": True}}}))
 
 
 @pytest.mark.parametrize(("images", "clear"), [(4, False), (20, True)])
@@ -65,10 +66,10 @@ def test_a_shared_first_place_is_said_to_count_twice() -> None:
                 for i in range(8)
             ]
     metrics = {name: {"higher_is_better": True} for name in ("a", "b")}
-    told = headline(Reading(Results(pd.DataFrame(rows), pd.DataFrame(), None, {"metrics": metrics})))
+    told = headline(Reading(Results(pd.DataFrame(rows), pd.DataFrame(), None, run_info({"metrics": metrics}))))
     assert told.startswith("<strong>y</strong> comes first in all 2 comparisons")
     rows = [{**row, "value": -row["value"]} if row["metric"] == "b" else row for row in rows]
-    told = headline(Reading(Results(pd.DataFrame(rows), pd.DataFrame(), None, {"metrics": metrics})))
+    told = headline(Reading(Results(pd.DataFrame(rows), pd.DataFrame(), None, run_info({"metrics": metrics}))))
     assert "x in 1" in told or "y in 1" in told
     assert "(a shared first place counts for each)" in told
 
@@ -86,7 +87,7 @@ def test_controls_that_fare_alike_are_named_together() -> None:
         for name in ("x", "random", "edges", "oracle")
     }
     info = {"metrics": {"a": {"higher_is_better": True}}, "methods": methods}
-    reading = Reading(Results(pd.DataFrame(rows), pd.DataFrame(), None, info))
+    reading = Reading(Results(pd.DataFrame(rows), pd.DataFrame(), None, run_info(info)))
     assert against_controls(reading, reading.panels[0]) == [
         "Controls random and edges, each: every method beats it.",
         "Control oracle: it beats every method.",
@@ -106,7 +107,7 @@ def with_controls(images: int) -> Results:
     ]
     methods = {name: {"control": name.startswith("control")} for name in levels}
     info = {"metrics": {"srg": {"higher_is_better": True}}, "methods": methods}
-    return Results(pd.DataFrame(rows), pd.DataFrame(), None, info)
+    return Results(pd.DataFrame(rows), pd.DataFrame(), None, run_info(info))
 
 
 def test_cards_headline_and_matrix_tell_of_the_same_tests() -> None:

@@ -8,12 +8,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from invented_run import with_info
 from typer.testing import CliRunner
 
 from heatproof.cli import app
 from heatproof.errors import BadInput, UnknownName
 from heatproof.report.run_numbers import Reading
 from heatproof.results import Results, tables
+from heatproof.results.run_info import run_info
 from heatproof.stats.bootstrap import interval
 from heatproof.stats.groups import Groups
 from heatproof.stats.mean_interval import mean_intervals
@@ -32,7 +34,7 @@ def results(models: int = 1) -> Results:
         for i, noise in enumerate(rng.normal(0, 0.01, 12))
     ]
     info = {"metrics": {"srg": {"higher_is_better": True}}, "methods": {"random": CONTROL}}
-    return Results(pd.DataFrame(rows), pd.DataFrame(), None, info)
+    return Results(pd.DataFrame(rows), pd.DataFrame(), None, run_info(info))
 
 
 def test_models_are_never_pooled() -> None:
@@ -48,8 +50,7 @@ def test_a_control_has_no_rank_and_takes_none() -> None:
     table = results().ranking("srg").table.set_index("method")
     assert table["rank"].dropna().to_dict() == {"good": 1, "bad|": 2}
     assert table["control"].to_dict() == {"good": False, "bad|": False, "random": True}
-    alone = results()
-    alone.info["methods"] |= {"good": CONTROL, "bad|": CONTROL}
+    alone = with_info(results(), methods=dict.fromkeys(("random", "good", "bad|"), CONTROL))
     assert list(alone.ranking("srg")) == ["good", "bad|", "random"]
     assert alone.ranking("srg").table["rank"].isna().all()
 
@@ -127,7 +128,9 @@ def close(seed: int = 0, cards: int = 1, groups: Groups | None = None) -> Result
         for i, noise in enumerate(rng.normal(0, 1, 60))
     ]
     info = {"metrics": {f"s{card}": {"higher_is_better": True} for card in range(cards)}}
-    return Results(pd.DataFrame(rows), pd.DataFrame(), None, info, groups={} if groups is None else {"d": groups})
+    return Results(
+        pd.DataFrame(rows), pd.DataFrame(), None, run_info(info), groups={} if groups is None else {"d": groups}
+    )
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -182,8 +185,7 @@ def test_signed_ranks_are_there_by_name() -> None:
 
 
 def test_methods_that_do_not_beat_every_blind_control_are_marked_in_words_and_not_in_numbers() -> None:
-    run = results()
-    run.info["methods"] = {"random": {**CONTROL, "blind": True}}
+    run = with_info(results(), methods={"random": {**CONTROL, "blind": True}})
     for frame in (tables.rankings(run), tables.pairs(run)):
         assert "‡" not in tables.written(frame, "md")
     values = run.scores["method"] == "random"

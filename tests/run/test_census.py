@@ -22,6 +22,7 @@ from heatproof.models import embedded
 from heatproof.report import report
 from heatproof.results import Results
 from heatproof.results.census_text import in_words
+from heatproof.results.run_info import Census
 from heatproof.run import verify
 from heatproof.run.census import census, recorded
 from heatproof.types import Batch, View
@@ -48,16 +49,17 @@ def photos(root: Path, dark: int, bright: int, names: tuple[str, str] = ("car", 
 def test_the_numbers_of_a_run_are_those_of_its_pictures(tmp_path: Path) -> None:
     data, model = TwoFactor(count=21), embedded.load("object")
     study = Study([model], [data], ["random"], ["smoothness"], shard=8)
-    (entry,) = run(study, tmp_path).info["pictures"]
+    (entry,) = run(study, tmp_path).info.pictures
     batch = data.batch(range(21))
     labels = batch.labels[model.task]
     right = int((engine.forward(model, batch.images).argmax(1) == labels).sum())
-    assert (entry["pictures"], entry["known"], entry["right"]) == (21, 21, right)
+    assert (entry.pictures, entry.known, entry.right) == (21, 21, right)
     low, high = proportion_confint(right, 21, method="wilson")
-    assert entry["accuracy"] == pytest.approx({"share": right / 21, "low": low, "high": high})
-    assert sorted(entry["classes"].values()) == sorted(Counter(labels.tolist()).values())
-    again = run([study, dataclasses.replace(study, seed=1)], tmp_path).info["pictures"]
-    assert again == [entry]  # of two studies of the same pictures each counts once
+    assert entry.accuracy is not None
+    assert dataclasses.asdict(entry.accuracy) == pytest.approx({"share": right / 21, "low": low, "high": high})
+    assert sorted(entry.classes.values()) == sorted(Counter(labels.tolist()).values())
+    again = run([study, dataclasses.replace(study, seed=1)], tmp_path).info.pictures
+    assert again == (entry,)  # of two studies of the same pictures each counts once
 
 
 def test_a_run_says_which_classes_it_saw_and_how_often_the_model_is_right(tmp_path: Path) -> None:
@@ -66,9 +68,9 @@ def test_a_run_says_which_classes_it_saw_and_how_often_the_model_is_right(tmp_pa
     study = Study([model], [folder], ["random"], ["smoothness"])
     for limit, classes, right in ((None, {"car": 20, "zebra": 12}, 31), (10, {"car": 5, "zebra": 5}, None)):
         results = run(dataclasses.replace(study, limit=limit), tmp_path / "out")
-        (entry,) = results.info["pictures"]
-        assert entry["classes"] == classes
-        assert right is None or entry["right"] == right
+        (entry,) = results.info.pictures
+        assert entry.classes == classes
+        assert right is None or entry.right == right
     page = report(results, tmp_path / "report.html").read_text()
     assert "10 pictures: 5 car, 5 zebra. The model is right on" in page
 
@@ -76,24 +78,24 @@ def test_a_run_says_which_classes_it_saw_and_how_often_the_model_is_right(tmp_pa
 def test_classes_whose_order_is_a_guess_give_no_accuracy(tmp_path: Path) -> None:
     home = Folder(str(photos(tmp_path / "photos", 3, 3)), View(16))
     unnamed = Model("b", Brightness())
-    (entry,) = run(Study([unnamed], [home], ["random"], ["smoothness"]), tmp_path / "out").info["pictures"]
-    assert entry["classes"] == {"car": 3, "zebra": 3}
-    assert entry["known"] == 0
-    assert "accuracy" not in entry
+    (entry,) = run(Study([unnamed], [home], ["random"], ["smoothness"]), tmp_path / "out").info.pictures
+    assert entry.classes == {"car": 3, "zebra": 3}
+    assert entry.known == 0
+    assert entry.accuracy is None
     # The model's names say that its first class is the zebra: every answer but one is wrong.
     swapped = Model("s", Brightness(), classes=("Zebra", "car"))
-    (entry,) = run(Study([swapped], [home], ["random"], ["smoothness"]), tmp_path / "swapped").info["pictures"]
-    assert (entry["right"], entry["known"]) == (1, 6)
+    (entry,) = run(Study([swapped], [home], ["random"], ["smoothness"]), tmp_path / "swapped").info.pictures
+    assert (entry.right, entry.known) == (1, 6)
 
 
 def test_a_record_that_is_damaged_or_another_shards_is_made_again(tmp_path: Path) -> None:
     study = Study([embedded.load("object")], [TwoFactor(count=4)], ["random"], ["smoothness"], shard=2)
-    first = run(study, tmp_path).info["pictures"]
+    first = run(study, tmp_path).info.pictures
     one, other = sorted((tmp_path / "shards").rglob("*.json"))
     one.write_bytes(other.read_bytes())
     other.write_bytes(other.read_bytes().replace(b"true", b"false").replace(b"0.", b"1."))
     assert [found.file for found in verify.check(tmp_path) if found.problem]
-    assert run(study, tmp_path).info["pictures"] == first
+    assert run(study, tmp_path).info.pictures == first
 
 
 def test_little_range_is_named_in_the_end(tmp_path: Path) -> None:
@@ -103,9 +105,9 @@ def test_little_range_is_named_in_the_end(tmp_path: Path) -> None:
     study = Study([Model("b", Brightness())], [Folder(str(tmp_path / "p"), View(16))], ["random"], ["smoothness"])
     with pytest.warns(UserWarning, match=r"1 of 1 pictures fill less than a tenth .*scan\.png: 0\.000 … 0\.06"):
         results = run(study, tmp_path / "out")
-    assert "1 fill less than a tenth of their value range (first: scan.png)" in in_words(results.info["pictures"][0])
+    assert "1 fill less than a tenth of their value range (first: scan.png)" in in_words(results.info.pictures[0])
     right = dataclasses.replace(study, datasets=[Folder(str(tmp_path / "p"), View(16), levels=(0, 4095))])
-    assert run(right, tmp_path / "right").info["pictures"][0]["narrow_count"] == 0
+    assert run(right, tmp_path / "right").info.pictures[0].narrow_count == 0
 
 
 def test_a_picture_of_two_records_counts_once_and_nothing_known_is_said_so() -> None:
@@ -116,18 +118,18 @@ def test_a_picture_of_two_records_counts_once_and_nothing_known_is_said_so() -> 
     assert in_words(entry) == "2 pictures, of classes that are not known."
 
 
-def test_the_command_line_shows_it_and_a_run_of_nothing_but_a_control_is_not_complete(tmp_path: Path) -> None:
+def test_the_command_line_shows_it_and_a_run_of_nothing_but_a_control_is_refused(tmp_path: Path) -> None:
     words = ["run", "--images", "two_factor(count=3)", "--metrics", "smoothness", "--quiet", "--workers", "1", "--out"]
     whole = CliRunner().invoke(app, [*words, str(tmp_path / "a"), "--methods", "saliency"])
     assert whole.exit_code == 0, whole.output
-    assert f"{in_words(Results.load(tmp_path / 'a').info['pictures'][0])}\n" in whole.output
+    assert f"{in_words(Results.load(tmp_path / 'a').info.pictures[0])}\n" in whole.output
     # A convolutional network has no attention to roll out: the only score is the control's.
     none = CliRunner().invoke(app, [*words, str(tmp_path / "b"), "--methods", "attention_rollout,random"])
-    assert none.exit_code == 1, none.output
-    assert "Not a single score of attention_rollout; first reason:" in none.output
+    assert none.exit_code == 2, none.output
+    assert "no method of this study can have a score; attention_rollout:" in none.output
 
 
 @pytest.mark.parametrize(("counts", "words"), [([6] * 5, "6 of each"), ([5, 6, 7, 6, 6], "5 to 7 of each")])
 def test_many_classes_are_counted_by_their_extremes(counts: list[int], words: str) -> None:
-    entry = {"pictures": sum(counts), "classes": {str(i): n for i, n in enumerate(counts)}, "narrow_count": 0}
+    entry = Census("d", "m", sum(counts), {str(i): n for i, n in enumerate(counts)})
     assert in_words(entry) == f"{sum(counts)} pictures of 5 classes, {words}."

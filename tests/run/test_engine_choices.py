@@ -119,7 +119,7 @@ def test_one_directory_does_not_mix_engines(tmp_path: Path) -> None:
     before = units()
     reference = run(study(), tmp_path, engine="reference")
     assert len(units()) == 2 * len(before)
-    assert (auto.info["engine_kind"], reference.info["engine_kind"]) == ("auto", "reference")
+    assert (auto.info.engine_kind, reference.info.engine_kind) == ("auto", "reference")
     assert len(reference.scores) == len(auto.scores)
     run(study(), tmp_path)
     assert len(units()) == 2 * len(before)  # and both are found again
@@ -204,7 +204,7 @@ def test_a_replay_under_other_choices_is_close_or_named_and_by_the_reference_the
     chosen = choices_in(tmp_path / "first" / "engine.json")
     other = {"backend": "untouched", "layout": "contiguous", "size": 3}
     now = run(asked, again, choices={question: {**fields, **other} for question, fields in chosen.items()})
-    unstable = [label for label, about in now.info["methods"].items() if about["unstable"]]
+    unstable = [label for label, about in now.info.methods.items() if about.unstable]
     assert unstable == ["isa(rounds=8)"]
     found = compared(first.scores, now.scores, {}, again, unstable)
     assert not found.same  # the choices are others

@@ -179,7 +179,7 @@ def test_a_damaged_unit_is_computed_again_and_named(tmp_path: Path) -> None:
     victim = sorted((tmp_path / "units").rglob("*.json"))[0]
     victim.write_bytes(victim.read_bytes()[:-7])
     again = run(study(), tmp_path)
-    assert again.info["damaged"] == [victim.name]
+    assert again.info.damaged == (victim.name,)
     pd.testing.assert_frame_equal(numbers(again), numbers(first), check_exact=True)
 
 
@@ -429,7 +429,7 @@ def test_the_time_of_all_calls_is_kept_and_that_of_other_work_is_not(
     now = iter(range(0, 1_000_000, 100))
     monkeypatch.setattr(run_state, "TICK", float("inf"))
     monkeypatch.setattr(run_state.time, "monotonic", lambda: float(next(now)))
-    seconds = [run(study(methods), tmp_path).info["seconds"] for methods in (["random"], ["random"], ["edges"])]
+    seconds = [run(study(methods), tmp_path).info.seconds for methods in (["random"], ["random"], ["edges"])]
     assert seconds[1] > seconds[0] > 0
     assert seconds[2] == seconds[0]  # nothing of what was done before is in this table
 
@@ -443,14 +443,14 @@ def test_a_run_that_is_stopped_can_be_reported_on_as_far_as_it_came(tmp_path: Pa
         run(study(["random", "edges"]), tmp_path, watch=stop)  # three shards of two units
     early = heatproof.Results.load(tmp_path)
     assert early.scores.groupby("method").size().to_dict() == {"edges": 16, "random": 16}
-    assert early.info["stopped"] == "after 16 of 20 pictures"
+    assert early.info.stopped == "after 16 of 20 pictures"
     assert (
         "The run was stopped after 16 of 20 pictures." in heatproof.report(early, tmp_path / "early.html").read_text()
     )
     assert heatproof.report(early, tmp_path / "report.html").is_file()
     whole = run(study(["random", "edges"]), tmp_path)
     assert len(whole.scores) == 40
-    assert "stopped" not in whole.info
+    assert not whole.info.stopped
     with pytest.raises(KeyboardInterrupt):
         run(study(["random", "edges", "saliency"]), tmp_path, watch=stop)
     assert len(heatproof.Results.load(tmp_path).scores) == 40  # a whole table is not exchanged for half of one
@@ -465,7 +465,7 @@ def test_a_run_that_is_stopped_in_its_first_pictures_shows_the_units_it_has(tmp_
         run(study(["random", "edges"]), tmp_path, watch=stop)
     early = heatproof.Results.load(tmp_path)
     assert set(early.scores["method"]) == {"random"}
-    assert early.info["stopped"].startswith("after 1 of 6 units of work")
+    assert early.info.stopped.startswith("after 1 of 6 units of work")
     assert "The run was stopped after 1 of 6 units" in heatproof.report(early, tmp_path / "r.html").read_text()
 
 
@@ -478,7 +478,7 @@ def test_a_run_of_several_protocols_that_is_stopped_counts_by_protocol(tmp_path:
     with pytest.raises(KeyboardInterrupt):
         run(asked, tmp_path, watch=stop)
     early = heatproof.Results.load(tmp_path)
-    assert early.info["stopped"] == "after one (20 of 20 pictures), two (8 of 20 pictures)"
+    assert early.info.stopped == "after one (20 of 20 pictures), two (8 of 20 pictures)"
 
 
 def test_time_before_the_first_unit_counts_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -492,7 +492,7 @@ def test_time_before_the_first_unit_counts_too(tmp_path: Path, monkeypatch: pyte
             run(asked, tmp_path)
     before = run_state.known(tmp_path)
     assert before is not None
-    assert run(asked, tmp_path).info["started"]
+    assert run(asked, tmp_path).info.started
     after = run_state.known(tmp_path)
     assert after is not None
     assert after.began == before.began
@@ -532,7 +532,7 @@ def test_workers_give_the_same_table_and_code_of_ones_own_needs_no_file(tmp_path
     assert told == [(i + 1, 24) for i in range(24)]  # 4 methods, 2 metrics, 3 shards
     chosen = [json.loads((tmp_path / which / "engine.json").read_text()) for which in ("alone", "together")]
     assert chosen[0] == chosen[1]
-    assert together.info["engine"] == alone.info["engine"]
+    assert together.info.engine == alone.info.engine
 
 
 @pytest.mark.usefixtures("ctrl_c")
@@ -561,7 +561,7 @@ def test_workers_go_on_where_the_run_stopped(tmp_path: Path) -> None:
     told.clear()
     with pytest.warns(UserWarning, match="will not find"):
         mended = run(both, tmp_path, workers=2, watch=lambda done, *_: told.append(done))
-    assert mended.info["damaged"] == [damaged.name]
+    assert mended.info.damaged == (damaged.name,)
     assert told == [5, 6]  # the others were there
     lost = next(file for file in (tmp_path / "gallery").rglob("*.npz") if file.name != "pictures.npz")
     lost.unlink()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from heatproof.models import embedded
 from heatproof.report.run_numbers import Reading
 from heatproof.report.sections.pictures import correct_only, misgivings
 from heatproof.results import Results
+from heatproof.results.run_info import Accuracy, Census
 
 HARD = TwoFactor(count=24, scale=(0.2, 0.45))  # objects so small that the model misses some
 
@@ -55,8 +57,8 @@ def test_mosaics_say_how_often_the_model_sees_their_class(tmp_path: Path) -> Non
     results = judged(tmp_path, mosaics)
     model, batch = embedded.load("object"), mosaics.batch(range(6))
     right = engine.forward(model, batch.images).argmax(1) == batch.targets
-    (entry,) = results.info["pictures"]
-    assert (entry["known"], entry["right"]) == (6, int(right.sum()))
+    (entry,) = results.info.pictures
+    assert (entry.known, entry.right) == (6, int(right.sum()))
 
 
 def test_without_labels_nothing_is_called_correct(tmp_path: Path) -> None:
@@ -71,7 +73,7 @@ def test_without_labels_nothing_is_called_correct(tmp_path: Path) -> None:
 
 
 def test_a_model_that_is_mostly_wrong_is_flagged() -> None:
-    entry = {"known": 40, "right": 8, "accuracy": {"share": 0.2, "low": 0.1, "high": 0.35}}
+    entry = Census("d", "m", 40, {}, known=40, right=8, accuracy=Accuracy(0.2, 0.1, 0.35))
     assert "32 of 40" in misgivings(entry)
-    assert misgivings({**entry, "accuracy": {"share": 0.4, "low": 0.3, "high": 0.55}}) == ""
-    assert misgivings({"known": 0, "right": 0}) == ""
+    assert misgivings(dataclasses.replace(entry, accuracy=Accuracy(0.4, 0.3, 0.55))) == ""
+    assert misgivings(Census("d", "m", 40, {})) == ""

@@ -74,7 +74,7 @@ def study(**changes: Any) -> Study:
 
 def told(results: Any) -> tuple[Any, ...]:
     table = results.scores.drop(columns="seconds").sort_values(["method", "image"]).reset_index(drop=True)
-    return results.info["until"], table.to_dict("list")
+    return results.info.until, table.to_dict("list")
 
 
 @pytest.fixture(scope="module")
@@ -85,18 +85,18 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
 
 def test_it_stops_as_soon_as_every_pair_is_decided(once: tuple[Path, Any]) -> None:
     _, results = once
-    until = results.info["until"]
-    assert until["undecided"] == 0
-    assert {pair["outcome"] for pair in until["pairs"]} == {"better"}
-    (stop,) = until["stops"]
-    assert stop["reason"] == "decided"
-    assert 20 * stop["shards"] == stop["pictures"] == results.scores["image"].nunique() < 300
-    assert max(pair["pictures"] for pair in until["pairs"]) == stop["pictures"]
-    assert stop["looks"][-1] == stop["pictures"]
-    assert len(until["levels"]) == len(stop["looks"])
-    assert sum(until["levels"]) < 0.05
+    until = results.info.until
+    assert until.undecided == 0
+    assert {pair.outcome for pair in until.pairs} == {"better"}
+    (stop,) = until.stops
+    assert stop.reason == "decided"
+    assert 20 * stop.shards == stop.pictures == results.scores["image"].nunique() < 300
+    assert max(pair.pictures for pair in until.pairs) == stop.pictures
+    assert stop.looks[-1] == stop.pictures
+    assert len(until.levels) == len(stop.looks)
+    assert sum(until.levels) < 0.05
     assert "every pair of methods is decided" in stopped_in_words(until)[0]
-    assert results.info["edition"] > 0
+    assert results.info.edition > 0
 
 
 def outcomes(page: Any) -> dict[tuple[str, ...], str]:
@@ -115,10 +115,10 @@ def outcomes(page: Any) -> dict[tuple[str, ...], str]:
 def decisions(until: dict[str, Any]) -> dict[tuple[str, ...], str]:
     turned = {"better": "worse", "worse": "better"}
     return {
-        (one["metric"], one["dataset"], one["model"], *sorted((one["method_a"], one["method_b"]))): one["outcome"]
-        if one["method_a"] < one["method_b"]
-        else turned.get(one["outcome"], one["outcome"])
-        for one in until["pairs"]
+        (one.metric, one.dataset, one.model, *sorted((one.method_a, one.method_b))): one.outcome
+        if one.method_a < one.method_b
+        else turned.get(one.outcome, one.outcome)
+        for one in until.pairs
     }
 
 
@@ -130,9 +130,9 @@ def test_the_page_says_what_the_run_decided(tmp_path: Path, noise: float, race: 
     )
     run(asked, tmp_path, until=Solid(margin=0.3, max_images=most, race=race))
     results = heatproof.Results.load(tmp_path)
-    until, page = results.info["until"], results.page
+    until, page = results.info.until, results.page
     assert outcomes(page) == decisions(until)
-    assert (page.looks, page.level) == (len(until["levels"]), until["levels"][-1])
+    assert (page.looks, page.level) == (len(until.levels), until.levels[-1])
     assert "whenever the run stops" in page.sentence
     for tests in page.tests.values():
         frame = tests.frame
@@ -157,7 +157,7 @@ def test_a_run_that_was_killed_stops_at_the_same_place(once: tuple[Path, Any], t
     with pytest.raises(KeyboardInterrupt):
         run(study(), tmp_path, until=Solid(margin=0.05), watch=kill)
     half = heatproof.Results.load(tmp_path)
-    assert half.info["until"]["stops"][0]["reason"] == "interrupted"
+    assert half.info.until.stops[0].reason == "interrupted"
     assert half.scores["image"].nunique() == 20
     assert told(run(study(), tmp_path, until=Solid(margin=0.05))) == told(once[1])
     assert told(run(study(), tmp_path, until=Solid(margin=0.05))) == told(once[1])  # and again, of what is stored
@@ -165,8 +165,8 @@ def test_a_run_that_was_killed_stops_at_the_same_place(once: tuple[Path, Any], t
 
 def test_a_race_keeps_the_rows_of_dropped_methods(once: tuple[Path, Any], tmp_path: Path) -> None:
     results = run(study(), tmp_path, until=Solid(margin=0.05, race=True), workers=2)
-    until = results.info["until"]
-    dropped = {one["method"]: one["pictures"] for one in until["dropped"]}
+    until = results.info.until
+    dropped = {one.method: one.pictures for one in until.dropped}
     assert set(dropped) == {"middle", "low"}
     rows = results.scores.groupby("method").size()
     for method, pictures in dropped.items():
@@ -181,10 +181,10 @@ def test_a_race_keeps_the_rows_of_dropped_methods(once: tuple[Path, Any], tmp_pa
 def test_open_pairs_stay_open_when_there_are_no_more_pictures(tmp_path: Path) -> None:
     twice = dataclasses.replace(study(), methods=[high, middle], metrics=[NoisyLevel(noise=50.0)])
     results = run(twice, tmp_path, until=Solid(max_images=40))
-    until = results.info["until"]
-    assert until["undecided"] == 1
-    assert until["stops"][0]["reason"] == "max_images"
-    assert until["stops"][0]["pictures"] == 40
+    until = results.info.until
+    assert until.undecided == 1
+    assert until.stops[0].reason == "max_images"
+    assert until.stops[0].pictures == 40
     assert "still open" in stopped_in_words(until)[0]
 
 
@@ -271,10 +271,10 @@ def test_whole_groups_are_units(tmp_path: Path) -> None:
     assert shuffled(dataset, 50, 0) == order[:50]
     assert shuffled(dataset, None, 1) != order
     asked = dataclasses.replace(study(), datasets=[dataset])
-    until = run(asked, tmp_path, until=Solid(margin=0.0)).info["until"]
-    assert {pair["outcome"] for pair in until["pairs"]} == {"better"}
+    until = run(asked, tmp_path, until=Solid(margin=0.0)).info.until
+    assert {pair.outcome for pair in until.pairs} == {"better"}
     # Twenty pictures are of three or four patients only: nothing can be decided of them.
-    assert min(pair["look"] for pair in until["pairs"]) > 1
+    assert min(pair.look for pair in until.pairs) > 1
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from heatproof.stats.against_blind import MARKS, MEANING, against_blind, is_blind, legend
+from heatproof.results.run_info import run_info
+from heatproof.stats.against_blind import MARKS, MEANING, against_blind, legend
 from heatproof.stats.page import compare_means
 
 
@@ -42,7 +45,10 @@ def test_the_legend_explains_the_marks_that_are_there_and_no_others(met: tuple[s
 
 
 def test_an_oracle_is_a_control_and_not_blind() -> None:
-    assert is_blind({"control": True, "name": "centre"})
+    def is_blind(about: dict[str, Any]) -> bool:
+        return run_info({"methods": {"m": about}}).method("m").blind
+
+    assert is_blind({"control": True, "name": "centre"})  # stored before the trait was
     assert is_blind({"control": True, "blind": True, "name": "of a plug-in"})
     assert not is_blind({"control": True, "name": "oracle"})
     assert not is_blind({"control": True, "blind": False, "name": "random"})

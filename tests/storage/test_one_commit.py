@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import functools
+import math
 import os
 import shutil
 import signal
@@ -77,7 +79,7 @@ def test_a_run_that_commits_while_results_are_loaded_is_noticed(copy: Path, monk
 
 def test_a_page_of_earlier_results_is_named(copy: Path) -> None:
     assert problems(copy) == {}
-    assert shown_commit((copy / "report.html").read_bytes()) == Results.load(copy).info["commit"]
+    assert shown_commit((copy / "report.html").read_bytes()) == Results.load(copy).commit
     run(study("lif"), copy)  # killed before it drew its page
     assert list(problems(copy)) == ["report.html"]
     assert "other results" in problems(copy)["report.html"]
@@ -125,10 +127,39 @@ def test_what_is_no_file_is_not_read_and_is_replaced(whole: Path, copy: Path, ki
     assert csv[0] == csv[1]
 
 
+STOP = {"dataset": "d", "model": "m", "shards": 1, "pictures": 8, "available": 8, "looks": [8], "reason": "decided"}
 FORGED: dict[str, list[tuple[str, Any]]] = {
     "run.json": [("results", None), ("results", "x"), ("results", {"/dev/zero": 3}), ("state", []), ("seconds", "x")],
     "gallery.json": [("files", -1.5), ("files", [["a"]]), ("files", {"a": None}), ("files", {"/dev/zero": "a"})],
-    "info.json": [("metrics", "x"), ("metrics", {"mif": 3}), ("methods", []), ("methods", None)],
+    "info.json": [
+        ("metrics", "x"),
+        ("metrics", {"mif": 3}),
+        ("metrics", {"mif": {"axes": 3}}),
+        ("methods", []),
+        ("methods", None),
+        ("methods", {"random": {"control": "yes"}}),
+        ("methods", {"random": {"paper": ["x"]}}),
+        ("seconds", math.inf),
+        ("seconds", math.nan),
+        ("seconds", "x"),
+        ("started", 3),
+        ("stopped", {}),
+        ("protocols", [["mosaics"]]),
+        ("versions", {"torch": 2}),
+        ("damaged", 1),
+        ("left_out", []),
+        ("studies", {}),
+        ("studies", [{"seed": "x"}]),
+        ("studies", [{"models": ["x"]}]),
+        ("studies", [{"notes": []}]),
+        ("pictures", [{"dataset": "d"}]),
+        ("pictures", [{"dataset": "d", "model": "m", "pictures": -1, "classes": {}}]),
+        ("pictures", [{"dataset": "d", "model": "m", "pictures": 1, "classes": {}, "accuracy": {"share": 7}}]),
+        ("until", {"margin": 0.1}),
+        ("until", {"margin": 0.1, "alpha": 0.05, "pairs": [{}]}),
+        ("until", {"margin": 0.1, "alpha": 0.05, "levels": [0.01], "stops": [{**STOP, "looks": []}]}),
+        ("engine", functools.reduce(lambda inner, _: [inner], range(200), 1)),
+    ],
 }
 
 

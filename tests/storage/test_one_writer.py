@@ -85,7 +85,7 @@ def test_a_terminated_run_keeps_its_time_and_what_all_methods_were_judged_on(tmp
     assert state.seconds > 0.3
     results = Results.load(tmp_path / "run")
     assert 2 <= results.scores["image"].nunique() < 120
-    assert results.info["seconds"] == pytest.approx(state.seconds, abs=5)
+    assert results.info.seconds == pytest.approx(state.seconds, abs=5)
     assert results.scores.groupby("method").size().nunique() == 1
 
 

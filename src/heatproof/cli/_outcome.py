@@ -63,11 +63,11 @@ def run_and_report(
         line(sentence, err=True)
     if earlier is not None:
         echo(earlier.apart(results, studies), err=True)
-    for name in results.info.get("damaged", []):
+    for name in results.info.damaged:
         echo(f"{name} was damaged and has been computed again.", err=True)
-    for sentence in stopped_in_words(results.info.get("until")):
+    for sentence in stopped_in_words(results.info.until):
         line(sentence, err=True)
-    for sentence in pictures_in_words(results.info.get("pictures", []))[:SETTINGS]:
+    for sentence in pictures_in_words(results.info.pictures)[:SETTINGS]:
         line(sentence, err=True)
     if not results.complete:
         bad = results.scores[results.scores["status"].isin(["failed", "unreadable"])]
@@ -121,7 +121,7 @@ def _report_partly(out: Path) -> None:
         results = Results.load(out)
     except HeatproofError:
         return
-    if stopped := results.info.get("stopped"):
+    if stopped := results.info.stopped:
         line(f"The report is of a part, {stopped}:", err=True)
         echo(draw(results, out / "report.html"))
     else:

@@ -40,7 +40,7 @@ class FirstRun:
             echo(f"The replay cannot be compared with its first run: {error}", err=True)
             return None
         # The studies of the file itself: the code it names was checked or trusted before.
-        return cls(file, before.scores, study_file.read(study), list(before.info["methods"]), trust_code)
+        return cls(file, before.scores, study_file.read(study), list(before.info.methods), trust_code)
 
     def apart(self, results: Results, studies: list[Any]) -> str:
         from heatproof.errors import HeatproofError
@@ -48,12 +48,12 @@ class FirstRun:
 
         names: dict[str, dict[str, str]] = {"dataset": {}, "model": {}, "method": {}}
         # Unequal numbers of methods mean scores of another run. Names are paired by place: they may hold a path.
-        if len(self.methods) == len(results.info["methods"]):
-            names["method"] = dict(zip(self.methods, results.info["methods"], strict=True))
+        if len(self.methods) == len(results.info.methods):
+            names["method"] = dict(zip(self.methods, results.info.methods, strict=True))
         for stored, study in zip(self.studies, studies, strict=True):
             names["model"] |= {then["spec"]: now.name for then, now in zip(stored["models"], study.models, strict=True)}
             for then, now in zip(stored["datasets"], study.datasets, strict=True):
                 with suppress(HeatproofError):  # registered in another file only: it keeps its old name
                     names["dataset"][recipe.label(recipe.build(then, trust_code=self.trust_code))] = recipe.label(now)
-        unstable = [label for label, about in results.info["methods"].items() if about.get("unstable")]
+        unstable = [label for label, about in results.info.methods.items() if about.unstable]
         return str(replay.compared(self.scores, results.scores, names, self.file, unstable))

@@ -154,11 +154,10 @@ def usage(sentence: str) -> NoReturn:
 
 def warn_of_state(results: Results) -> None:
     """Say that these results are of a part, or not of the last run in their directory, if they are not."""
-    if stopped := results.info.get("stopped"):
+    if stopped := results.info.stopped:
         line(f"The run was stopped {stopped}: these are results of that part. Its command goes on with it.", err=True)
-    later = results.info.get("later")
-    if later:
-        state = "failed" if later == "failed" else "has not finished, or was killed"
+    if results.later:
+        state = "failed" if results.later == "failed" else "has not finished, or was killed"
         echo(
             f"These are the results of an earlier run in {results.root}: the last one {state}. Run its command again "
             "for its results.",

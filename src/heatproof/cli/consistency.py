@@ -31,7 +31,7 @@ def _of_run(path: Path) -> pd.DataFrame:
 
     run = Results.load(path)
     warn_of_state(run)
-    strategies = strategies_of(run.info.get("studies", []))
+    strategies = strategies_of(run.info.notes)
     if not strategies:
         usage(f"{path} holds no occlusion strategies to compare: run the protocol pixel_flipping, or name a CSV table")
     whole = without_holes(compared(setups_table(run.scores, strategies), run.is_control))

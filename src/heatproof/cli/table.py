@@ -50,7 +50,7 @@ def table(
     with readable_errors():
         results = Results.load(directory)
         warn_of_state(results)
-        for sentence in stopped_in_words(results.info.get("until")):
+        for sentence in stopped_in_words(results.info.until):
             line(sentence, err=True)
         if correct_only:
             every, results = len(results.pictures), results.correct_only()

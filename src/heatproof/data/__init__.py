@@ -34,7 +34,7 @@ def load(spec: str, masks: str = "", view: View | None = None, classes: Sequence
     if path.suffix.lower() == ".csv":
         from heatproof.data.table import Table
 
-        return _alone(Table(spec, view, tuple(classes)), masks)
+        return _alone(Table(str(path), view, tuple(classes)), masks)
     if any_path.is_dir(path):
         return _of_folder(spec, path, masks, view, tuple(classes))
     return _alone(_registered(spec), masks)
@@ -46,7 +46,7 @@ def _of_folder(spec: str, path: Path, masks: str, view: View | None, classes: tu
     from heatproof.data.masked_folder import MaskedFolder
 
     if masks or ((path / "images").is_dir() and (path / "masks").is_dir()):
-        return MaskedFolder(spec, masks, view, classes)
+        return MaskedFolder(spec, view, classes, masks=masks)
     if (path / METADATA).is_file():
         return HAM10000(spec, view)
     return Folder(spec, view, classes)

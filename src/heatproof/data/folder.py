@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
-from heatproof.data._support.class_names import class_indices
-from heatproof.data._support.files import (
-    UNKNOWN,
-    PictureFile,
-    absolute,
-    as_levels,
-    as_view,
-    digest,
-    identity,
-    pick,
-    read_batch,
-    root,
-)
+from heatproof.data._support.class_names import are_indices, class_indices
+from heatproof.data._support.files import UNKNOWN, PictureFile, identity, root
 from heatproof.data._support.listing import pictures_under
-from heatproof.data._support.picture_groups import Grouping, by_class
-from heatproof.data._support.pictures import Levels
+from heatproof.data._support.picture_files import PictureFiles
 from heatproof.errors import BadInput
 from heatproof.registry import dataset
-from heatproof.types import Batch, View
 
 
 def list_folder(folder: Path, classes: Sequence[str] = ()) -> tuple[PictureFile, ...]:
@@ -40,8 +26,7 @@ def list_folder(folder: Path, classes: Sequence[str] = ()) -> tuple[PictureFile,
         inside = next(parts for parts in top if len(parts) > 1)
         raise BadInput(
             f"{folder} must hold pictures or one sub-folder of pictures per class, got both ({loose[0][0]} "
-            f"and "
-            f"{inside[0]}/{inside[1]}): move one of them elsewhere"
+            f"and {inside[0]}/{inside[1]}): move one of them elsewhere"
         )
     # An empty class folder still counts, else the indices of those after it would shift.
     names = [] if loose else [p.name for p in folder.iterdir() if p.is_dir() and not p.name.startswith(".")]
@@ -52,49 +37,26 @@ def list_folder(folder: Path, classes: Sequence[str] = ()) -> tuple[PictureFile,
     )
 
 
+def numbered_alphabetically(folder: Path, files: Sequence[PictureFile], classes: Sequence[str]) -> tuple[str, ...]:
+    """The sub-folders that got their indices from the alphabet; none if they hold an index or are looked up."""
+    if classes or all(file.label == UNKNOWN for file in files):
+        return ()
+    names = [path.name for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")]
+    return () if are_indices(names) else tuple(sorted(names))
+
+
 @dataset
 @dataclass(frozen=True)
-class Folder:
+class Folder(PictureFiles):
     """A folder of pictures, flat or with one sub-folder per class.
 
     A sub-folder is named `index_name` (`239_Bernese_mountain_dog`) or by its class: then it is looked up in
     `classes` if given, else classes are numbered alphabetically. Pictures in a flat folder have no label.
     """
 
-    path: str = ""
-    view: View | None = None
-    classes: tuple[str, ...] = ()
-    grey: bool = False  # in one channel, for models that take only one
-    levels: Levels | None = None  # grey values of black and white in pictures of more than 8 bits: [0, 4095]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "view", as_view(self.view))
-        object.__setattr__(self, "levels", as_levels(self.levels))
-        object.__setattr__(self, "path", absolute(self.path))
+    def _list(self) -> tuple[PictureFile, ...]:
+        return list_folder(root(self.path, self.kind), self.classes)
 
     @property
-    def name(self) -> str:
-        return Path(self.path).expanduser().absolute().name if self.path else "folder"
-
-    @cached_property
-    def files(self) -> tuple[PictureFile, ...]:
-        return list_folder(root(self.path, "folder"), self.classes)
-
-    def __len__(self) -> int:
-        return len(self.files)
-
-    def ids(self) -> tuple[str, ...]:
-        return tuple(file.id for file in self.files)
-
-    def class_labels(self) -> tuple[int, ...]:
-        return tuple(file.label for file in self.files)
-
-    def groups(self) -> Mapping[str, Grouping]:
-        """Classes, fixed."""
-        return by_class(self.class_labels())
-
-    def batch(self, indices: Sequence[int], /) -> Batch:
-        return read_batch(pick(self.files, indices), self.view, grey=self.grey, levels=self.levels)
-
-    def digest(self, indices: Sequence[int], /) -> str:
-        return digest(pick(self.files, indices), self.grey, self.levels)
+    def guessed(self) -> tuple[str, ...]:
+        return numbered_alphabetically(Path(self.path), self.files, self.classes)

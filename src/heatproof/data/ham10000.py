@@ -5,27 +5,16 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from heatproof.data._support.files import (
-    UNKNOWN,
-    PictureFile,
-    absolute,
-    as_view,
-    digest,
-    identity,
-    numbered,
-    pick,
-    read_batch,
-    root,
-)
+from heatproof.data._support.files import UNKNOWN, PictureFile, identity, numbered, root
+from heatproof.data._support.picture_files import PictureFiles
 from heatproof.data._support.picture_groups import Grouping, by_class
 from heatproof.data.table import read_rows
 from heatproof.errors import BadInput
 from heatproof.registry import dataset
-from heatproof.types import Batch, View, keyed_seed
+from heatproof.types import keyed_seed
 
 Task = Literal["diagnosis", "melanoma"]
 
@@ -127,7 +116,7 @@ def drawn(diagnoses: Sequence[str], subset: tuple[int, int], seed: int) -> list[
 
 @dataset("ham10000")
 @dataclass(frozen=True)
-class HAM10000:
+class HAM10000(PictureFiles):
     """Skin lesions with diagnosis and outline, in the folders HAM10000 is published in.
 
     `path` holds HAM10000_images*/ISIC_*.jpg, HAM10000_segmentations*/ISIC_*_segmentation.png and
@@ -141,9 +130,6 @@ class HAM10000:
     images of common pigmented skin lesions"
     """
 
-    path: str = ""
-    view: View | None = None
-    classes: tuple[str, ...] = ()  # the model's, if they are named akiec, bcc, …
     task: Task = "diagnosis"
     subset: tuple[int, int] | None = None  # melanomas and others; all pictures if None
     seed: int = 0  # of the subset
@@ -154,8 +140,7 @@ class HAM10000:
             if len(self.subset) != 2:
                 raise BadInput(f"subset must be two numbers, of melanomas and of others, got {self.subset}")
             object.__setattr__(self, "subset", tuple(self.subset))
-        object.__setattr__(self, "view", as_view(self.view))
-        object.__setattr__(self, "path", absolute(self.path))
+        super().__post_init__()
 
     @property
     def name(self) -> str:
@@ -164,27 +149,15 @@ class HAM10000:
         photos = "" if self.one_per_lesion else ", several photos of a lesion"
         return f"ham10000{task}{subset}{photos}"
 
-    @cached_property
-    def files(self) -> tuple[PictureFile, ...]:
-        folder = root(self.path, "ham10000")
+    @property
+    def masked(self) -> bool:
+        return True
+
+    def _list(self) -> tuple[PictureFile, ...]:
+        folder = root(self.path, self.kind)
         return list_ham10000(folder, self.classes, self.task, self.subset, self.seed, self.one_per_lesion)
-
-    def __len__(self) -> int:
-        return len(self.files)
-
-    def ids(self) -> tuple[str, ...]:
-        return tuple(file.id for file in self.files)
-
-    def class_labels(self) -> tuple[int, ...]:
-        return tuple(file.label for file in self.files)
 
     def groups(self) -> Mapping[str, Grouping]:
         """Lesions, sampled; diagnoses, fixed, if every photo shows another lesion."""
         lesions = tuple(None if file.cluster == UNKNOWN else str(file.cluster) for file in self.files)
         return {**by_class(self.class_labels()), "lesion": Grouping("sampled", lesions)}
-
-    def batch(self, indices: Sequence[int], /) -> Batch:
-        return read_batch(pick(self.files, indices), self.view, masked=True)
-
-    def digest(self, indices: Sequence[int], /) -> str:
-        return digest(pick(self.files, indices))

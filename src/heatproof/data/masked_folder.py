@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
-from heatproof.data._support.files import PictureFile, absolute, as_levels, as_view, digest, pick, read_batch, root
+from heatproof.data._support.files import PictureFile, absolute, root
 from heatproof.data._support.listing import pictures_under
 from heatproof.data._support.masks import warn_of_undecided
-from heatproof.data._support.picture_groups import Grouping, by_class
-from heatproof.data._support.pictures import Levels
-from heatproof.data.folder import list_folder
+from heatproof.data._support.picture_files import PictureFiles
+from heatproof.data.folder import list_folder, numbered_alphabetically
 from heatproof.errors import BadInput
 from heatproof.registry import dataset
-from heatproof.types import Batch, View
 
 
 def with_masks(files: Sequence[PictureFile], masks: Path) -> tuple[PictureFile, ...]:
@@ -56,56 +53,35 @@ def _stem(name: str) -> str:
 
 @dataset
 @dataclass(frozen=True)
-class MaskedFolder:
+class MaskedFolder(PictureFiles):
     """A folder of pictures with a folder of masks of the same names, white where the answer is.
 
     Without `masks`, `path` must hold the two as `images` and `masks`. A picture without a mask is left out
     and named. Masks lie on pictures as these are shown, turned as their EXIF orientation says.
     """
 
-    path: str = ""
     masks: str = ""
-    view: View | None = None
-    classes: tuple[str, ...] = ()
-    grey: bool = False  # in one channel, for models that take only one
-    levels: Levels | None = None  # grey values of black and white in pictures of more than 8 bits: [0, 4095]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "view", as_view(self.view))
-        object.__setattr__(self, "levels", as_levels(self.levels))
-        object.__setattr__(self, "path", absolute(self.path))
+        super().__post_init__()
         object.__setattr__(self, "masks", absolute(self.masks))
 
     @property
-    def name(self) -> str:
-        return Path(self.path).expanduser().absolute().name if self.path else "masked_folder"
+    def masked(self) -> bool:
+        return True
 
-    @cached_property
-    def files(self) -> tuple[PictureFile, ...]:
-        pictures = root(self.path, "masked_folder")
+    def _places(self) -> tuple[Path, Path]:
+        home = root(self.path, self.kind)
         if self.masks:
-            masks = root(self.masks, "masked_folder")
-        else:
-            pictures, masks = root(str(pictures / "images"), ""), root(str(pictures / "masks"), "")
+            return home, root(self.masks, self.kind)
+        return root(str(home / "images"), self.kind), root(str(home / "masks"), self.kind)
+
+    def _list(self) -> tuple[PictureFile, ...]:
+        pictures, masks = self._places()
         found = with_masks(list_folder(pictures, self.classes), masks)
         warn_of_undecided([(file.path, file.mask) for file in found])
         return found
 
-    def __len__(self) -> int:
-        return len(self.files)
-
-    def ids(self) -> tuple[str, ...]:
-        return tuple(file.id for file in self.files)
-
-    def class_labels(self) -> tuple[int, ...]:
-        return tuple(file.label for file in self.files)
-
-    def groups(self) -> Mapping[str, Grouping]:
-        """Classes, fixed."""
-        return by_class(self.class_labels())
-
-    def batch(self, indices: Sequence[int], /) -> Batch:
-        return read_batch(pick(self.files, indices), self.view, masked=True, grey=self.grey, levels=self.levels)
-
-    def digest(self, indices: Sequence[int], /) -> str:
-        return digest(pick(self.files, indices), self.grey, self.levels)
+    @property
+    def guessed(self) -> tuple[str, ...]:
+        return numbered_alphabetically(self._places()[0], self.files, self.classes)

@@ -7,16 +7,14 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
-from heatproof.data._support.class_names import class_indices
-from heatproof.data._support.files import UNKNOWN, PictureFile, absolute, as_levels, as_view, digest, pick, read_batch
+from heatproof.data._support.class_names import are_indices, class_indices
+from heatproof.data._support.files import UNKNOWN, PictureFile
+from heatproof.data._support.picture_files import PictureFiles
 from heatproof.data._support.picture_groups import Grouping, by_class
-from heatproof.data._support.pictures import Levels
 from heatproof.errors import BadInput
 from heatproof.registry import dataset
-from heatproof.types import Batch, View
 
 _SEVERAL = re.compile(r"[;|]|^\s*\d+\s*(,\s*\d+\s*)+$")  # `3;7`, `cat|dog`, `3, 7`
 GROUP = "group:"  # prefix of columns that group pictures
@@ -114,61 +112,35 @@ def _labels(texts: list[str], classes: Sequence[str], path: Path) -> list[int]:
 
 @dataset
 @dataclass(frozen=True)
-class Table:
+class Table(PictureFiles):
     """Pictures listed in a CSV file with the columns `path`, `label` and, optionally, `mask`.
 
     Further columns `group:NAME` (`group:patient`) say which pictures belong together: tests then allow for it. Paths
     are relative to the table. A label is an index, a class name, or empty where it is not known.
     """
 
-    path: str = ""
-    view: View | None = None
-    classes: tuple[str, ...] = ()
-    grey: bool = False  # in one channel, for models that take only one
-    levels: Levels | None = None  # grey values of black and white in pictures of more than 8 bits: [0, 4095]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "view", as_view(self.view))
-        object.__setattr__(self, "levels", as_levels(self.levels))
-        object.__setattr__(self, "path", absolute(self.path))
-
     @property
     def name(self) -> str:
-        return Path(self.path).stem if self.path else "table"
+        return Path(self.path).stem if self.path else self.kind
 
-    @cached_property
-    def files(self) -> tuple[PictureFile, ...]:
+    def _list(self) -> tuple[PictureFile, ...]:
         if not self.path:
             raise BadInput("the data set 'table' needs a path: table(path='pictures.csv')")
-        return list_table(Path(self.path).expanduser(), self.classes)
+        return list_table(Path(self.path), self.classes)
 
-    def __len__(self) -> int:
-        return len(self.files)
-
-    def ids(self) -> tuple[str, ...]:
-        return tuple(file.id for file in self.files)
-
-    def class_labels(self) -> tuple[int, ...]:
-        return tuple(file.label for file in self.files)
+    @property
+    def guessed(self) -> tuple[str, ...]:
+        if self.classes or all(file.label == UNKNOWN for file in self.files):
+            return ()
+        names = {row.get("label", "") for row in read_rows(Path(self.path), ["path"])} - {"", str(UNKNOWN)}
+        return () if are_indices(names) else tuple(sorted(names))
 
     def groups(self) -> Mapping[str, Grouping]:
         """Classes, fixed; and what the columns `group:NAME` hold, sampled: patients, sites, bursts."""
-        rows = read_rows(Path(self.path).expanduser(), ["path"])
+        rows = read_rows(Path(self.path), ["path"])
         columns = [name for name in rows[0] if name and name.startswith(GROUP)]
         sampled = {
             name.removeprefix(GROUP).strip(): Grouping("sampled", tuple(row[name] or None for row in rows))
             for name in columns
         }
         return {**by_class(self.class_labels()), **sampled}
-
-    def batch(self, indices: Sequence[int], /) -> Batch:
-        return read_batch(
-            pick(self.files, indices),
-            self.view,
-            masked=self.files[0].mask is not None,
-            grey=self.grey,
-            levels=self.levels,
-        )
-
-    def digest(self, indices: Sequence[int], /) -> str:
-        return digest(pick(self.files, indices), self.grey, self.levels)

@@ -23,7 +23,7 @@ def report(results: FinishedRun, path: str | Path) -> Path:
     if not len(results.scores):
         raise BadInput("a report needs at least one row of scores, got an empty table: run the study first.")
     text = page(Reading(Named(results))).encode("utf-8", "replace").decode()
-    write_atomically(target, sealed(text, results.info.get("commit", "")).encode())
+    write_atomically(target, sealed(text, results.commit).encode())
     return target
 
 

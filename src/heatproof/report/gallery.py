@@ -8,6 +8,7 @@ from heatproof.report.heat import PERCENTILE, heat_uri, overlay, photo_uri, show
 from heatproof.report.run_numbers import Exhibit, Panel, Reading
 from heatproof.report.sections.blocks import fold, section
 from heatproof.report.typeset import breakable, counted, escape, listed, number, shortened
+from heatproof.results.run_info import unsigned
 
 CELLS = 240  # on a page, at most
 BYTES = 1_500_000  # of HTML in the gallery; further rows are left out
@@ -48,11 +49,10 @@ def gallery(reading: Reading) -> str | None:
         f"{PERCENTILE:g}th percentile of its own magnitudes, so compare where the colours are, not how deep they are."
         + (" The outline marks the region that matters." if known else "")
     )
-    about = reading.info.get("methods", {})
-    unsigned = [method for method in reading.methods if not about.get(method, {}).get("signed", True)]
-    if unsigned:
-        some = unsigned if len(unsigned) <= 6 else [*unsigned[:5], f"{len(unsigned) - 5} others"]
-        verb, whose = ("gives", "its") if len(unsigned) == 1 else ("give", "their")
+    magnitudes = unsigned(reading.info, reading.methods)
+    if magnitudes:
+        some = magnitudes if len(magnitudes) <= 6 else [*magnitudes[:5], f"{len(magnitudes) - 5} others"]
+        verb, whose = ("gives", "its") if len(magnitudes) == 1 else ("give", "their")
         lead += f" {escape(listed(some))} {verb} no sign: {whose} warm colours are magnitudes."
     if left_out:
         body += f'<p class="note">{counted(left_out, "further image")} kept by the run, not shown here.</p>'

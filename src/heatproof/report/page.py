@@ -37,7 +37,7 @@ MARK = (
 def sections_of(reading: Reading) -> list[Section]:
     """All sections in the order of the page; those of the run's protocols stand before the gallery."""
     known = protocol_sections()
-    own = [known[name] for name in reading.info.get("protocols") or [] if name in known]
+    own = [known[name] for name in reading.info.protocols if name in known]
     return [
         verdict,
         stopping,
@@ -93,19 +93,18 @@ def _masthead(reading: Reading) -> str:
         f"{_some(models, 'models')}."
     )
     beside = int((reading.scores["status"] == "not_applicable").sum())
-    if stopped := reading.info.get("stopped"):
+    if stopped := reading.info.stopped:
         standfirst += f" <strong>The run was stopped {escape(stopped)}.</strong>"
     holes = int((reading.scores["status"] != "ok").sum()) - beside
     sizes = {"method": len(contestants), "image": images, "model": len(models), "metric": len(reading.metrics)}
     sizes["score"] = len(reading.scores)
     facts = [(noun if size == 1 else f"{noun}s", count(size)) for noun, size in sizes.items()]
     facts += [("missing", count(holes))] + ([("not applicable", count(beside))] if beside else [])
-    met = [entry["accuracy"]["share"] for entry in reading.info.get("pictures", []) if "accuracy" in entry]
+    met = [entry.accuracy.share for entry in reading.info.pictures if entry.accuracy]
     if len(met) == 1:
         facts.append(("of the model’s answers correct", f"{100 * met[0]:.0f} %"))
-    seconds = reading.info.get("seconds")
-    if isinstance(seconds, int | float):
-        facts.append(("time", duration(float(seconds))))
+    if reading.info.seconds is not None:
+        facts.append(("time", duration(reading.info.seconds)))
     cells = "".join(f"<div><dd>{escape(value)}</dd><dt>{escape(name)}</dt></div>" for name, value in facts)
     return (
         f'<header class="masthead"><p class="brand">{MARK}heatproof</p><h1>Which heatmaps hold up?</h1>'
@@ -127,7 +126,7 @@ def _contents(drawn: list[str]) -> str:
 
 
 def _footer(reading: Reading) -> str:
-    started = reading.info.get("started")
+    started = reading.info.started
     when = f" Run of {escape(started)}." if started else ""
     return (
         f"<footer><p>Drawn by heatproof {escape(__version__)} from the run’s own files.{when} This "

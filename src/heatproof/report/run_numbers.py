@@ -12,9 +12,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from heatproof.errors import BadInput, HeatproofError
-from heatproof.results.results import APART
+from heatproof.results.run_info import RunInfo
 from heatproof.stats.against_blind import Standing as BlindStanding
-from heatproof.stats.against_blind import against_blind, is_blind
+from heatproof.stats.against_blind import against_blind
 from heatproof.stats.bootstrap import is_share
 from heatproof.stats.groups import Groups
 from heatproof.stats.interaction import interaction
@@ -23,7 +23,7 @@ from heatproof.stats.page import ALPHA, Page, PairTests
 from heatproof.stats.verdict import verdict
 
 COLOURS = 8  # more colours are hard to distinguish; further methods are drawn in grey
-__all__ = ["ALPHA", "APART", "Panel", "Reading", "Standing"]
+__all__ = ["ALPHA", "Panel", "Reading", "Standing"]
 
 
 class Exhibit(Protocol):
@@ -66,7 +66,9 @@ class FinishedRun(Protocol):
     @property
     def gallery(self) -> Sequence[Any]: ...
     @property
-    def info(self) -> Mapping[str, Any]: ...
+    def info(self) -> RunInfo: ...
+    @property
+    def commit(self) -> str: ...
     @property
     def page(self) -> Page[tuple[str, str, str]]: ...
     @property
@@ -133,7 +135,7 @@ class Reading:
         return self.run.gallery
 
     @property
-    def info(self) -> Mapping[str, Any]:
+    def info(self) -> RunInfo:
         """Recipes, versions, times, summaries."""
         return self.run.info
 
@@ -141,11 +143,10 @@ class Reading:
     def panels(self) -> list[Panel]:
         """Every comparison there is, in the order metrics, data sets and models were named."""
         met = self.scores[["metric", "dataset", "model"]].drop_duplicates()
-        metrics = in_order(self.info.get("metrics", {}), met["metric"])
+        metrics = in_order(self.info.metrics, met["metric"])
         place = {name: at for at, name in enumerate(metrics)}
         found = [Panel(str(m), str(d), str(k)) for m, d, k in met.itertuples(index=False)]
-        entries = self.info.get("metrics", {})
-        found = [panel for panel in found if entries.get(panel.metric, {}).get("measures") not in APART]
+        found = [panel for panel in found if self.info.metric(panel.metric).ranks]
         return sorted(found, key=lambda panel: place[panel.metric])
 
     @cached_property
@@ -161,41 +162,36 @@ class Reading:
     @cached_property
     def methods(self) -> list[str]:
         """Method labels in the order they were named, controls last."""
-        named = in_order(self.info.get("methods", {}), self.scores["method"].drop_duplicates())
+        named = in_order(self.info.methods, self.scores["method"].drop_duplicates())
         return sorted(named, key=self.is_control)
 
     def is_control(self, method: str) -> bool:
         """Whether the method is a yardstick (random, oracle, edges) and not a contestant."""
-        return bool(self.info.get("methods", {}).get(method, {}).get("control", False))
+        return self.info.method(method).control
 
     def is_unstable(self, method: str) -> bool:
         """Whether float noise moves the method's maps visibly, so that another machine gives it other scores."""
-        return bool(self.info.get("methods", {}).get(method, {}).get("unstable", False))
+        return bool(self.info.method(method).unstable)
 
     def is_blind(self, method: str) -> bool:
         """Whether the method is a control that looks neither at the model nor at the answer."""
-        return is_blind(self.info.get("methods", {}).get(method, {}))
+        return self.info.method(method).blind
 
     def higher_is_better(self, metric: str) -> bool:
         """The direction of a metric. It is never guessed: the wrong one turns a ranking upside down."""
-        known = self.info.get("metrics", {}).get(metric, {}).get("higher_is_better")
-        if not isinstance(known, bool):
+        known = self.info.metric(metric).higher_is_better
+        if known is None:
             raise BadInput(f"these results do not say whether higher {metric!r} is better: run the study again")
         return known
 
     def is_share(self, panel: Panel) -> bool:
         """Whether a panel's scores are hits and misses, so that their mean is a share of the images."""
-        return bool(self.info.get("metrics", {}).get(panel.metric, {}).get("share")) or is_share(self.table(panel))
+        return self.info.metric(panel.metric).share or is_share(self.table(panel))
 
     @cached_property
     def main(self) -> list[Panel]:
         """The main comparisons, which protocols mark among variants and by-products. All panels, if none is marked."""
-        entries = self.info.get("metrics", {})
-        return [panel for panel in self.panels if entries.get(panel.metric, {}).get("main", True)] or self.panels
-
-    def about(self, kind: str, label: str) -> str:
-        """The one-sentence summary of a metric or method, empty if there is none."""
-        return str(self.info.get(kind, {}).get(label, {}).get("summary") or "")
+        return [panel for panel in self.panels if self.info.metric(panel.metric).main] or self.panels
 
     def named(self, panel: Panel) -> str:
         """What distinguishes this panel from others of its metric: model and data set, where there are several."""

@@ -11,12 +11,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import pandas as pd
 
 from heatproof.report.run_numbers import Exhibit, FinishedRun, Ranked
 from heatproof.results.results import Picture
+from heatproof.results.run_info import RunInfo
 from heatproof.stats.groups import Groups
 from heatproof.stats.luck import Luck
 from heatproof.stats.page import Page, PairTests
@@ -60,7 +60,7 @@ class Named:
     @cached_property
     def names(self) -> dict[str, str]:
         met = self.inner.scores["method"].drop_duplicates().astype(str)
-        return short_names([*self.inner.info.get("methods", {}), *met])
+        return short_names([*self.inner.info.methods, *met])
 
     @cached_property
     def scores(self) -> pd.DataFrame:
@@ -83,10 +83,12 @@ class Named:
         return [self._shown(exhibit) for exhibit in self.inner.gallery]
 
     @cached_property
-    def info(self) -> Mapping[str, Any]:
-        info = self.inner.info
-        methods = {self.names[label]: {**about, "label": label} for label, about in info.get("methods", {}).items()}
-        return {**info, "methods": methods} if methods else info
+    def info(self) -> RunInfo:
+        return self.inner.info.called(self.names)
+
+    @property
+    def commit(self) -> str:
+        return self.inner.commit
 
     def ranking(self, metric: str, *, model: str | None = None, dataset: str | None = None) -> Ranked:
         return _Ranking(self._renamed(self.inner.ranking(metric, model=model, dataset=dataset).table))

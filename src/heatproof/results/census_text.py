@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+
+from heatproof.results.run_info import Census
 
 CLASSES = 4  # classes by name; of more, how many there are and the extremes
 
 
-def pictures_in_words(census: Sequence[Mapping[str, Any]]) -> list[str]:
+def pictures_in_words(census: Sequence[Census]) -> list[str]:
     """One line per data set and model."""
     several = len(census) > 1
-    return [(f"{entry['dataset']} · {entry['model']}: " if several else "") + in_words(entry) for entry in census]
+    return [(f"{entry.dataset} · {entry.model}: " if several else "") + in_words(entry) for entry in census]
 
 
-def in_words(entry: Mapping[str, Any]) -> str:
+def in_words(entry: Census) -> str:
     """`60 pictures: 30 car, 30 cat. The model is right on 55 of 60: 92 % (82–96 %).`"""
-    total = entry["pictures"]
-    parts = [f"{total} picture{'' if total == 1 else 's'}{_classes(entry['classes'], total)}."]
-    if accuracy := entry.get("accuracy"):
-        span = f"{100 * accuracy['low']:.0f}–{100 * accuracy['high']:.0f} %"
+    total = entry.pictures
+    parts = [f"{total} picture{'' if total == 1 else 's'}{_classes(entry.classes, total)}."]
+    if accuracy := entry.accuracy:
+        span = f"{100 * accuracy.low:.0f}–{100 * accuracy.high:.0f} %"
+        parts.append(f"The model is right on {entry.right} of {entry.known}: {100 * accuracy.share:.0f} % ({span}).")
+    if entry.narrow_count:
+        first = next(iter(entry.narrow), "")
         parts.append(
-            f"The model is right on {entry['right']} of {entry['known']}: {100 * accuracy['share']:.0f} % ({span})."
-        )
-    if entry["narrow_count"]:
-        first = next(iter(entry["narrow"]))
-        parts.append(
-            f"{entry['narrow_count']} fill less than a tenth of their value range (first: {first}): see the data "
-            "set's levels."
+            f"{entry.narrow_count} fill less than a tenth of their value range (first: {first}): see the data set's "
+            "levels."
         )
     return " ".join(parts)
 

@@ -16,8 +16,9 @@ import pyarrow.parquet as pq
 from heatproof.errors import BadInput, UnknownName
 from heatproof.results import run_state
 from heatproof.results.looks import page_of_looks
+from heatproof.results.run_info import RunInfo, run_info
 from heatproof.stats import bootstrap, ranks
-from heatproof.stats.against_blind import against_blind, is_blind
+from heatproof.stats.against_blind import against_blind
 from heatproof.stats.bootstrap_t import RESAMPLES
 from heatproof.stats.decisions import FINE
 from heatproof.stats.groups import Groups
@@ -28,9 +29,6 @@ from heatproof.stats.rank_sets import rank_sets
 from heatproof.stats.significance import PairwiseTests, compare_pairs
 from heatproof.storage import sealed_json
 
-# Metrics that describe the pictures (how large a region is) or the maps (how sparse they are), or that give the score
-# of chance, compare no methods.
-APART = ("pictures", "description", "chance")
 Place = tuple[str, str, str]  # metric, data set, model
 PICTURE = ("dataset", "model", "image")
 NO_PICTURES = pd.DataFrame(columns=[*PICTURE, "label", "predicted", "right"])
@@ -84,13 +82,15 @@ class Results:
     scores: pd.DataFrame
     lines: pd.DataFrame | None = None  # the curves, if they are not to be read from `root`
     root: Path | None = None
-    info: dict[str, Any] = field(default_factory=dict)
+    info: RunInfo = field(default_factory=RunInfo)
     numbers: pd.DataFrame | None = None  # the details, if they are not to be read from `root`
     files: Mapping[str, str] = field(default_factory=dict)  # of `root` -> hash: what is read later must belong to these
     groups: Mapping[str, Groups] = field(default_factory=dict)  # by data set; pictures of others are independent
     truth: pd.DataFrame | None = None  # the pictures, if they are not to be read from `root`
     again: pd.DataFrame | None = None  # the repeats, if they are not to be read from `root`
     kept: pd.DataFrame | None = None  # data set, model, image: the only ones that count, if not all do
+    commit: str = ""  # the identity of what the run wrote
+    later: str = ""  # how a later run in the same directory ended that wrote no results
 
     @classmethod
     def load(cls, path: str | Path) -> Results:
@@ -98,16 +98,12 @@ class Results:
         root = Path(path)
         state = run_state.committed(root)
         with run_state.opened(root, "info.json", state.results) as file:
-            info = sealed_json.read(file.read(), root / "info.json")
-        for about in (info.get("metrics"), info.get("methods")):
-            if not isinstance(about, dict) or not all(isinstance(one, dict) for one in about.values()):
-                raise sealed_json.Damaged(f"{root / 'info.json'} is not as a run writes it: {run_state.AGAIN}")
-        later = {} if state.state in ("complete", "stopped") else {"later": state.state}
+            info = run_info(sealed_json.read(file.read(), root / "info.json"), root / "info.json")
+        later = "" if state.state in ("complete", "stopped") else state.state
         scores = _read_table(root, "scores.parquet", state.results)
         grouped = "groups.parquet" in state.results
         groups = _groups(_read_table(root, "groups.parquet", state.results)) if grouped else {}
-        about = {**info, **later, "commit": state.commit}
-        return cls(scores, None, root, about, files=state.results, groups=groups)
+        return cls(scores, None, root, info, files=state.results, groups=groups, commit=state.commit, later=later)
 
     @cached_property
     def curves(self) -> pd.DataFrame:
@@ -203,8 +199,8 @@ class Results:
         """
         cards: dict[Place, Card] = {}
         for metric in self.metrics:
-            about = self.info.get("metrics", {}).get(metric, {})
-            if about.get("measures") in APART or not isinstance(about.get("higher_is_better"), bool):
+            about = self.info.metric(metric)
+            if not about.ranks or about.higher_is_better is None:
                 continue
             for (dataset, model), wide in self.table(metric).groupby(level=["dataset", "model"], sort=False):
                 scored = wide.dropna(axis=1, how="all").droplevel(["dataset", "model"])
@@ -212,8 +208,8 @@ class Results:
                     continue
                 controls = [method for method in scored.columns if self.is_control(method)]
                 place = (metric, str(dataset), str(model))
-                cards[place] = Card(scored, about["higher_is_better"], controls, str(dataset))
-        until = self.info.get("until")
+                cards[place] = Card(scored, about.higher_is_better, controls, str(dataset))
+        until = self.info.until
         stopped = page_of_looks(cards, self.groups, self._every_picture, until) if until else None
         return stopped or page_tests(cards, self.groups)
 
@@ -235,22 +231,22 @@ class Results:
 
     def higher_is_better(self, metric: str) -> bool:
         """The direction of a metric. It is never guessed: the wrong one turns a ranking upside down."""
-        known = self.info.get("metrics", {}).get(metric, {}).get("higher_is_better")
-        if not isinstance(known, bool):
+        known = self.info.metric(metric).higher_is_better
+        if known is None:
             raise BadInput(f"these results do not say whether higher {metric!r} is better: run the study again")
         return known
 
     def is_control(self, method: str) -> bool:
         """Whether the method is a yardstick (random, oracle, edges) and not a contestant."""
-        return bool(self.info.get("methods", {}).get(method, {}).get("control", False))
+        return self.info.method(method).control
 
     def is_blind(self, method: str) -> bool:
         """Whether the method is a control that knows neither the model nor the answer."""
-        return is_blind(self.info.get("methods", {}).get(method, {}))
+        return self.info.method(method).blind
 
     def is_share(self, metric: str) -> bool:
         """Whether a metric counts hits, so that its mean is a share of the pictures."""
-        return bool(self.info.get("metrics", {}).get(metric, {}).get("share", False))
+        return self.info.metric(metric).share
 
     def rows(self, metric: str, *, model: str | None = None, dataset: str | None = None) -> pd.DataFrame:
         """The rows of one metric, of one model and data set where named."""
@@ -361,7 +357,7 @@ class Results:
 
     def _check_ranks(self, metric: str) -> None:
         """Raise `BadInput` for a metric that describes maps and ranks no methods."""
-        if self.info.get("metrics", {}).get(metric, {}).get("measures") == "description":
+        if self.info.metric(metric).measures == "description":
             raise BadInput(f"{metric!r} describes maps and ranks no methods: its numbers are results.table({metric!r})")
 
     def _panel(self, metric: str, model: str | None, dataset: str | None) -> pd.DataFrame:

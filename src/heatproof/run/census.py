@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from torch import Tensor
 
 from heatproof.data._support.class_names import plainly
 from heatproof.data._support.value_range import FILLED, spans
+from heatproof.results.run_info import Accuracy, Census
 from heatproof.stats.bootstrap import wilson
 from heatproof.types import Batch, Model
 
@@ -52,35 +54,51 @@ def _name(label: int, names: Sequence[str]) -> str | None:
     return names[label] if label < len(names) else str(label)
 
 
-def census(records: Iterable[tuple[Mapping[str, str], Mapping[str, Any]]]) -> list[dict[str, Any]]:
+@dataclass
+class _Count:
+    """What is added up for one data set and model."""
+
+    pictures: int = 0
+    classes: Counter[str] = field(default_factory=Counter)
+    known: int = 0
+    right: int = 0
+    narrow: dict[str, tuple[float, float]] = field(default_factory=dict)
+
+
+def census(records: Iterable[tuple[Mapping[str, str], Mapping[str, Any]]]) -> tuple[Census, ...]:
     """One entry per data set and model, from the records of its shards; a picture counts once."""
-    entries: dict[tuple[str, ...], dict[str, Any]] = {}
+    entries: dict[tuple[str, str], _Count] = {}
     seen: set[tuple[str, ...]] = set()
     for place, found in records:
         where = (place["dataset"], place["model"])
-        entry = entries.setdefault(where, {"pictures": 0, "classes": Counter(), "known": 0, "right": 0, "narrow": {}})
+        entry = entries.setdefault(where, _Count())
         rows = zip(found["ids"], found["classes"], found["right"], found["spans"], strict=True)
         for identity, name, right, (low, high) in rows:
             if (*where, identity) in seen:
                 continue
             seen.add((*where, identity))
-            entry["pictures"] += 1
-            entry["classes"].update([] if name is None else [name])
-            entry["known"] += right is not None
-            entry["right"] += bool(right)
+            entry.pictures += 1
+            entry.classes.update([] if name is None else [name])
+            entry.known += right is not None
+            entry.right += bool(right)
             if high - low < FILLED:
-                entry["narrow"][identity] = [low, high]
-    return [
-        {"dataset": dataset, "model": model, **_summed(entry)} for (dataset, model), entry in sorted(entries.items())
-    ]
+                entry.narrow[identity] = (low, high)
+    return tuple(_summed(*where, entry) for where, entry in sorted(entries.items(), key=lambda item: item[0]))
 
 
-def _summed(entry: Mapping[str, Any]) -> dict[str, Any]:
-    summed = {**entry, "classes": dict(entry["classes"].most_common())}
-    summed["narrow_count"] = len(entry["narrow"])
-    summed["narrow"] = dict(list(entry["narrow"].items())[:NAMED])
-    if entry["known"]:
-        share = entry["right"] / entry["known"]
-        low, high = wilson(share, entry["known"])
-        summed["accuracy"] = {"share": share, "low": low, "high": high}
-    return summed
+def _summed(dataset: str, model: str, entry: _Count) -> Census:
+    accuracy = None
+    if entry.known:
+        share = entry.right / entry.known
+        accuracy = Accuracy(share, *wilson(share, entry.known))
+    return Census(
+        dataset,
+        model,
+        entry.pictures,
+        dict(entry.classes.most_common()),
+        entry.known,
+        entry.right,
+        narrow=dict(list(entry.narrow.items())[:NAMED]),
+        narrow_count=len(entry.narrow),
+        accuracy=accuracy,
+    )

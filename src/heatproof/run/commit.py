@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from heatproof.results import Results
 from heatproof.results.run_state import Record, State
@@ -43,12 +44,13 @@ def commit(
     files |= write_pictures(store.root, ((shard.place, counted(shard, store)) for shard in work))
     files |= write_repeats(store.root, _repeated(again, store))
     store.put_json("gallery.json", {"files": shown_files(store.root, _shown(work))})
-    stopped = {"stopped": part} if part else {}
-    pictures = census((shard.place, found) for shard in work if (found := counted(shard, store)))
-    about = {**describe(studies, record.at(state), store.damaged), "pictures": pictures, **stopped}
-    if course is not None:
-        about["until"] = described(course, finished=not part)
-    store.put_json("info.json", about)
+    info = replace(
+        describe(studies, record.at(state), store.damaged),
+        pictures=census((shard.place, found) for shard in work if (found := counted(shard, store))),
+        stopped=part,
+        until=None if course is None else described(course, finished=not part),
+    )
+    store.put_json("info.json", info.plain())
     store.put_json("study.json", dump(studies, None if course is None else course.rule))
     files |= {name: sha256_of(store.root / name) for name in ("gallery.json", "info.json", "study.json")}
     record.write(state, reason=part, results=files, partial=part)

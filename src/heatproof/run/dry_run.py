@@ -16,7 +16,6 @@ from heatproof.duration import duration
 from heatproof.errors import BadInput
 from heatproof.executors import Workers, executor
 from heatproof.results import Results
-from heatproof.results.results import APART
 from heatproof.run.engine_choices import engine_of, settle
 from heatproof.run.loop import run
 from heatproof.run.pace import Pace
@@ -100,7 +99,7 @@ def _seconds(studies: Sequence[Study], place: torch.device, count: int) -> float
 def _comparisons(pilot: Results, settings: Sequence[Setting], until: Solid | None) -> Iterator[Comparison]:
     cards = []
     for metric in pilot.metrics:
-        if pilot.info["metrics"][metric]["measures"] in APART:
+        if not pilot.info.metric(metric).ranks:
             continue
         for dataset, model in pilot.settings:
             with suppress(BadInput):  # a metric of another study

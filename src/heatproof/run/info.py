@@ -14,58 +14,60 @@ import torch
 from heatproof import engine, stability
 from heatproof._version import __version__
 from heatproof.registry import Entry, name_of
+from heatproof.results.run_info import Machine, MethodInfo, MetricInfo, RunInfo, StudyInfo
 from heatproof.results.run_state import RunState
 from heatproof.run.plan import left_out
 from heatproof.run.shards import EDITION
 from heatproof.spec import recipe
 from heatproof.spec.study import Study
+from heatproof.storage.sealed_json import typed
 from heatproof.traits import cost_of, is_random, method_traits, metric_traits
 
 
-def describe(studies: Sequence[Study], state: RunState, damaged: Sequence[str]) -> dict[str, Any]:
+def describe(studies: Sequence[Study], state: RunState, damaged: Sequence[str]) -> RunInfo:
     """What was run: enough to run it again, and for the report to speak of each component."""
     methods = {recipe.label(m): m for one in studies for m in one.methods}
     metrics = {recipe.label(m): m for one in studies for m in one.metrics}
     # A protocol says which of its metrics are its answer; the others are variants of it, or measure something else.
     main = {label for one in studies for label in one.notes.get("main", map(recipe.label, one.metrics))}
-    return {
-        "edition": EDITION,
-        "studies": [one.plain() for one in studies],
-        "protocols": sorted({one.protocol for one in studies if one.protocol}),
-        "left_out": left_out(studies),
-        "methods": {
-            label: {
-                **_about(m),
-                **dataclasses.asdict(method_traits(m)),
-                "unstable": stability.is_unstable(m),  # as declared, or as measured
-                "random": is_random(m),
-            }
-            for label, m in methods.items()
-        },
-        "metrics": {
-            label: {
-                **_about(m),
-                "higher_is_better": bool(m.higher_is_better),  # type: ignore[union-attr]
-                **dataclasses.asdict(metric_traits(m)),
-                "cost": (price := cost_of(m)) and price._asdict(),
-                "main": label in main,
-            }
-            for label, m in metrics.items()
-        },
-        "versions": {
+    return RunInfo(
+        edition=EDITION,
+        studies=tuple(typed(StudyInfo, one.plain(), "a study") for one in studies),
+        protocols=tuple(sorted({one.protocol for one in studies if one.protocol})),
+        left_out=left_out(studies),
+        methods={label: _method(m) for label, m in methods.items()},
+        metrics={label: _metric(m, label in main) for label, m in metrics.items()},
+        versions={
             "heatproof": __version__,
             "python": platform.python_version(),
             **{name: importlib.metadata.version(name) for name in ("torch", "numpy", "scipy", "zennit")},
         },
-        "machine": {"system": platform.system(), "processor": platform.machine(), "threads": torch.get_num_threads()},
-        "started": time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(state.began)),
-        "seconds": state.seconds,
-        "engine_kind": engine.current().kind,
-        "engine": engine.current().record()
+        machine=Machine(platform.system(), platform.machine(), torch.get_num_threads()),
+        started=time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(state.began)),
+        seconds=state.seconds,
+        engine_kind=engine.current().kind,
+        engine=engine.current().record()
         if engine.current().kind == "auto"
         else {"every pass": dataclasses.asdict(engine.REFERENCE)},
-        "damaged": list(damaged),
-    }
+        damaged=tuple(damaged),
+    )
+
+
+def _method(method: object) -> MethodInfo:
+    traits = dataclasses.asdict(method_traits(method))
+    found = {"unstable": stability.is_unstable(method), "random": is_random(method)}
+    return MethodInfo(**{**traits, **found, **_about(method)})
+
+
+def _metric(metric: Any, main: bool) -> MetricInfo:
+    price = cost_of(metric)
+    return MetricInfo(
+        **dataclasses.asdict(metric_traits(metric)),
+        **_about(metric),
+        higher_is_better=bool(metric.higher_is_better),
+        main=main,
+        cost=price and price._asdict(),
+    )
 
 
 def _about(component: Any) -> dict[str, Any]:

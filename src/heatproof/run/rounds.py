@@ -8,7 +8,7 @@ of the results.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
@@ -19,10 +19,10 @@ import pandas as pd
 from heatproof.data._support.picture_groups import groups_of
 from heatproof.errors import BadInput, UnknownName
 from heatproof.registry import name_of
-from heatproof.results.results import APART
+from heatproof.results.run_info import APART, Decision, Dropped, Stop, Until
 from heatproof.run.shards import Shard
 from heatproof.run.store import Store
-from heatproof.run.until import Solid
+from heatproof.run.until import NAME, Solid
 from heatproof.spec import recipe
 from heatproof.stats.cluster_robust import FEWEST_CLUSTERS
 from heatproof.stats.decisions import decided, look
@@ -275,12 +275,12 @@ def _between(course: Course, upto: int) -> int:
 
 def progress(course: Course) -> str:
     """How many pairs are decided, and how many are open."""
-    every = [found["outcome"] for _, _, found in _standing(course)]
+    every = [found.outcome for found in _standing(course)]
     still = sum(one.open for one in course.series) if course.pages else len(every)
     return f"{sum(one != 'open' for one in every)} pairs decided, {still} open"
 
 
-def _standing(course: Course) -> Iterator[tuple[Series, str, Mapping[str, Any]]]:
+def _standing(course: Course) -> Iterator[Decision]:
     """Every pair of methods that the run follows: its decision, or where it stands."""
     for one in course.series:
         for metric, contest in one.contests.items():
@@ -289,54 +289,51 @@ def _standing(course: Course) -> Iterator[tuple[Series, str, Mapping[str, Any]]]
             known = {(row["method_a"], row["method_b"]): row for row in rows}
             for a, b in contest.pairs if contest.followed else ():
                 row = known.get((a, b), {})
-                yield (
-                    one,
+                yield Decision(
+                    one.dataset,
+                    one.model,
                     metric,
-                    {
-                        "method_a": a,
-                        "method_b": b,
-                        "outcome": row.get("outcome", "open"),
-                        "look": int(row.get("look", len(course.pages))),
-                        "pictures": int(row.get("n", 0)),
-                        "difference": _finite(row.get("mean_difference")),
-                        "low": _finite(row.get("low")),
-                        "high": _finite(row.get("high")),
-                    },
+                    a,
+                    b,
+                    outcome=row.get("outcome", "open"),
+                    look=int(row.get("look", len(course.pages))),
+                    pictures=int(row.get("n", 0)),
+                    difference=_finite(row.get("mean_difference")),
+                    low=_finite(row.get("low")),
+                    high=_finite(row.get("high")),
                 )
 
 
-def described(course: Course, finished: bool = True) -> dict[str, Any]:
-    """What was decided, when and why the run stopped, as typed data for info.json."""
-    pairs = [
-        {"dataset": one.dataset, "model": one.model, "metric": metric, **row} for one, metric, row in _standing(course)
-    ]
-    stops = [
-        {
-            "dataset": one.dataset,
-            "model": one.model,
-            "shards": one.at,
-            "pictures": len(one.pictures),
-            "available": len({name for step in one.steps for shard in step for name in shard.ids}),
-            "looks": one.looks,
-            "reason": ("decided" if not one.open else "max_images") if one.over else "interrupted",
-        }
-        for one in course.series
-    ]
-    return {
-        **course.rule.plain(),
-        "family": len(pairs),
-        "levels": [course.rule.alpha * share(number) for number in range(1, len(course.pages) + 1)],
-        "finished": finished,
-        "stops": stops,
-        "pairs": pairs,
-        "undecided": sum(one.open for one in course.series),
-        "dropped": [
-            {"dataset": one.dataset, "model": one.model, "metric": metric, "method": method, "pictures": count}
+def described(course: Course, finished: bool = True) -> Until:
+    """What was decided, when and why the run stopped."""
+    pairs = tuple(_standing(course))
+    return Until(
+        **dataclasses.asdict(course.rule),
+        rule=NAME,
+        family=len(pairs),
+        levels=tuple(course.rule.alpha * share(number) for number in range(1, len(course.pages) + 1)),
+        finished=finished,
+        stops=tuple(
+            Stop(
+                one.dataset,
+                one.model,
+                shards=one.at,
+                pictures=len(one.pictures),
+                available=len({name for step in one.steps for shard in step for name in shard.ids}),
+                looks=tuple(one.looks),
+                reason=("decided" if not one.open else "max_images") if one.over else "interrupted",
+            )
+            for one in course.series
+        ),
+        pairs=pairs,
+        undecided=sum(one.open for one in course.series),
+        dropped=tuple(
+            Dropped(one.dataset, one.model, metric, method, count)
             for one in course.series
             for metric, contest in one.contests.items()
             for method, count in contest.dropped.items()
-        ],
-    }
+        ),
+    )
 
 
 def _finite(value: float | None) -> float | None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from heatproof.stats.page import PairTests
-
-BLIND = ("random", "edges", "centre", "constant", "random_weights")  # by registered name, in runs without the trait
 
 Standing: TypeAlias = Literal["clear", "level", "beaten", "unknown"]
 MARKS: Mapping[str, str] = {"beaten": "‡", "level": "°"}  # after the name of a method, wherever it is ranked
@@ -15,11 +13,6 @@ MEANING: Mapping[str, str] = {
     "beaten": "a blind control beats it: this score is no evidence that the map knows the model",
     "level": "not told from some blind control: this score does not show that the map knows the model",
 }
-
-
-def is_blind(about: Mapping[str, Any]) -> bool:
-    """Whether a method, as `info.json` describes it, is a control that knows neither the model nor the answer."""
-    return bool(about.get("blind", about.get("control") and about.get("name") in BLIND))
 
 
 def against_blind(tests: PairTests | None, methods: Collection[str], blind: Collection[str]) -> dict[str, Standing]:

@@ -15,12 +15,12 @@ STRATEGY = ("imputer", "n_superpixels", "asked")
 PLACE = ("dataset", "model", *STRATEGY)
 
 
-def strategies_of(studies: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def strategies_of(notes: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """The occlusion strategies in the notes of a run's pixel-flipping studies: the setup, and its metrics' labels.
 
     Strategies with equal names get the label of their MIF metric, which differs, as `asked`.
     """
-    noted = [{"asked": "", **setup} for study in studies for setup in study.get("notes", {}).get("setups", ())]
+    noted = [{"asked": "", **setup} for one in notes for setup in one.get("setups", ())]
     distinct = [setup for at, setup in enumerate(noted) if setup not in noted[:at]]
     names = [tuple(setup[name] for name in STRATEGY) for setup in distinct]
     return [

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from heatproof.data._support.masks import cut_region, read_mask, share
 from heatproof.data._support.pictures import Levels, apply_view, read_picture
+from heatproof.data._support.regions import Region
 from heatproof.errors import BadInput
 from heatproof.types import Batch, View
 
@@ -24,7 +25,7 @@ class PictureFile(NamedTuple):
     id: str
     path: Path
     label: int = UNKNOWN
-    mask: Path | None = None
+    mask: Path | Region | None = None
     cluster: int = UNKNOWN  # pictures of the same thing (patient, lesion, video) share a number
 
 
@@ -126,10 +127,11 @@ def _region(file: PictureFile, size: tuple[int, int], view: View | None) -> tupl
     if file.mask is None:
         raise BadInput("there is no mask for this picture")
     try:
-        binary = read_mask(file.mask, size)
+        binary = read_mask(file.mask, size) if isinstance(file.mask, Path) else file.mask.drawn(size)
         return cut_region(binary, size, view), share(binary)
     except BadInput as error:
-        raise BadInput(f"mask {file.mask.name}: {error}") from error
+        what = "mask " if isinstance(file.mask, Path) else ""
+        raise BadInput(f"{what}{file.mask.name}: {error}") from error
 
 
 def _stacked(regions: list[Tensor], side: int) -> Tensor:
@@ -154,8 +156,11 @@ def digest(files: Sequence[PictureFile], grey: bool = False, levels: Levels | No
     total.update(repr(levels).encode() if levels else b"")
     for file in files:
         total.update(f"{file.id}\x1f{file.label}\x1f{file.cluster}\x1f".encode())
-        for path in (file.path, file.mask):
-            total.update(_bytes_digest(path))
+        total.update(_bytes_digest(file.path))
+        if file.mask is None or isinstance(file.mask, Path):
+            total.update(_bytes_digest(file.mask))
+        else:
+            total.update(file.mask.content())
     return total.hexdigest()[:32]
 
 

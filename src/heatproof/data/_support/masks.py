@@ -112,9 +112,9 @@ def undecided(picture: Path, mask: Path) -> bool:
     return turn < 5 or (fits(size, (width, height)) and fits(size, (height, width)))
 
 
-def warn_of_undecided(pairs: Sequence[tuple[Path, Path | None]]) -> None:
+def warn_of_undecided(pairs: Sequence[tuple[Path, object]]) -> None:
     """Warns once, naming the first, that masks of turned pictures are applied to the pictures as shown."""
-    names = [picture.name for picture, mask in pairs if mask is not None and undecided(picture, mask)]
+    names = [picture.name for picture, mask in pairs if isinstance(mask, Path) and undecided(picture, mask)]
     if names:
         others = f" (and {len(names) - 1} more)" if len(names) > 1 else ""
         warnings.warn(

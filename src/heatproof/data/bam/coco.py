@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageDraw
 
 from heatproof.data._support.pictures import open_picture, read_picture
+from heatproof.data._support.regions import rasterise
 from heatproof.errors import BadInput
 
 SMALLEST_SIDE = 32  # pixels of a mask's longer side, outside legacy mode
@@ -37,22 +37,6 @@ def read_annotations(path: Path) -> dict[str, Any]:
     if lacking:
         raise BadInput(f"{path} must be a COCO instances file; it has no {', '.join(lacking)}")
     return dict(content)
-
-
-def rasterise(segmentation: Any, width: int, height: int) -> NDArray[np.bool_]:
-    """Polygons (lists of x, y) or uncompressed run lengths (by columns, background first) as a mask."""
-    if isinstance(segmentation, dict):
-        counts = segmentation.get("counts")
-        if not isinstance(counts, list) or sum(counts) != width * height:
-            raise BadInput("run lengths must be a list of counts that add up to the picture's pixels")
-        flat = np.repeat(np.arange(len(counts)) % 2 == 1, counts)
-        return np.asarray(flat.reshape(width, height).T, dtype=np.bool_)
-    canvas = Image.new("1", (width, height))
-    pen = ImageDraw.Draw(canvas)
-    for polygon in segmentation:
-        if len(polygon) >= 6:
-            pen.polygon([float(value) for value in polygon], fill=1)
-    return np.array(canvas, dtype=np.bool_)
 
 
 def candidates(content: dict[str, Any], category: str, legacy: bool) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:

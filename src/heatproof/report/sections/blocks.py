@@ -18,7 +18,7 @@ def section(name: str, title: str, lead: str, body: str) -> str:
 def metric_heading(reading: Reading, metric: str) -> str:
     """The metric's name, its direction and what it means."""
     direction = "higher is better" if reading.higher_is_better(metric) else "lower is better"
-    about = reading.about("metrics", metric)
+    about = reading.info.metric(metric).summary
     gloss = f'<p class="about">{escape(about)}</p>' if about else ""
     return f'<h3>{breakable(metric)} <span class="direction">{direction}</span></h3>{gloss}'
 

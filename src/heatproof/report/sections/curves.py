@@ -68,8 +68,7 @@ def _chart(reading: Reading, panel: Panel, part: pd.DataFrame) -> tuple[str, str
         quiet = not control and method not in loud
         lines.append(Line(method, x, mean, low, high, reading.colours.get(method), control, quiet))
     where = reading.named(panel)
-    entry = reading.info.get("metrics", {}).get(panel.metric, {})
-    x_label, y_label = entry.get("axes") or ("", "")
+    x_label, y_label = reading.info.metric(panel.metric).drawn_axes
     title = f"Curves of {panel.metric}{', ' + where if where else ''}"
     drawing = draw(
         lines,

@@ -11,8 +11,7 @@ from heatproof.report.typeset import breakable
 
 def descriptions(reading: Reading) -> str | None:
     """The mean of every descriptive metric by method, one table per data set and model; None if there is none."""
-    entries = reading.info.get("metrics", {})
-    labels = [label for label, about in entries.items() if about.get("measures") == "description"]
+    labels = [label for label, about in reading.info.metrics.items() if about.measures == "description"]
     parts = []
     for dataset, model in reading.scores[["dataset", "model"]].drop_duplicates().itertuples(index=False):
         panels = [Panel(label, str(dataset), str(model)) for label in labels]

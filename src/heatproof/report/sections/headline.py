@@ -164,7 +164,7 @@ def _beaten(loses: Counter[str], several: bool) -> str:
 
 def _not_run(reading: Reading, silent: list[str]) -> str:
     """Which of the usual blind controls took no part, or have no scores to be compared with."""
-    there = {str(reading.info.get("methods", {}).get(one, {}).get("name", one)) for one in reading.methods}
+    there = {reading.info.method(one).name or one for one in reading.methods}
     lacking = [name for name in USUAL if name not in there]
     not_run = f" Not run: {listed(lacking)}." if lacking else ""
     return f" No scores of {listed(silent)} to compare with.{not_run}" if silent else not_run

@@ -57,9 +57,8 @@ def in_distribution(reading: Reading) -> str | None:
 
 def _unfamiliar_pictures(reading: Reading) -> str:
     """A warning where the embedded prior, trained on the embedded scenes only, draws into other pictures."""
-    for study in reading.info.get("studies", []):
-        named = [one.get("dataset", "another") for one in study.get("datasets", [])]
-        if study.get("notes", {}).get("prior") == "embedded" and set(named) - {"two_factor"}:
+    for study in reading.info.studies:
+        if study.notes.get("prior") == "embedded" and set(study.dataset_names) - {"two_factor"}:
             return (
                 '<p class="warning"><strong>The prior has never seen such pictures.</strong> The embedded diffusion '
                 "model was trained on the embedded scenes, so what it draws here may be as strange to the model as "
@@ -70,11 +69,10 @@ def _unfamiliar_pictures(reading: Reading) -> str:
 
 def _controls(reading: Reading) -> str | None:
     """Per method its area, and the areas of its controls, mean over images."""
-    known = reading.info.get("metrics", {})
     areas = [
         label
         for label in reading.metrics
-        if known.get(label, {}).get("name") == "fud" and known[label].get("fields", {}).get("score") != "gain"
+        if (about := reading.info.metric(label)).name == "fud" and about.fields.get("score") != "gain"
     ]
     pieces = []
     for panel in (each for each in reading.panels if each.metric in areas[:1]):
@@ -223,12 +221,7 @@ def _label(parts: Mapping[str, Mapping[str, str]], evaluation: str, statistic: s
 
 def audited(reading: Reading) -> Mapping[str, Mapping[str, str]]:
     """The metric labels that belong to the audit, with evaluation and statistic, as the protocol noted them."""
-    for study in reading.info.get("studies", []):
-        if study.get("protocol") == PROTOCOL:
-            parts: Mapping[str, Mapping[str, str]] = study.get("notes", {}).get("audit", {})
-            if parts:
-                return parts
-    return {}
+    return next((study.notes["audit"] for study in reading.info.of_protocol(PROTOCOL) if study.notes.get("audit")), {})
 
 
 def separation(curves: pd.DataFrame, label: str | None) -> tuple[float, float]:

@@ -23,6 +23,6 @@ def instability(reading: Reading) -> str:
         f" {MARK} Numerically unstable: {listed(names)}. Float noise, as between two machines or batch sizes, moves "
         f"{'its' if one else 'their'} maps visibly and {'its' if one else 'their'} scores with them; "
     )
-    if reading.info.get("engine_kind") == "reference":
+    if reading.info.engine_kind == "reference":
         return escape(words + "this run was computed by the reference engine, which repeats them.")
     return escape(words) + "only <code>--engine reference</code> repeats them."

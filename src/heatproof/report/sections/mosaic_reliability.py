@@ -61,8 +61,7 @@ def _without_interval(bare: list[str]) -> str:
 def _tables(reading: Reading, panel: Panel) -> list[tuple[str, pd.DataFrame]]:
     """The panel's contenders; where some are never negative, once more without those, to be fair."""
     table = reading.contenders(panel)
-    about = reading.info.get("methods", {})
-    signed = [method for method in table.columns if about.get(method, {}).get("signed", True)]
+    signed = [method for method in table.columns if reading.info.method(method).signed]
     both = [("", table)]
     if len(signed) < len(table.columns):
         both.append((f", {SIGNED}", table[signed]))

@@ -9,6 +9,7 @@ from heatproof.report.sections.blocks import metric_heading, section, unfolding
 from heatproof.report.sections.mosaic_exhibits import exhibits
 from heatproof.report.sections.mosaic_reliability import agreements, alphas, correlations
 from heatproof.report.typeset import counted, escape, listed
+from heatproof.results.run_info import unsigned
 
 PROTOCOL = "mosaics"
 SHOWN = 2  # ratios in full; further ones are behind a fold
@@ -43,17 +44,14 @@ def mosaics(reading: Reading) -> str | None:
 
 def mosaic_panels(reading: Reading) -> list[Panel]:
     """The panels of this protocol's own metrics."""
-    named = reading.info.get("metrics", {})
-    own = {label for label, about in named.items() if str(about.get("name", "")).startswith("mosaic_")}
+    own = {label for label, about in reading.info.metrics.items() if about.name.startswith("mosaic_")}
     return [panel for panel in reading.panels if panel.metric in own]
 
 
 def grid_of(reading: Reading, dataset: str = "") -> int:
     """Tiles per side, as the run stored it: of a data set with a plan of its own, else of the protocol."""
-    for study in reading.info.get("studies", []):
-        if study.get("protocol") == PROTOCOL:
-            notes = study.get("notes", {})
-            return int(notes.get("plans", {}).get(dataset, notes).get("grid", 2))
+    for study in reading.info.of_protocol(PROTOCOL):
+        return int(study.notes.get("plans", {}).get(dataset, study.notes).get("grid", 2))
     return 2
 
 
@@ -64,7 +62,7 @@ def chance(reading: Reading, panel: Panel) -> float:
     """
     tiles = grid_of(reading, panel.dataset) ** 2
     precision = tiles // 2 / tiles
-    name = reading.info.get("metrics", {}).get(panel.metric, {}).get("name")
+    name = reading.info.metric(panel.metric).name
     if name == "mosaic_f1":
         return 2 * precision * 0.5 / (precision + 0.5)
     return precision if name == "mosaic_precision" else 0.5
@@ -114,17 +112,13 @@ def _holes(reading: Reading, panels: list[Panel]) -> str:
         counts = part["method"].value_counts()
         which = listed([f"{method} ({count})" for method, count in counts.items() if count])
         words.append(f"<li>{escape(metric)} is undefined for {counted(len(part), 'map')}: {escape(which)}</li>")
-    about = reading.info.get("methods", {})
-    unsigned = [
-        method
-        for method in reading.methods
-        if not about.get(method, {}).get("signed", True) and not reading.is_control(method)
-    ]
+    magnitudes = unsigned(reading.info, [method for method in reading.methods if not reading.is_control(method)])
     for method, mosaics in one_signed(reading, panels).items():
         words.append(
             f"<li>{counted(len(mosaics), 'mosaic')} on which {escape(method)} has no negative relevance: "
             "recall is 1 there whatever the map shows</li>"
         )
-    if unsigned:
-        words.append(f"<li>Judged by precision only, their maps being never negative: {escape(listed(unsigned))}</li>")
+    if magnitudes:
+        named = escape(listed(magnitudes))
+        words.append(f"<li>Judged by precision only, their maps being never negative: {named}</li>")
     return f"<h3>What could not be judged</h3><ul>{''.join(words)}</ul>" if words else ""

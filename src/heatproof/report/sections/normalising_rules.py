@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from heatproof.report.charts import Ranks, bumps, small_multiples
 from heatproof.report.run_numbers import Panel, Reading
 from heatproof.report.typeset import escape, listed, number
+from heatproof.results.run_info import unsigned
 from heatproof.stats.ranks import kendall_tau
 
 # What the rules mean, in the order in which the page lists them.
@@ -33,7 +34,7 @@ def normalising_rules(reading: Reading, main: Panel, rules: Mapping[str, str] | 
         panel
         for panel in reading.panels
         if (panel.dataset, panel.model) == (main.dataset, main.model)
-        and reading.info.get("metrics", {}).get(panel.metric, {}).get("name") == "auc_iou"
+        and reading.info.metric(panel.metric).name == "auc_iou"
         and len(reading.standings[panel].ranks) > 1
     ]
     if main not in panels or len(panels) < 2:
@@ -55,8 +56,7 @@ def normalising_rules(reading: Reading, main: Panel, rules: Mapping[str, str] | 
 def _applied(reading: Reading, main: Panel, rules: Mapping[str, str]) -> str:
     """Which rule the main ranking took for which method, as the run stored it."""
     parts = []
-    about = reading.info.get("methods", {})
-    taken = {m: rules.get(about.get(m, {}).get("label", m)) for m in reading.methods if not reading.is_control(m)}
+    taken = {m: rules.get(reading.info.method(m).label or m) for m in reading.methods if not reading.is_control(m)}
     for rule, words in WORDS.items():
         whose = [method for method, its in taken.items() if its == rule]
         if whose:
@@ -68,9 +68,8 @@ def _applied(reading: Reading, main: Panel, rules: Mapping[str, str]) -> str:
 
 
 def _one_sign(reading: Reading, methods: list[str]) -> str:
-    about = reading.info.get("methods", {})
-    unsigned = [m for m in methods if not about.get(m, {}).get("signed", True) and not reading.is_control(m)]
-    return ONE_SIGN.format(methods=escape(listed(unsigned))) if unsigned else ""
+    magnitudes = unsigned(reading.info, [m for m in methods if not reading.is_control(m)])
+    return ONE_SIGN.format(methods=escape(listed(magnitudes))) if magnitudes else ""
 
 
 def rule_name(label: str) -> str:

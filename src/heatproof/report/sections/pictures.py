@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from heatproof.report.run_numbers import Panel, Reading
 from heatproof.report.sections.blocks import fold, section
 from heatproof.report.sections.blocks import table as table_html
 from heatproof.report.typeset import breakable, count, escape
 from heatproof.results.census_text import in_words
+from heatproof.results.run_info import Census
 
 LEAD = (
     "Scores are of these pictures and of this model’s answers to them. The interval of its accuracy is Wilson’s, at "
@@ -22,7 +20,7 @@ HALF = 0.5  # a model that is certainly right on fewer is judged on what it most
 
 def pictures(reading: Reading) -> str | None:
     """Sentences per data set and model, class counts behind a fold; nothing for runs that did not count them."""
-    entries = reading.info.get("pictures") or []
+    entries = reading.info.pictures
     if not entries:
         return None
     several = len(entries) > 1
@@ -72,30 +70,29 @@ def _means(reading: Reading, panel: Panel, right: set[str]) -> str:
     return fold(title, table_html(head, rows, control=reading.is_control), opened=len(reading.main) == 1)
 
 
-def misgivings(entry: Mapping[str, Any]) -> str:
+def misgivings(entry: Census) -> str:
     """A warning where the model is wrong on most of the pictures, as HTML; empty where it is not, or not known."""
-    accuracy = entry.get("accuracy")
-    if not accuracy or accuracy["high"] >= HALF:
+    if not entry.accuracy or entry.accuracy.high >= HALF:
         return ""
-    wrong = entry["known"] - entry["right"]
+    wrong = entry.known - entry.right
     words = (
-        f"The model is wrong on {count(wrong)} of {count(entry['known'])} pictures. "
+        f"The model is wrong on {count(wrong)} of {count(entry.known)} pictures. "
         "Where labels are explained, or regions show where the label is, its maps explain what it does not see."
     )
     premise = "What is said of these pictures rests on a premise that does not hold."
     return f'<p class="warning"><strong>{premise}</strong> {escape(words)}</p>'
 
 
-def _entry(entry: Mapping[str, Any], named: bool) -> str:
-    title = f"<h3>{breakable(str(entry['dataset']))} · {breakable(str(entry['model']))}</h3>" if named else ""
+def _entry(entry: Census, named: bool) -> str:
+    title = f"<h3>{breakable(entry.dataset)} · {breakable(entry.model)}</h3>" if named else ""
     rows = "".join(
         f'<tr><th scope="row">{escape(name)}</th><td class="num">{count(times)}</td></tr>'
-        for name, times in list(entry["classes"].items())[:MOST]
+        for name, times in list(entry.classes.items())[:MOST]
     )
     table = fold("Pictures by class", f'<div class="scroll"><table><tbody>{rows}</tbody></table></div>') if rows else ""
     narrow = "".join(
         f'<tr><th scope="row">{breakable(name)}</th><td class="num">{low:.3f} … {high:.3f}</td></tr>'
-        for name, (low, high) in entry["narrow"].items()
+        for name, (low, high) in entry.narrow.items()
     )
     if narrow:
         table += fold("Of little value range", f'<div class="scroll"><table><tbody>{narrow}</tbody></table></div>')

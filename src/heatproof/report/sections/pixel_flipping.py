@@ -38,7 +38,7 @@ ENOUGH = 2  # setups and methods, before agreement means anything
 @section_of("pixel_flipping")
 def pixel_flipping(reading: Reading) -> str | None:
     """The gains of every method under the strategy that confuses the model least, then what strategies agree on."""
-    strategies = strategies_of(reading.info.get("studies", []))
+    strategies = strategies_of(reading.info.notes)
     table = setups_table(reading.scores, strategies)
     if table.empty:
         return None
@@ -54,7 +54,7 @@ def pixel_flipping(reading: Reading) -> str | None:
 
 def _donors(reading: Reading) -> str:
     """A note if hidden parts were taken from pictures that are judged themselves; else empty."""
-    noted = [study.get("notes", {}).get("donors") for study in reading.info.get("studies", [])]
+    noted = [notes.get("donors") for notes in reading.info.notes]
     named = list(dict.fromkeys(str(name) for name in noted if name))
     if not named:
         return ""

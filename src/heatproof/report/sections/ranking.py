@@ -28,7 +28,7 @@ def ranking(reading: Reading) -> str | None:
     )
     if reading.page.looks:
         lead += " The run stopped by what it found: intervals are wide enough to hold at every look at once."
-    if "relative_importance" in reading.info.get("protocols", []):
+    if "relative_importance" in reading.info.protocols:
         lead += (
             " Here single images are drawn again; the section on relative importance draws whole objects and scenes, "
             "which many images share: its wider intervals are the ones to quote."
@@ -155,7 +155,7 @@ def scoreboard(reading: Reading, dataset: str, model: str) -> str:
     }
     head = "".join(
         f'<th scope="col" class="num"{lower(not reading.higher_is_better(panel.metric))} '
-        f'title="{escape(reading.about("metrics", panel.metric))}">'
+        f'title="{escape(reading.info.metric(panel.metric).summary)}">'
         f"<button>{breakable(panel.metric)} "
         f"{'↑' if reading.higher_is_better(panel.metric) else '↓'}</button></th>"
         for panel in panels

@@ -16,6 +16,7 @@ from heatproof.report.sections.blocks import section, table
 from heatproof.report.sections.paired_maps import paired_maps
 from heatproof.report.sections.series import series
 from heatproof.report.typeset import counted, escape, listed, number
+from heatproof.results.run_info import StudyInfo
 from heatproof.stats import bootstrap
 from heatproof.stats.relative_importance import unknown, violations
 
@@ -57,7 +58,7 @@ LEAD = (
 @section_of("relative_importance")
 def relative_importance(reading: Reading) -> str | None:
     """Premises first; then each question with its baselines."""
-    studies = [one for one in reading.info.get("studies", []) if one.get("protocol") == PROTOCOL]
+    studies = reading.info.of_protocol(PROTOCOL)
     if not studies:
         return None
     parts = [premises(studies), columns_explained(studies), *(question(reading, studies, name) for name in TITLES)]
@@ -66,9 +67,9 @@ def relative_importance(reading: Reading) -> str | None:
     return section(PROTOCOL, "Relative importance", LEAD, body)
 
 
-def premises(studies: list[Mapping[str, Any]]) -> str:
+def premises(studies: list[StudyInfo]) -> str:
     """The accuracies the design rests on, and a warning where it does not hold."""
-    notes = next((one["notes"] for one in studies if "accuracy" in one.get("notes", {})), None)
+    notes = next((one.notes for one in studies if "accuracy" in one.notes), None)
     if notes is None:
         return ""
     measured = notes["accuracy"]
@@ -101,9 +102,9 @@ def _warning(strong: str, message: str) -> str:
     return f'<p class="warning"><strong>{escape(strong)}</strong> {escape(message)}</p>'
 
 
-def question(reading: Reading, studies: list[Mapping[str, Any]], name: str) -> str:
+def question(reading: Reading, studies: list[StudyInfo], name: str) -> str:
     """One metric's bars beside its random region, for every data set and model with scores."""
-    study = next((one for one in studies if one.get("notes", {}).get("part") == name), None)
+    study = next((one for one in studies if one.notes.get("part") == name), None)
     if study is None:
         return ""
     variants = variants_of(study)
@@ -111,9 +112,9 @@ def question(reading: Reading, studies: list[Mapping[str, Any]], name: str) -> s
     if main is None:
         return ""
     moved = next((label for label, fields in variants.items() if fields.get("region") == "moved"), None)
-    ids = study["notes"].get("clusters", {})
-    own = {model["spec"] for model in study.get("models", [])}
-    names = study["notes"].get("datasets", [])
+    ids = study.notes.get("clusters", {})
+    own = study.model_names
+    names = study.notes.get("datasets", [])
     charts, tables = [], []
     for panel in reading.panels:
         if panel.metric != main or panel.model not in own or panel.dataset not in names:
@@ -147,9 +148,9 @@ def question(reading: Reading, studies: list[Mapping[str, Any]], name: str) -> s
     return f"<h3>{escape(title)}</h3><p>{escape(question)}</p>{small_multiples(charts)}{''.join(tables)}"
 
 
-def variants_of(study: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+def variants_of(study: StudyInfo) -> dict[str, Mapping[str, Any]]:
     """Metric labels of a study with their fields and registered name."""
-    stored = study.get("notes", {}).get("metrics", {})
+    stored = study.notes.get("metrics", {})
     return {label: {**one.get("fields", {}), "metric": one.get("metric", "")} for label, one in stored.items()}
 
 
@@ -189,7 +190,7 @@ def _table(
     rows = []
     share = bootstrap.is_share(scored)
     own = _means(reading, panel.metric, panel)
-    tied = reading.info.get("metrics", {}).get(panel.metric, {}).get("name") == "idr"  # the others know no ties
+    tied = reading.info.metric(panel.metric).name == "idr"  # the others know no ties
     for method in sorted(scored.columns, key=lambda one: (reading.is_control(one), -own[one])):
         span = clustered(scored[method], ids, share)
         judged = scored[method].dropna().index
@@ -209,7 +210,7 @@ def _variant(fields: Mapping[str, Any]) -> str:
     return ", ".join(words) or "score"
 
 
-def columns_explained(studies: list[Mapping[str, Any]]) -> str:
+def columns_explained(studies: list[StudyInfo]) -> str:
     """What the columns beside a score mean, once for all tables: those that some table has."""
     variants = [fields for study in studies for fields in variants_of(study).values()]
     met = {fields.get(name) for fields in variants for name in ("region", "rule")}
@@ -228,7 +229,7 @@ def _remarked(reading: Reading, panel: Panel) -> str:
                 f"{method} counts these layers of {panel.model}: {listed(layers['model']) or 'none'}; of the contrast "
                 f"model: {listed(layers['contrast']) or 'none'}."
             )
-    if reading.info.get("metrics", {}).get(panel.metric, {}).get("name") == "iir":
+    if reading.info.metric(panel.metric).name == "iir":
         verified = details[details["detail"] == "verified"].groupby("image", observed=True)["value"].min()
         total, good = len(verified), int(verified.sum())
         share = _percent(good / total) if total else "none"
@@ -260,19 +261,19 @@ def _left_out(reading: Reading, panel: Panel) -> str:
     return f'<p class="note">{counted(out, "picture")} of {total} left out for some method: {escape(why)}.</p>'
 
 
-def _robustness(reading: Reading, studies: list[Mapping[str, Any]]) -> str:
+def _robustness(reading: Reading, studies: list[StudyInfo]) -> str:
     """MCS and IDR again with objects of another size and place."""
     rows = []
     for study in studies:
-        if study.get("notes", {}).get("part") != "robustness":
+        if study.notes.get("part") != "robustness":
             continue
         variants = variants_of(study)
         main = next((label for label, fields in variants.items() if _usual(fields)), None)
         moved = next((label for label, fields in variants.items() if fields.get("region") == "moved"), None)
-        own = {model["spec"] for model in study.get("models", [])}
+        own = study.model_names
         for panel in reading.panels:
-            if panel.dataset in study["notes"]["datasets"] and panel.model in own and panel.metric == main:
-                rows += _beside(reading, panel, moved, study["notes"].get("clusters", {}))
+            if panel.dataset in study.notes["datasets"] and panel.model in own and panel.metric == main:
+                rows += _beside(reading, panel, moved, study.notes.get("clusters", {}))
     if not rows:
         return ""
     head = ("metric", "method", "as above", "changed", "random region, changed", "pictures")

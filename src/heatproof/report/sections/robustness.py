@@ -14,7 +14,7 @@ MOVES, HOLDS = "avg_sensitivity", "single_deletion"
 @section_of("robustness")
 def robustness(reading: Reading) -> str | None:
     """One chart per data set and model: how far maps move, and how well they order what the answer needs."""
-    names = {label: str(about.get("name", "")) for label, about in reading.info.get("metrics", {}).items()}
+    names = {label: about.name for label, about in reading.info.metrics.items()}
     figures = []
     for dataset, model in reading.settings:
         here = {

@@ -52,7 +52,7 @@ def _worst(reading: Reading, panels: Sequence[Panel]) -> str:
     """The contestant that each check finds nearest to blind, in a sentence, beside what the blind controls score."""
     items = []
     for panel in panels:
-        name = str(reading.info.get("metrics", {}).get(panel.metric, {}).get("name", ""))
+        name = reading.info.metric(panel.metric).name
         means = reading.contenders(panel).mean()
         blind = [method for method in reading.table(panel).columns if reading.is_blind(method)]
         if name not in WORST or len(means) < 2:

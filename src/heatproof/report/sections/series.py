@@ -14,19 +14,20 @@ from heatproof.report.charts import Line, curves, small_multiples
 from heatproof.report.run_numbers import Panel, Reading
 from heatproof.report.sections.blocks import table
 from heatproof.report.typeset import MISSING, escape, listed, number
+from heatproof.results.run_info import StudyInfo
 from heatproof.stats.relative_importance import Correlation, pearson
 
 
-def series(reading: Reading, studies: list[Mapping[str, Any]]) -> str:
+def series(reading: Reading, studies: list[StudyInfo]) -> str:
     """Model contrast over k against the drop of accuracy, and how closely each method follows it."""
-    study = next((one for one in studies if one.get("notes", {}).get("part") == "series"), None)
+    study = next((one for one in studies if one.notes.get("part") == "series"), None)
     if study is None:
         return ""
-    accuracy = study["notes"]["series"]
+    accuracy = study.notes["series"]
     # User-defined weights may have any name: the study notes the k of each.
     ks_of = {spec: int(row.get("k", _k(spec))) for spec, row in accuracy.items()}
     drops = {ks_of[spec]: row["with_object"] - row["without_object"] for spec, row in accuracy.items()}
-    metrics = study["notes"].get("metrics", {})
+    metrics = study.notes.get("metrics", {})
     regions = {label: one.get("fields", {}).get("region") for label, one in metrics.items()}
     scores, moved = (
         contrast_by_k(reading, ks_of, [label for label in regions if regions[label] == region])

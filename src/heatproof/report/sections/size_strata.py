@@ -42,8 +42,7 @@ def size_strata(reading: Reading, panel: Panel, wanted: Mapping[str, Any]) -> st
 
 def region_shares(reading: Reading, panel: Panel) -> pd.Series[float]:
     """The share of each picture that its region covers, by picture."""
-    named = reading.info.get("metrics", {})
-    labels = [label for label, about in named.items() if about.get("name") == "region_share"]
+    labels = [label for label, about in reading.info.metrics.items() if about.name == "region_share"]
     scores = reading.scores
     chosen = scores["metric"].isin(labels) & (scores["status"] == "ok")
     chosen &= (scores["dataset"] == panel.dataset) & (scores["model"] == panel.model)

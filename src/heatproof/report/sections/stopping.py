@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from heatproof.report.run_numbers import Reading
 from heatproof.report.sections.blocks import section, table
 from heatproof.report.typeset import count, escape, listed, number
+from heatproof.results.run_info import Decision, Until
 from heatproof.results.until_text import stopped_in_words
 
 WORDS = {"better": "first is better", "worse": "second is better", "equivalent": "equivalent", "open": "open"}
@@ -15,8 +13,8 @@ WORDS = {"better": "first is better", "worse": "second is better", "equivalent":
 
 def stopping(reading: Reading) -> str | None:
     """Nothing for a run over a fixed number of pictures."""
-    until = reading.info.get("until")
-    if not isinstance(until, Mapping):
+    until = reading.info.until
+    if until is None:
         return None
     sentences = stopped_in_words(until)
     paragraphs = "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences[1:])
@@ -28,38 +26,38 @@ def stopping(reading: Reading) -> str | None:
     return section("stopping", "Why the run stopped", escape(sentences[0]), paragraphs + caution + _pairs(until))
 
 
-def _looks(until: Mapping[str, Any]) -> str:
+def _looks(until: Until) -> str:
     """After how many pictures, by data set and model if there are several."""
-    stops = until["stops"]
+    stops = until.stops
     after = [
-        f"after {listed([count(seen) for seen in dict.fromkeys(stop['looks'])])} pictures"
-        + (f" ({stop['model']} on {stop['dataset']})" if len(stops) > 1 else "")
+        f"after {listed([count(seen) for seen in dict.fromkeys(stop.looks)])} pictures"
+        + (f" ({stop.model} on {stop.dataset})" if len(stops) > 1 else "")
         for stop in stops
     ]
     return "; ".join(after)
 
 
-def _pairs(until: Mapping[str, Any]) -> str:
-    several = len({(pair["dataset"], pair["model"]) for pair in until["pairs"]}) > 1
+def _pairs(until: Until) -> str:
+    several = len({(pair.dataset, pair.model) for pair in until.pairs}) > 1
     where = ["data set", "model"] if several else []
     rows = [
         [
-            *([pair["dataset"], pair["model"]] if several else []),
-            pair["metric"],
-            pair["method_a"],
-            pair["method_b"],
-            WORDS[pair["outcome"]],
-            (count(pair["pictures"]), float(pair["pictures"])),
+            *([pair.dataset, pair.model] if several else []),
+            pair.metric,
+            pair.method_a,
+            pair.method_b,
+            WORDS.get(pair.outcome, pair.outcome),
+            (count(pair.pictures), float(pair.pictures)),
             _interval(pair),
         ]
-        for pair in until["pairs"]
+        for pair in until.pairs
     ]
     return table(
         [*where, "metric", "first", "second", "decision", "pictures", "mean difference"], rows, words=len(where) + 4
     )
 
 
-def _interval(pair: Mapping[str, Any]) -> str:
-    if pair["low"] is None or pair["high"] is None:
+def _interval(pair: Decision) -> str:
+    if pair.difference is None or pair.low is None or pair.high is None:
         return "too few pictures"
-    return f"{number(pair['difference'])} [{number(pair['low'])}, {number(pair['high'])}]"
+    return f"{number(pair.difference)} [{number(pair.low)}, {number(pair.high)}]"

@@ -43,18 +43,12 @@ def threshold_free(reading: Reading) -> str | None:
 
 def main_metric(reading: Reading) -> str | None:
     """The AUC-IoU the protocol ranks by: the first that was named."""
-    named = reading.info.get("metrics", {})
-    return next((label for label in reading.metrics if named.get(label, {}).get("name") == "auc_iou"), None)
+    return next((label for label in reading.metrics if reading.info.metric(label).name == "auc_iou"), None)
 
 
 def notes_of(reading: Reading, model: str) -> Mapping[str, Any]:
     """The protocol's own settings for a model, as the run stored them."""
-    for study in reading.info.get("studies", []):
-        models = [one.get("spec") for one in study.get("models", [])]
-        if study.get("protocol") == PROTOCOL and model in models:
-            notes: Mapping[str, Any] = study.get("notes", {})
-            return notes
-    return {}
+    return next((study.notes for study in reading.info.of_protocol(PROTOCOL) if model in study.model_names), {})
 
 
 def _lead(reading: Reading, label: str) -> str:

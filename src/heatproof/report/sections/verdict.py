@@ -45,7 +45,7 @@ def _card(reading: Reading, panel: Panel) -> str:
     if controls:
         body += f'<div class="controls">{controls}</div>'
     tag = f'<span class="where">{escape(where)}</span>' if where else ""
-    about = reading.about("metrics", panel.metric)
+    about = reading.info.metric(panel.metric).summary
     gloss = f'<p class="about">{escape(about)}</p>' if about else ""
     return f'<article class="card"><h3>{breakable(panel.metric)}{tag}</h3>{gloss}{body}</article>'
 
