@@ -154,6 +154,18 @@ def premise_of(component: object) -> Callable[[Any, Any], None] | None:
     return declared
 
 
+def bound_to(method: T, dataset: object) -> T:
+    """The method as it is on this data set, if it declares that this matters (`for_dataset(dataset)`), else itself."""
+    declared: Callable[[object], T] | None = getattr(method, "for_dataset", None)
+    return method if declared is None else declared(dataset)
+
+
+def fast_of(metric: T) -> T:
+    """The metric on fewer points of its curve, if it declares such a form (`fast()`), else itself."""
+    declared: Callable[[], T] | None = getattr(metric, "fast", None)
+    return metric if declared is None else declared()
+
+
 def needs_of(component: object) -> tuple[Need, ...]:
     """What a component of any kind needs."""
     return tuple(getattr(component, "needs", ()))

@@ -170,6 +170,7 @@ class Until:
     max_images: int | None = None
     race: bool = False
     metric: str | None = None
+    steps: str = "full"  # of curves: "fast" ones have fewer points
     family: Count = 0  # pairs that are judged together
     levels: tuple[Share, ...] = ()  # the share of the error rate of each look
     finished: bool = True

@@ -222,7 +222,7 @@ def finish(shard: Shard, store: Store) -> Iterator[str]:
         batch, answers = aimed(shard)
         found = recorded(shard.model, batch, answers, shard.guessed, by_label(shard.study))
         store.put_json(shard.file, {"key": shard.key, **found})
-    for method in shard.study.methods:
+    for method in shard.methods:
         title = recipe.label(method)
         metrics = [metric for metric in shard.study.metrics if (title, recipe.label(metric)) in todo]
         for metric in shard.study.metrics:

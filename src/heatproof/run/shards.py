@@ -6,6 +6,7 @@ import dataclasses
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -21,8 +22,8 @@ from heatproof.run.repeats import repeated_methods, repeated_pictures
 from heatproof.run.store import Store
 from heatproof.spec import recipe
 from heatproof.spec.study import Study
-from heatproof.traits import metric_traits
-from heatproof.types import Batch, Dataset, Model
+from heatproof.traits import bound_to, metric_traits
+from heatproof.types import AnyMethod, Batch, Dataset, Model
 
 EDITION = 8  # of what components mean: numbers of another one answer other questions and are computed anew
 
@@ -41,6 +42,11 @@ class Shard:
     key: str  # of the shard itself: what its pictures are to the model is kept under it
     guessed: tuple[str, ...]  # class names that were numbered in alphabetical order
     repeat: int = 0  # which other seed its methods have; 0: the study's own
+
+    @cached_property
+    def methods(self) -> tuple[AnyMethod, ...]:
+        """The study's methods as they are on this data set."""
+        return tuple(bound_to(method, self.dataset) for method in self.study.methods)  # type: ignore[misc]
 
     @property
     def place(self) -> dict[str, str]:
@@ -63,6 +69,8 @@ def shards(study: Study, device: torch.device) -> Iterator[Shard]:
             assert isinstance(named, Model)
             named.to(device)
             dataset = fitted(given, named, study)  # type: ignore[arg-type]
+            here = ((method, bound_to(method, dataset)) for method in study.methods)
+            recipes = methods | {recipe.label(one): recipe.plain(one) for method, one in here if one is not method}
             ids = dataset.ids()
             if not ids:
                 raise BadInput(f"data set {recipe.label(dataset)!r} has no pictures")
@@ -90,7 +98,7 @@ def shards(study: Study, device: torch.device) -> Iterator[Shard]:
                     *([{"repeat": repeat}] if repeat else []),
                 ]
                 units = {
-                    (method, metric): recipe.key([*common, methods[method], metrics[metric]])
+                    (method, metric): recipe.key([*common, recipes[method], metrics[metric]])
                     for method in methods
                     if not repeat or method in lucky
                     for metric in metrics
@@ -99,7 +107,7 @@ def shards(study: Study, device: torch.device) -> Iterator[Shard]:
                 place = [recipe.label(dataset), model.name]
                 key = recipe.key([*place, *common])
                 folder = f"gallery/{key}"
-                files = {name: f"{folder}/{recipe.key(plain)}.npz" for name, plain in methods.items()}
+                files = {name: f"{folder}/{recipe.key(plain)}.npz" for name, plain in recipes.items()}
                 shown = files if not repeat and indices[0] == places[0] else {}
                 yield Shard(study, model, dataset, indices, names, shown, units, key, guessed, repeat)
 
