@@ -21,6 +21,7 @@ from heatproof.methods.controls import Centre, Constant, Edges, Random
 from heatproof.methods.input_x_gradient import InputXGradient
 from heatproof.methods.integrated_gradients import IntegratedGradients
 from heatproof.methods.lrp import LRP
+from heatproof.methods.mean_region import MeanRegion
 from heatproof.methods.pred_diff import PredDiff
 from heatproof.methods.saliency import Saliency
 from heatproof.methods.shapley import Shapley
@@ -45,8 +46,8 @@ def test_the_paper_has_forty_strategies_and_ten_methods() -> None:
     (study,) = PixelFlipping("paper").studies()
     assert len(study.models) * len(study.notes["setups"]) == 40
     labels = [recipe.label(method) for method in study.methods]
-    assert len(labels[:-4]) == 9  # the tenth is chance
-    assert labels[-4:] == ["random", "edges", "centre", "constant"]
+    assert len(labels[:-5]) == 9  # the tenth is chance
+    assert labels[-5:] == ["random", "edges", "centre", "constant", "mean_region"]
     assert len(study.metrics) == 20 * 4
     stored = Study.from_plain(study.plain())
     assert [recipe.key(metric) for metric in stored.metrics] == [recipe.key(metric) for metric in study.metrics]
@@ -93,6 +94,7 @@ def test_the_papers_contestants_have_the_papers_settings() -> None:
         Edges(),
         Centre(),
         Constant(),
+        MeanRegion(),
     )
     assert study.target == "label"
     assert study.limit == 100
