@@ -70,6 +70,7 @@ class ImputerTraits:
     random: bool = False  # it samples: several imputations are averaged
     concurrent: bool = False  # several threads may call it at once, a row each, while the network works
     needs: tuple[Need, ...] = ()
+    in_words: str = ""  # what hidden pixels are filled with, for captions: "uniform noise"
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,15 @@ class SegmenterTraits:
     """The traits of a segmenter."""
 
     expected: int = 0  # approximate number of segments per picture; 0: unknown
+    in_words: str = ""  # its segments, for captions: "25 rectangles"
+
+
+@dataclass(frozen=True)
+class PartTraits:
+    """The traits of a part of other components."""
+
+    short: tuple[str, ...] = ()  # the fields of its short form, `first/second x3`, by which it is typed and printed
+    in_words: str = ""  # what it does, for captions and the report
 
 
 @dataclass(frozen=True)
@@ -107,6 +117,10 @@ def imputer_traits(imputer: object) -> ImputerTraits:
 
 def segmenter_traits(segmenter: object) -> SegmenterTraits:
     return _declared(SegmenterTraits, segmenter)
+
+
+def part_traits(part: object) -> PartTraits:
+    return _declared(PartTraits, part)
 
 
 def protocol_traits(protocol: object) -> ProtocolTraits:

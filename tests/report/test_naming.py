@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heatproof.report import report
-from heatproof.report.short_names import short_names
 from heatproof.results import Results
+from heatproof.results.method_names import short_names
 from heatproof.results.run_info import run_info
 
 fields = st.sampled_from(["", "(steps=8)", "(method=lrp, draws=5)", "(method=saliency(signed=True), draws=5)", "(2)>"])

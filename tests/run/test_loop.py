@@ -400,7 +400,7 @@ def test_as_many_folders_as_classes_are_taken_in_the_alphabets_order_and_that_is
     model = dataclasses.replace(small_cnn(), view=heatproof.View(64))
     names = ("jay", "ant", "bee", "cat", "dog", "eel", "fox", "gnu", "hen", "ibis")
     folder = _in_folders(tmp_path, names)
-    with pytest.warns(UserWarning, match="numbered in alphabetical order"):
+    with pytest.warns(UserWarning, match="numbered in the data set's own order"):
         run(study(["random"], models=[model], datasets=[folder], target="label"), tmp_path / "run")
 
 
@@ -436,7 +436,7 @@ def test_the_time_of_all_calls_is_kept_and_that_of_other_work_is_not(
 
 def test_a_run_that_is_stopped_can_be_reported_on_as_far_as_it_came(tmp_path: Path) -> None:
     def stop(done: int, total: int, label: str) -> None:
-        if done == 5:
+        if done in (5, 8):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -563,7 +563,7 @@ def test_workers_go_on_where_the_run_stopped(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="will not find"):
         mended = run(both, tmp_path, workers=2, watch=lambda done, *_: told.append(done))
     assert mended.info.damaged == (damaged.name,)
-    assert told == [5, 6]  # the others were there
+    assert told == [6]  # the others were there
     lost = next(file for file in (tmp_path / "gallery").rglob("*.npz") if file.name != "pictures.npz")
     lost.unlink()
     with pytest.warns(UserWarning, match="will not find"):

@@ -7,7 +7,6 @@ import errno
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
@@ -15,7 +14,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heatproof.executors.local import spread
 from heatproof.run import store
 from heatproof.run.store import NotWritable, Store, StoreFull, Unit, write_atomically
 
@@ -113,7 +111,7 @@ def test_the_tables_hold_every_row_and_every_curve(tmp_path: Path, monkeypatch: 
     places = [{**PLACE, "method": name} for name in "uvw"]
     hashes = Store(tmp_path).write_tables((place, UNIT) for place in places)
     scores, curves, details = (pd.read_parquet(tmp_path / name) for name in hashes)
-    assert list(scores.columns) == [*PLACE, "image", "value", "status", "note", "seconds"]
+    assert list(scores.columns) == [*PLACE, "image", "value", "status", "note", "seconds", "machine"]
     assert list(scores["method"]) == ["u", "u", "v", "v", "w", "w"]
     assert list(scores["image"]) == ["a", "b"] * 3
     assert scores["value"].isna().tolist() == [False, True] * 3
@@ -145,17 +143,3 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         with pytest.raises(NotWritable, match=r"taken.*x cannot be written"):
             write_atomically(place, b"new")
     assert Store(tmp_path / "taken").get_json("anything") is None
-
-
-def test_one_process_at_a_time(tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    store.put_json("count.json", {"n": 0})
-
-    def count(part: int) -> Iterator[str]:
-        for _ in range(20):
-            with store.alone("count"):
-                store.put_json("count.json", {"n": (store.get_json("count.json") or {})["n"] + 1})
-        yield "counted"
-
-    assert len(list(spread(count, range(4), 4))) == 4
-    assert store.get_json("count.json") == {"n": 80}

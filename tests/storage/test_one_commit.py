@@ -21,7 +21,6 @@ from heatproof.report import report, shown_commit
 from heatproof.results import Results, tables
 from heatproof.run import verify
 from heatproof.run.loop import run
-from heatproof.run.store import Store
 from heatproof.run.stored_engine import StoredEngine
 from heatproof.spec.study import Study
 from heatproof.storage import atomic_file, sealed_json
@@ -198,6 +197,4 @@ def test_a_file_system_without_locks_is_no_obstacle(tmp_path: Path, monkeypatch:
         raise OSError(errno.ENOLCK, "No locks available")
 
     monkeypatch.setattr("fcntl.flock", refused)
-    with Store(tmp_path).alone("engine"):
-        pass
     assert run(study("mif"), tmp_path / "run").complete

@@ -24,11 +24,14 @@ class Form(StrEnum):
     csv = "csv"
     md = "md"
     latex = "latex"
+    json = "json"
 
 
 def table(
     directory: Annotated[Path, typer.Argument(help="A directory that a run wrote.")],
-    form: Annotated[Form, typer.Option("--format", "-f", help="csv, md or latex (with booktabs).")] = Form.md,
+    form: Annotated[
+        Form, typer.Option("--format", "-f", help="md, csv, json, or latex: one table for a paper.")
+    ] = Form.md,
     metric: Annotated[list[str] | None, typer.Option(help="Only this metric; may be repeated.")] = None,
     pairs: Annotated[bool, typer.Option("--pairs", help="Every pair of methods, tested, instead of rankings.")] = False,
     luck: Annotated[
@@ -41,8 +44,11 @@ def table(
         bool, typer.Option("--correct-only", help="Only pictures that the model classifies correctly.")
     ] = False,
 ) -> None:
-    """Rankings with 95 % intervals, tests of all pairs of methods, or the luck of random ones, to standard output."""
-    from heatproof.results import Results, tables
+    """Rankings with 95 % intervals, tests of all pairs of methods, or the luck of random ones, to standard output.
+
+    LaTeX is one table of methods and metrics, as a paper has it, with the best group by the adjusted tests in bold.
+    """
+    from heatproof.results import Results, latex, tables
     from heatproof.results.until_text import stopped_in_words
 
     if pairs and luck:
@@ -57,8 +63,10 @@ def table(
             echo(
                 f"Of {every} pictures and models, the {len(results.pictures)} that are classified correctly.", err=True
             )
-        if luck:
-            found = tables.luck(results, metric or ())
+        if form is Form.latex and not (pairs or luck):
+            written = latex.paper_table(results, metric or ())
         else:
-            found = tables.pairs(results, metric or (), test.name) if pairs else tables.rankings(results, metric or ())
-    echo(tables.written(found, form.value), nl=False)
+            kind = tables.luck if luck else tables.rankings
+            found = tables.pairs(results, metric or (), test.name) if pairs else kind(results, metric or ())
+            written = tables.written(found, form.value)
+    echo(written, nl=False)

@@ -1,4 +1,6 @@
-"""Executors: run the parts of a run and yield a label for every unit that is done.
+"""Executors: do the parts of a run and yield what the work finds, as soon as it comes.
+
+Work runs in workers and writes nothing; whoever called `spread`, the driver, alone writes results.
 
 `local`, the default, is a pool of forked processes. A package adds another by an entry point in the group
 `heatproof.executors` that names an object with the two functions of `Executor`.
@@ -16,6 +18,7 @@ import torch
 from heatproof.errors import UnknownName
 
 Part = TypeVar("Part")
+Found = TypeVar("Found")
 Workers: TypeAlias = int | Literal["auto"]
 OURS = ("local",)
 
@@ -27,9 +30,9 @@ class Executor(Protocol):
         """The number of workers for a request; raises `BadInput` if it cannot be met."""
         ...
 
-    def spread(self, work: Callable[[Part], Iterator[str]], parts: Sequence[Part], workers: int) -> Generator[str]:
+    def spread(self, work: Callable[[Part], Iterator[Found]], parts: Sequence[Part], workers: int) -> Generator[Found]:
         """Yields what `work` yields for every part, as soon as it comes. An error in a part ends the others and is
-        raised here; what they finished is kept.
+        raised here. A part whose worker was lost may be done again: some of what it yields then comes twice.
         """
         ...
 

@@ -21,7 +21,7 @@ import torch
 
 from heatproof import engine
 from heatproof.errors import BadInput, HeatproofError
-from heatproof.executors import Part, Workers
+from heatproof.executors import Found, Part, Workers
 
 PR_SET_PDEATHSIG = 1  # <sys/prctl.h>: the signal a process gets when the one that forked it ends
 
@@ -47,7 +47,7 @@ def how_many(requested: Workers, device: torch.device) -> int:
     return requested
 
 
-def spread(work: Callable[[Part], Iterator[str]], parts: Sequence[Part], workers: int) -> Generator[str]:
+def spread(work: Callable[[Part], Iterator[Found]], parts: Sequence[Part], workers: int) -> Generator[Found]:
     """Yields what `work` yields for every part, as soon as it comes; `workers` parts run at a time.
 
     The processes are forks: they share the models, pictures and user code of this process, even what cannot be pickled.
@@ -71,9 +71,7 @@ def spread(work: Callable[[Part], Iterator[str]], parts: Sequence[Part], workers
         waiting = dict(workers_by_pipe)
         while waiting:
             for ready in wait(list(waiting)):
-                label = _received(cast(Connection, ready), waiting)
-                if label is not None:
-                    yield label
+                yield from _received(cast(Connection, ready), waiting)
     finally:
         for process in workers_by_pipe.values():
             process.terminate()
@@ -98,7 +96,8 @@ def _ctrl_c_waiting() -> Iterator[None]:
         before(signal.SIGINT, None)
 
 
-def _received(reader: Connection, waiting: dict[Connection, Any]) -> str | None:
+def _received(reader: Connection, waiting: dict[Connection, Any]) -> Iterator[Any]:
+    """The next message of a worker: what it found, if that is what it is."""
     try:
         kind, what = reader.recv()
     except EOFError:
@@ -107,14 +106,13 @@ def _received(reader: Connection, waiting: dict[Connection, Any]) -> str | None:
         raise WorkerLost(_how_it_ended(process.exitcode)) from None
     if kind == "ended":
         waiting.pop(reader)
-        return None
-    if kind == "failed":
+    elif kind == "failed":
         error, trace = what
         raise error from Elsewhere(f"in a worker:\n{trace}")
-    if kind == "warned":
+    elif kind == "warned":
         warnings.warn(what, stacklevel=3)
-        return None
-    return str(what)
+    else:
+        yield what
 
 
 def _how_it_ended(code: int) -> str:
@@ -126,7 +124,7 @@ def _how_it_ended(code: int) -> str:
 
 
 def _take_turns(
-    work: Callable[[Part], Iterator[str]], parts: Sequence[Part], turn: Any, writer: Connection, parent: int
+    work: Callable[[Part], Iterator[Found]], parts: Sequence[Part], turn: Any, writer: Connection, parent: int
 ) -> None:
     """A worker's loop: takes one part after the other until none is left."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and ends the workers
@@ -148,8 +146,8 @@ def _take_turns(
                 mine, turn.value = turn.value, turn.value + 1
             if mine >= len(parts):
                 break
-            for label in work(parts[mine]):
-                writer.send(("did", label))
+            for found in work(parts[mine]):
+                writer.send(("found", found))
         writer.send(("ended", None))
     except Exception as error:
         writer.send(("failed", (_portable(error, RuntimeError), traceback.format_exc())))

@@ -103,17 +103,19 @@ def resume_choices(store: Store) -> None:
 
 
 def remember_choices(store: Store) -> None:
-    """Store the choices made so far, beside those of other workers."""
+    """Store the choices made so far, beside those of earlier runs."""
     made = engine.current().record()
-    if engine.current().kind == "reference" or made.items() <= _written_choices(store).items():
-        return
-    with store.alone("engine"):
-        store.put_json("engine.json", {**_written_choices(store), **made})
+    known = store.get_json("engine.json") or {}
+    if engine.current().kind == "auto" and not made.items() <= known.items():
+        store.put_json("engine.json", {**known, **made})
 
 
-def _written_choices(store: Store) -> dict[str, Any]:
-    known = store.get_json("engine.json")
-    return known if isinstance(known, dict) else {}
+def take_over(made: Mapping[str, Any], store: Store) -> None:
+    """Use, and store, choices that were made during the work, perhaps by another process."""
+    own = engine.current()
+    if not made.items() <= own.record().items():
+        own.adopt(made)
+    remember_choices(store)
 
 
 def settle(work: Sequence[Shard], count: int) -> None:

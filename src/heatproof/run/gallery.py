@@ -6,15 +6,17 @@ setting finds the earlier pictures again; `gallery.json` lists which maps belong
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 from zipfile import BadZipFile
 from zlib import error as BadStream
 
 import numpy as np
 import torch
 
+from heatproof.results.gallery import GalleryFolder
+from heatproof.run.findings import Maps, Pictures
 from heatproof.run.store import Store
 from heatproof.storage.atomic_file import sha256_of
 from heatproof.types import Attribution, Batch
@@ -22,25 +24,24 @@ from heatproof.types import Attribution, Batch
 PICTURES = 6
 
 
-def keep_pictures(
-    store: Store, file: str, about: Mapping[str, Any], batch: Batch, method: str, attribution: Attribution | None
-) -> None:
-    """Store the first pictures once, and beside them in this file a method's maps; none where it has none."""
-    folder = file.rpartition("/")[0]
+def pictures_of(file: str, about: GalleryFolder, batch: Batch) -> Pictures:
+    """The first pictures, to be stored beside the maps in this file."""
     few = batch.select(range(min(PICTURES, len(batch))))
-    if store.get_json(f"{folder}/about.json") is None or not (store.root / folder / "pictures.npz").is_file():
-        pictures = {"images": (few.images.cpu() * 255).round().byte().numpy(), "targets": few.targets.cpu().numpy()}
-        if few.regions is not None:
-            pictures["regions"] = few.regions.cpu().numpy()
-        store.put_arrays(f"{folder}/pictures.npz", pictures)
-        store.put_json(f"{folder}/about.json", {**about, "ids": list(few.ids)})
+    arrays = {"images": (few.images.cpu() * 255).round().byte().numpy(), "targets": few.targets.cpu().numpy()}
+    if few.regions is not None:
+        arrays["regions"] = few.regions.cpu().numpy()
+    return Pictures(file.rpartition("/")[0], replace(about, ids=tuple(few.ids)), arrays)
+
+
+def maps_of(file: str, batch: Batch, method: str, attribution: Attribution | None) -> Maps:
+    """A method's maps of the first pictures, to be stored in this file; none where it has none."""
+    few = batch.ids[:PICTURES]
     maps, ids = np.zeros((0, *batch.images.shape[2:]), dtype="float16"), np.array([], dtype=np.str_)
     if attribution is not None:
-        rows = [row for row, identity in enumerate(attribution.batch.ids) if identity in few.ids]
+        rows = [row for row, identity in enumerate(attribution.batch.ids) if identity in few]
         maps = attribution.maps[rows].cpu().numpy().astype("float16" if _fits(attribution.maps) else "float32")
         ids = np.array([attribution.batch.ids[row] for row in rows], dtype=np.str_)
-    arrays = {"maps": maps, "ids": ids, "method": np.array(method, dtype=np.str_)}
-    store.put_arrays(file, arrays)
+    return Maps(file, {"maps": maps, "ids": ids, "method": np.array(method, dtype=np.str_)})
 
 
 def _fits(maps: torch.Tensor) -> bool:

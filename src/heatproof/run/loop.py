@@ -1,15 +1,15 @@
 """The loop: for each shard × model, explain with each method, score with each metric, put rows in the store.
 
+Workers do the explaining and scoring and write nothing; the process that runs the loop, the driver, alone writes.
+
 Finished units are found again by their keys: an interrupted run goes on where it stopped, and a run with one more
 method pays only for that method. With a rule to stop by, shards are added in rounds until the rule is met.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -20,44 +20,20 @@ from heatproof.engine import EngineKind
 from heatproof.errors import BadInput
 from heatproof.executors import Executor, Workers, executor
 from heatproof.results import Results
-from heatproof.results.run_state import Record, known
-from heatproof.run import lock
-from heatproof.run.census import recorded
-from heatproof.run.commit import commit, commit_finished
-from heatproof.run.edition import warn_of_edition
-from heatproof.run.engine_choices import engine_of, remember_choices, resume_choices, settle
-from heatproof.run.gallery import is_kept, keep_pictures
-from heatproof.run.pace import Pace, Progress
+from heatproof.results.run_state import Record
+from heatproof.run.commit import commit
+from heatproof.run.display import Display, Watch
+from heatproof.run.engine_choices import engine_of, remember_choices, resume_choices, settle, take_over
+from heatproof.run.findings import Choices, Finding, Rows
+from heatproof.run.pace import Pace
 from heatproof.run.premises import check, warn_of_lost
-from heatproof.run.repeats import judged_alike, other_dice
-from heatproof.run.rounds import Course, course_of, progress, rounds
-from heatproof.run.shards import Shard, aimed, by_label, counted, shards
+from heatproof.run.recording import recording
+from heatproof.run.rounds import course_of, rounds
+from heatproof.run.shards import Shard, shards
 from heatproof.run.store import Store
-from heatproof.run.termination import sigterm_as_ctrl_c
-from heatproof.run.unit import explain, judge
-from heatproof.run.until import Solid, dump, prepared
-from heatproof.spec import recipe
+from heatproof.run.task import finished, perform, tasks
+from heatproof.run.until import Solid, prepared
 from heatproof.spec.study import Study
-
-Watch = Callable[[int, int, str], None]  # (units done, units in all, label of the last unit)
-
-
-@dataclass(frozen=True)
-class Display:
-    """What a run reports to: a plain counter, a pace that knows the time left, both or none."""
-
-    watch: Watch | None = None
-    pace: Pace | None = None
-
-    def phase(self, name: str, done: int, total: int) -> None:
-        if self.pace:
-            self.pace.show(Progress(name, done, total))
-
-    def unit(self, done: int, total: int, label: str) -> None:
-        if self.watch:
-            self.watch(done, total, label)
-        if self.pace:
-            self.pace.tick(label)
 
 
 def run(
@@ -116,34 +92,13 @@ def _run(
     display.phase("checking", 0, len(listed))
     check(work, partial(finished, store=store))
     warn_of_lost(listed)
-    with lock.held(store.root), sigterm_as_ctrl_c():
-        store.clear_leftovers()
-        warn_of_edition(store)
-        resumed = any(store.get(key, shard.ids) for shard in work for key in shard.units.values())
-        record = Record(store.root, resumed or _begun(store, dump(listed, until)))
-        if not record.state.results:  # else it belongs to those results until there are others
-            store.put_json("study.json", dump(listed, until))
-        try:
-            if course is None:
-                _work(work, store, crew.spread, count, record, display)
-            else:
-                _rounds(course, again, units_of(work), store, crew.spread, count, record, display)
-            return commit(listed, work, store, record, "complete", course=course)
-        except KeyboardInterrupt:
-            commit_finished(listed, work, store, record, course)
-            raise
-        except BaseException as error:
-            with suppress(Exception):  # the disk may be what failed
-                record.write("failed", reason=str(error)[:500])
-            raise
-
-
-def _begun(store: Store, asked: Mapping[str, Any]) -> bool:
-    """Whether this very study was begun here and not finished: time spent before the first unit counts, too."""
-    before = known(store.root)
-    if before is None or before.state == "complete" or before.results:
-        return False
-    return bool(store.get_json("study.json") == json.loads(json.dumps(asked)))
+    with recording(listed, work, store, until, course) as record:
+        before = 0
+        for part in [work] if course is None else chain(rounds(course, store, count), [again]):
+            shown = display if course is None else display.of_round(before, units_of(work), course.progress)
+            _work(part, store, crew.spread, count, record, shown)
+            before += units_of(part)
+        return commit(listed, work, store, record, "complete", course=course)
 
 
 def units_of(work: Sequence[Shard]) -> int:
@@ -151,91 +106,33 @@ def units_of(work: Sequence[Shard]) -> int:
     return sum(len(shard.units) for shard in work)
 
 
-def _rounds(
-    course: Course,
-    again: Sequence[Shard],
-    most: int,
-    store: Store,
-    spread: Callable[..., Generator[str]],
-    count: int,
-    record: Record,
-    display: Display,
-) -> None:
-    """Do one round of shards after the other until the rule is met, then the repeats; `most` units without the rule."""
-    before = 0
-
-    def in_all(done: int, _: int, label: str) -> None:
-        if display.watch:
-            display.watch(before + done, most, f"{progress(course)} · {label}")
-
-    for part in chain(rounds(course, store, count), [again] if again else []):
-        _work(part, store, spread, count, record, Display(in_all, display.pace))
-        before += units_of(part)
-
-
 def _work(
     work: Sequence[Shard],
     store: Store,
-    spread: Callable[..., Generator[str]],
+    spread: Callable[..., Generator[Finding]],
     count: int,
     record: Record,
     display: Display,
 ) -> None:
-    """Do what is not done, spread over the workers."""
+    """Do what is not done, spread over the workers, and put what they find in the store."""
+    todo = tasks(work, store)
+    left = {key for task in todo for key in task.units.values()}
     total = units_of(work)
-    waiting = [shard for shard in work if not finished(shard, store)]
-    done = total - units_of(waiting)
     one = count > 1 or engine.current().kind == "reference"  # several threads add up in another order
     with engine.threads_for((shard.model for shard in work), one=one):
-        settle(waiting, count)
+        settle([task.shard for task in todo], count)
         remember_choices(store)
         if display.pace:
-            display.pace.begin(waiting, partial(unfinished, store=store), count)
-        with closing(spread(partial(finish, store=store), waiting, count)) as labels:
-            for label in labels:
-                done += 1
-                record.tick()
-                display.unit(done, total, label)
-    resume_choices(store)  # what workers chose is part of the record
-
-
-def finished(shard: Shard, store: Store) -> bool:
-    """Whether every unit of a shard has its rows, every map its picture, and the pictures are counted."""
-    units = [store.get(key, shard.ids) for key in shard.units.values()]  # all of them: damaged ones are set aside
-    kept = [is_kept(store, file) for file in shard.gallery.values()]
-    whole = all(unit is not None and not unit.failed for unit in units)
-    return counted(shard, store) is not None and all(kept) and whole
-
-
-def unfinished(shard: Shard, store: Store) -> set[tuple[str, str]]:
-    """The units of a shard that are still to be done, or done again."""
-    known = {names: store.get(key, shard.ids) for names, key in shard.units.items()}
-    return {names for names, unit in known.items() if unit is None or unit.failed}
-
-
-def finish(shard: Shard, store: Store) -> Iterator[str]:
-    """Do what is not done of a shard; yield a label for every unit, old or new."""
-    todo = unfinished(shard, store)
-    unseen = {method for method, file in shard.gallery.items() if not is_kept(store, file)}
-    batch = None
-    if todo or unseen or counted(shard, store) is None:
-        batch, answers = aimed(shard)
-        found = recorded(shard.model, batch, answers, shard.guessed, by_label(shard.study))
-        store.put_json(shard.file, {"key": shard.key, **found})
-    for method in shard.methods:
-        title = recipe.label(method)
-        metrics = [metric for metric in shard.study.metrics if (title, recipe.label(metric)) in todo]
-        for metric in shard.study.metrics:
-            if metric not in metrics and (title, recipe.label(metric)) in shard.units:
-                yield f"{title} · {recipe.label(metric)}"
-        if batch is None or not (metrics or title in unseen):
-            continue
-        explained = judged_alike(explain(shard.model, other_dice(batch, shard.repeat), method), batch)  # type: ignore[arg-type]
-        if shard.gallery:
-            about = {**shard.place, "classes": list(shard.model.classes)}
-            keep_pictures(store, shard.gallery[title], about, batch, title, explained.attribution)
-        for metric in metrics:
-            unit = judge(explained, batch, shard.ids, metric)  # type: ignore[arg-type]
-            remember_choices(store)
-            store.put(shard.units[title, recipe.label(metric)], unit)
-            yield f"{title} · {recipe.label(metric)}"
+            units = {task.shard: task.units for task in todo}
+            display.pace.begin(list(units), units.__getitem__, count)
+        with closing(spread(perform, todo, count)) as findings:
+            for found in findings:
+                if isinstance(found, Choices):
+                    take_over(found.made, store)
+                elif not isinstance(found, Rows):
+                    found.put(store)
+                elif found.key in left:  # a task whose worker was lost is done again, and its rows come twice
+                    found.put(store)
+                    left.remove(found.key)
+                    record.tick()
+                    display.unit(total - len(left), total, found.label)

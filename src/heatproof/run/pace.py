@@ -74,12 +74,17 @@ class Pace:
         for shard, names in wanted:
             for method, metric in shard.units:
                 unit = unit_of(shard, method, metric)
-                each = declared.get(unit, 1.0) if measured is None else measured.get(unit, 0.0)
-                weight = each * len(shard.ids) if (method, metric) in names else 0.0
-                self._queues[f"{method} · {metric}"].append((shard.study.protocol, weight))
-                self._by_protocol.setdefault(shard.study.protocol, [0, 0])[1] += 1
-                self._left += weight
+                counts = self._by_protocol.setdefault(shard.study.protocol, [0, 0])
+                counts[1] += 1
                 self._units[1] += 1
+                if (method, metric) not in names:
+                    counts[0] += 1
+                    self._units[0] += 1
+                    continue
+                each = declared.get(unit, 1.0) if measured is None else measured.get(unit, 0.0)
+                weight = each * len(shard.ids)
+                self._queues[f"{method} · {metric}"].append((shard.study.protocol, weight))
+                self._left += weight
         self._whole = self._left
         self._workers = workers
         self._since = self.clock()

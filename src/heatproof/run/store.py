@@ -11,7 +11,7 @@ import hashlib
 import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -25,15 +25,17 @@ from heatproof.storage.atomic_file import NotWritable, StoreFull, atomic_writer,
 
 __all__ = ["NotWritable", "Store", "StoreFull", "Unit", "write_atomically"]
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
-
 _PLACE = [(name, pa.string()) for name in ("dataset", "model", "method", "metric", "image")]
 SCHEMAS = {
     "scores.parquet": pa.schema(
-        [*_PLACE, ("value", pa.float64()), ("status", pa.string()), ("note", pa.string()), ("seconds", pa.float64())]
+        [
+            *_PLACE,
+            ("value", pa.float64()),
+            ("status", pa.string()),
+            ("note", pa.string()),
+            ("seconds", pa.float64()),
+            ("machine", pa.string()),
+        ]
     ),
     "curves.parquet": pa.schema([*_PLACE, ("x", pa.list_(pa.float64())), ("y", pa.list_(pa.float64()))]),
     "details.parquet": pa.schema([*_PLACE, ("detail", pa.string()), ("value", pa.float64())]),
@@ -53,6 +55,7 @@ class Unit:
     x: Sequence[Sequence[float]] | None = None
     y: Sequence[Sequence[float]] | None = None
     details: Mapping[str, Sequence[float | None]] = field(default_factory=dict)  # further numbers per image
+    machine: str = ""  # the kind of processor that computed it; rows of earlier versions do not say
 
     @property
     def failed(self) -> bool:
@@ -108,16 +111,6 @@ class Store:
         except sealed_json.Damaged:
             self.set_aside(path)
             return None
-
-    @contextmanager
-    def alone(self, what: str) -> Iterator[None]:
-        """One process at a time, where the system can tell."""
-        self.root.mkdir(parents=True, exist_ok=True)
-        with (self.root / f".{what}.lock").open("w") as file:
-            if fcntl is not None:
-                with suppress(OSError):  # a file system without locks
-                    fcntl.flock(file, fcntl.LOCK_EX)  # let go when the file is closed, also by kill -9
-            yield
 
     def put_arrays(self, name: str, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
         buffer = io.BytesIO()
@@ -176,13 +169,14 @@ def unit_in(payload: bytes, key: str) -> Unit | None:
     held = json.loads(body)
     if not isinstance(held, dict) or held.pop("key", None) != key:
         return None
-    return Unit(**held) if held.keys() == {f.name for f in fields(Unit)} else None
+    return Unit(**held) if {"machine", *held} == {f.name for f in fields(Unit)} else None
 
 
 def _rows(place: Place, unit: Unit) -> Iterator[dict[str, Any]]:
     for image, value, status, note in zip(unit.images, unit.values, unit.statuses, unit.notes, strict=True):
         worth = float("nan") if value is None else value
-        yield {**place, "image": image, "value": worth, "status": status, "note": note, "seconds": unit.seconds}
+        about = {"status": status, "note": note, "seconds": unit.seconds, "machine": unit.machine}
+        yield {**place, "image": image, "value": worth, **about}
 
 
 def _curves(place: Place, unit: Unit) -> Iterator[dict[str, Any]]:

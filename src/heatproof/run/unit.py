@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from heatproof.attribute import attribute
+from heatproof.engine.execute import place
 from heatproof.engine.machine import out_of_memory
 from heatproof.errors import BadInput, HeatproofError, NotApplicable, OutOfMemory
 from heatproof.run.store import Unit
@@ -134,6 +135,7 @@ def judge(explained: Explained, batch: Batch, ids: Sequence[str], metric: Metric
         x=[x for x, _ in lines] if curves else None,
         y=[y for _, y in lines] if curves else None,
         details={name: [_finite(beside.get(one, {}).get(name)) for one in ids] for name in names},
+        machine=place(batch.images.device),
     )
 
 

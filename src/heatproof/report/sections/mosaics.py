@@ -9,6 +9,7 @@ from heatproof.report.sections.blocks import metric_heading, section, unfolding
 from heatproof.report.sections.mosaic_exhibits import exhibits
 from heatproof.report.sections.mosaic_reliability import agreements, alphas, correlations
 from heatproof.report.typeset import counted, escape, listed
+from heatproof.results.protocol_notes import MosaicsNotes
 from heatproof.results.run_info import unsigned
 
 PROTOCOL = "mosaics"
@@ -50,9 +51,8 @@ def mosaic_panels(reading: Reading) -> list[Panel]:
 
 def grid_of(reading: Reading, dataset: str = "") -> int:
     """Tiles per side, as the run stored it: of a data set with a plan of its own, else of the protocol."""
-    for study in reading.info.of_protocol(PROTOCOL):
-        return int(study.notes.get("plans", {}).get(dataset, study.notes).get("grid", 2))
-    return 2
+    noted = (study.noted(MosaicsNotes) for study in reading.info.of_protocol(PROTOCOL))
+    return next(noted, MosaicsNotes()).grid_of(dataset)
 
 
 def chance(reading: Reading, panel: Panel) -> float:

@@ -13,17 +13,18 @@ from heatproof.report.sections import section_of
 from heatproof.report.sections.blocks import fold, section
 from heatproof.report.sections.blocks import table as set_table
 from heatproof.report.typeset import MISSING, counted, escape, listed, number
+from heatproof.results.protocol_notes import PixelFlippingNotes, strategies_of
 from heatproof.stats.bootstrap import interval
 from heatproof.stats.consistency import MEASURES, Consistency, Measure, consistency
 from heatproof.stats.ranks import FEWEST
 from heatproof.stats.strategies import (
     PLACE,
     STRATEGY,
+    Strategy,
     compared,
     gains,
     random_among,
     setups_table,
-    strategies_of,
     strategy_name,
     without_holes,
 )
@@ -38,7 +39,7 @@ ENOUGH = 2  # setups and methods, before agreement means anything
 @section_of("pixel_flipping")
 def pixel_flipping(reading: Reading) -> str | None:
     """The gains of every method under the strategy that confuses the model least, then what strategies agree on."""
-    strategies = strategies_of(reading.info.notes)
+    strategies = strategies_of(reading.info)
     table = setups_table(reading.scores, strategies)
     if table.empty:
         return None
@@ -54,8 +55,8 @@ def pixel_flipping(reading: Reading) -> str | None:
 
 def _donors(reading: Reading) -> str:
     """A note if hidden parts were taken from pictures that are judged themselves; else empty."""
-    noted = [notes.get("donors") for notes in reading.info.notes]
-    named = list(dict.fromkeys(str(name) for name in noted if name))
+    noted = [study.noted(PixelFlippingNotes).donors for study in reading.info.of_protocol(PROTOCOL)]
+    named = list(dict.fromkeys(name for name in noted if name))
     if not named:
         return ""
     takes = "takes" if len(named) == 1 else "take"
@@ -66,7 +67,7 @@ def _donors(reading: Reading) -> str:
     )
 
 
-def _gains(reading: Reading, strategies: list[Any], table: pd.DataFrame) -> str:
+def _gains(reading: Reading, strategies: list[Strategy], table: pd.DataFrame) -> str:
     """Per data set and model, the table of gains under the strategy with the highest R-OMS."""
     pieces = []
     for dataset, model in reading.settings:
@@ -76,7 +77,7 @@ def _gains(reading: Reading, strategies: list[Any], table: pd.DataFrame) -> str:
         known = here.dropna(subset=["mif", "lif", "r_oms"])  # a strategy without scores shows nothing
         best = (known if len(known) else here).sort_values("r_oms", ascending=False).iloc[0]
         chosen = {name: best[name] for name in STRATEGY}
-        strategy = next(one for one in strategies if all(one[name] == value for name, value in chosen.items()))
+        strategy = next(one for one in strategies if one.name == tuple(chosen.values()))
         rows = here[(here[list(STRATEGY)] == pd.Series(chosen)).all(axis=1)].set_index("method")
         setups = len(here[list(STRATEGY)].drop_duplicates())
         pieces.append(_gains_table(reading, gains(reading.scores, strategy, dataset, model), rows, setups))
@@ -193,7 +194,7 @@ def _scopes(table: pd.DataFrame) -> str:
         [
             str(row["dataset"]),
             str(row["model"]),
-            ", ".join(str(row[name]) for name in ("imputer", "asked") if row[name]),
+            ", ".join(str(row[name]) for name in ("imputer", "variant") if row[name]),
             str(row["n_superpixels"]),
             float(row["r_oms"]),
         ]

@@ -58,8 +58,9 @@ def _components(title: str, labels: Sequence[str], known: Mapping[str, C], natur
         about = entry or ComponentInfo()
         paper = link_or_text(about.paper) if about.paper else ""
         full = f"<br><code>{breakable(about.label)}</code>" if about.label not in ("", label) else ""
+        hides = f"<br>Hides {escape(about.hides)}." if about.hides else ""
         rows.append(
-            f"<tr><th scope='row'>{escape(label)}{full}</th><td>{escape(about.summary)}</td>"
+            f"<tr><th scope='row'>{escape(label)}{full}</th><td>{escape(about.summary)}{hides}</td>"
             f"<td>{nature(entry)}</td><td>{paper}</td></tr>"
         )
     if not rows:

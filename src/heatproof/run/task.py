@@ -1,0 +1,81 @@
+"""Tasks: what is still to be done of a shard, and the work itself, which writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from heatproof import engine
+from heatproof.results.gallery import GalleryFolder
+from heatproof.run.census import recorded
+from heatproof.run.findings import Choices, Counted, Finding, Rows
+from heatproof.run.gallery import is_kept, maps_of, pictures_of
+from heatproof.run.repeats import judged_alike, other_dice
+from heatproof.run.shards import Shard, aimed, by_label, counted
+from heatproof.run.store import Store
+from heatproof.run.unit import explain, judge
+from heatproof.spec import recipe
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What is to be done of a shard: all of it on one worker, since methods and metrics share the model's answers."""
+
+    shard: Shard
+    units: Mapping[tuple[str, str], str]  # (method label, metric label) -> key
+    maps: Mapping[str, str]  # method label -> file of the gallery
+
+
+def finished(shard: Shard, store: Store) -> bool:
+    """Whether every unit of a shard has its rows, every map its picture, and the pictures are counted."""
+    return not (unfinished(shard, store) or unseen(shard, store)) and counted(shard, store) is not None
+
+
+def unfinished(shard: Shard, store: Store) -> dict[tuple[str, str], str]:
+    """The units of a shard that are still to be done, or done again."""
+    known = {names: store.get(key, shard.ids) for names, key in shard.units.items()}  # damaged ones are set aside
+    return {names: shard.units[names] for names, unit in known.items() if unit is None or unit.failed}
+
+
+def unseen(shard: Shard, store: Store) -> dict[str, str]:
+    """The methods whose maps are still to be kept for looking at."""
+    return {method: file for method, file in shard.gallery.items() if not is_kept(store, file)}
+
+
+def tasks(work: Sequence[Shard], store: Store) -> list[Task]:
+    """One for each shard that is not finished. What two shards share is done by the first."""
+    found: list[Task] = []
+    taken: set[str] = set()  # keys of units, files of maps and of records
+    for shard in work:
+        units = {names: key for names, key in unfinished(shard, store).items() if key not in taken}
+        maps = {method: file for method, file in unseen(shard, store).items() if file not in taken}
+        if units or maps or (shard.file not in taken and counted(shard, store) is None):
+            found.append(Task(shard, units, maps))
+            taken |= {shard.file, *units.values(), *maps.values()}
+    return found
+
+
+def perform(task: Task) -> Iterator[Finding]:
+    """Do a task; yield what is found as it comes."""
+    shard, known = task.shard, engine.current().record()
+    batch, answers = aimed(shard)
+    found = recorded(shard.key, shard.model, batch, answers, shard.guessed, by_label(shard.study))
+    yield Counted(shard.file, found)
+    if task.maps:
+        about = GalleryFolder(**shard.place, ids=(), classes=tuple(shard.model.classes))
+        yield pictures_of(next(iter(task.maps.values())), about, batch)
+    for method in shard.methods:
+        title = recipe.label(method)
+        metrics = [metric for metric in shard.study.metrics if (title, recipe.label(metric)) in task.units]
+        if not (metrics or title in task.maps):
+            continue
+        explained = judged_alike(explain(shard.model, other_dice(batch, shard.repeat), method), batch)
+        if title in task.maps:
+            yield maps_of(task.maps[title], batch, title, explained.attribution)
+        for metric in metrics:
+            name = recipe.label(metric)
+            unit = judge(explained, batch, shard.ids, metric)  # type: ignore[arg-type]
+            if (made := engine.current().record()) != known:
+                yield Choices(made)
+                known = made
+            yield Rows(title, name, task.units[title, name], unit)
