@@ -27,17 +27,17 @@ from heatproof.occlusion.imputers.telea import Telea
 
 
 def main() -> None:
-    asked = argparse.ArgumentParser(description=__doc__)
-    asked.add_argument("--pictures", type=int, default=100)
-    asked.add_argument("--sheet", type=Path)
-    given = asked.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--pictures", type=int, default=100)
+    parser.add_argument("--sheet", type=Path)
+    given = parser.parse_args()
     if given.sheet:
         sheet(given.sheet)
     count = given.pictures
-    told = priors.about()
+    about = priors.about()
     print(
-        f"{told['parameters']:,} parameters, {told['steps_done']:,} steps of {told['recipe']['batch']} pictures, "
-        f"{told['minutes']} CPU minutes; loss {', '.join(f'{loss:.3f} at {at}' for at, loss in curve(told))}"
+        f"{about['parameters']:,} parameters, {about['steps_done']:,} steps of {about['recipe']['batch']} pictures, "
+        f"{about['minutes']} CPU minutes; loss {', '.join(f'{loss:.3f} at {at}' for at, loss in curve(about))}"
     )
     batch = TwoFactor("held_out", count).batch(range(count))
     dice = torch.Generator().manual_seed(0)
@@ -57,11 +57,11 @@ def main() -> None:
     classifiers = {name: models.load(f"embedded:{name}") for name in ("scene", "object")}
 
     def accuracy(images: torch.Tensor) -> str:
-        told = []
+        about = []
         for name, model in classifiers.items():
             right = engine.forward(model, images).argmax(1) == batch.labels[model.task]
-            told.append(f"{name} {float(right.float().mean()):.3f}")
-        return ", ".join(told)
+            about.append(f"{name} {float(right.float().mean()):.3f}")
+        return ", ".join(about)
 
     print(f"{'original':30} {accuracy(batch.images)}")
     for removed, keep in keeps.items():
@@ -76,9 +76,9 @@ def main() -> None:
             )
 
 
-def curve(told: dict) -> list[tuple[int, float]]:
+def curve(about: dict) -> list[tuple[int, float]]:
     """The loss curve, read off at doubling steps and at the end."""
-    points = told["loss_curve"]
+    points = about["loss_curve"]
     at, chosen = points[0][0], []
     for step, loss in points:
         if step >= at or step == points[-1][0]:

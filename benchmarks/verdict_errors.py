@@ -5,7 +5,7 @@
     python benchmarks/verdict_errors.py --write              # the tables of docs/statistics.md from what is there
 
 Scores are z = picture + group effects + noise per method, as they are (normal), exponentiated (lognormal) or cut at a
-threshold (hit or miss). A replicate is wrong if any pair on the page is said to "beat" the other. Limits are
+threshold (hit or miss). A replicate is wrong if any pair on the page is reported to "beat" the other. Limits are
 Clopper–Pearson's (95 %).
 """
 
@@ -280,8 +280,8 @@ def _errors(found: dict[str, Found]) -> str:
                 name = f"errors {situation} {shape} {spread} n={{}} M={cards}"
                 measured = [found.get(name.format(n)) for n in (16, 60, 200, 1000)]
                 if any(measured):
-                    told = shape + (", unequal spread" if spread == "unequal" else "")
-                    rows.append(f"| {words} | {cards} | {told} | {' | '.join(map(_share, measured))} |")
+                    message = shape + (", unequal spread" if spread == "unequal" else "")
+                    rows.append(f"| {words} | {cards} | {message} | {' | '.join(map(_share, measured))} |")
     head = "| for whom | metrics | scores | n = 16 | n = 60 | n = 200 | n = 1,000 |\n|---|---|---|---|---|---|---|\n"
     return (
         "**A wrong “beats” anywhere on the page**, % of null studies [95 % limits] (replicates), eight methods; "
@@ -295,8 +295,8 @@ def _share(found: Found | None) -> str:
     if found is None:
         return "–"
     low, high = limits(found["wrong"], found["reps"])
-    told = f"{100 * found['wrong'] / found['reps']:.1f} [{100 * low:.1f}, {100 * high:.1f}] ({found['reps']})"
-    return f"**{told}**" if high > 0.07 else told
+    message = f"{100 * found['wrong'] / found['reps']:.1f} [{100 * low:.1f}, {100 * high:.1f}] ({found['reps']})"
+    return f"**{message}**" if high > 0.07 else message
 
 
 def _replicates(found: dict[str, Found], kind: str) -> str:
@@ -310,11 +310,11 @@ def _power(found: dict[str, Found]) -> str:
         for shape in ("normal", "lognormal", "hits"):
             measured = [found.get(f"power {situation} {shape} equal n={n} M=1") for n in (16, 60, 200)]
             if any(measured):
-                told = [
+                message = [
                     "–" if one is None else f"{100 * one['power']:.1f} ({100 * one['signed_ranks']:.1f})"
                     for one in measured
                 ]
-                rows.append(f"| {words} | {shape} | {' | '.join(told)} |")
+                rows.append(f"| {words} | {shape} | {' | '.join(message)} |")
     head = "| for whom | scores | n = 16 | n = 60 | n = 200 |\n|---|---|---|---|---|\n"
     return (
         "**Power**: share of the seven true pairs that are found, %, and in brackets by Wilcoxon’s signed ranks with "
@@ -331,13 +331,13 @@ def _coverage(found: dict[str, Found]) -> str:
         for shape in ("normal", "beta(½, 3)", "lognormal", "hits"):
             measured = [found.get(f"coverage {what} {shape} n={n}") for n in (16, 60, 200)]
             if any(measured):
-                told = [
+                message = [
                     "–"
                     if one is None
                     else f"{100 * one['held'] / one['reps']:.1f} ({100 * one['flagged'] / one['reps']:.0f})"
                     for one in measured
                 ]
-                rows.append(f"| {what} | {shape} | {' | '.join(told)} |")
+                rows.append(f"| {what} | {shape} | {' | '.join(message)} |")
     head = "| interval of | scores | n = 16 | n = 60 | n = 200 |\n|---|---|---|---|---|\n"
     return (
         "**Coverage** of 95 % intervals, %, and in brackets how many of them carry the warning that the scores are "

@@ -1,4 +1,4 @@
-"""The border: what is let in, and what is said to what is not."""
+"""The border: what is let in, and how the rest is refused."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Answers(nn.Module):
 
 
 @pytest.mark.parametrize("answer", [(torch.zeros(3, 10), 1), torch.zeros(3), torch.zeros(2, 10), "logits"])
-def test_a_network_that_does_not_answer_with_logits_is_told_so(answer: object) -> None:
+def test_a_network_that_does_not_answer_with_logits_is_refused_with_the_reason(answer: object) -> None:
     with pytest.raises(BadModel, match="logits"):
         Model("odd", Answers(answer))(batch().images)
 

@@ -54,6 +54,9 @@ class MetricTraits:
     """The traits of a metric, beside its direction."""
 
     measures: Measures = "other"  # "pictures", "chance" and "description" do not rank methods
+    question: str = (
+        ""  # the column it answers in the report's first table, such as "Signed rightly?"; "": by `measures`
+    )
     share: bool = False  # it counts hits: each score is 0 or 1
     axes: tuple[str, ...] = ("", "")  # labels of its curves
     chance: float | None = None  # the score of maps without information, where known
@@ -178,6 +181,12 @@ def fast_of(metric: T) -> T:
     """The metric on fewer points of its curve, if it declares such a form (`fast()`), else itself."""
     declared: Callable[[], T] | None = getattr(metric, "fast", None)
     return metric if declared is None else declared()
+
+
+def flip_book_of(metric: object) -> Callable[[Any], Any] | None:
+    """What a metric declares as `flip_book(attribution)`, or None: what the model sees along its curve."""
+    declared: Callable[[Any], Any] | None = getattr(metric, "flip_book", None)
+    return declared
 
 
 def needs_of(component: object) -> tuple[Need, ...]:

@@ -158,7 +158,7 @@ NAMED = Model("named", network(), view=View(32), classes=("tench", "Great_white 
 
 
 @pytest.mark.parametrize(("target", "index"), [("3", 3), ("hen", 3), ("great white_Shark", 1), ("4", 4), ("Crane", 4)])
-def test_the_class_explained_is_the_one_asked_for(photos: Path, target: str, index: int) -> None:
+def test_the_class_explained_is_the_chosen_one(photos: Path, target: str, index: int) -> None:
     seen: list[list[int]] = []
 
     def spy(model: Model, batch: Batch) -> torch.Tensor:
@@ -186,7 +186,7 @@ def test_a_class_that_there_is_not_is_refused(photos: Path, model: Model, target
     assert says in str(refused.value)
 
 
-def test_the_class_asked_for_is_stored_and_drawn(photos: Path, tmp_path: Path) -> None:
+def test_the_chosen_class_is_stored_and_drawn(photos: Path, tmp_path: Path) -> None:
     grids = set()
     for target in ("0", "1"):
         out = tmp_path / f"x{target}.npz"

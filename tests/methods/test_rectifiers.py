@@ -114,8 +114,8 @@ def test_the_rule_on_numbers() -> None:
     class Three(nn.Module):
         def forward(self, x: Tensor) -> Tensor:
             signs = torch.tensor([1.0, 1.0, -1.0]).view(1, 3, 1, 1)
-            said = (F.relu(x * signs) * torch.tensor([2.0, -3.0, 5.0]).view(1, 3, 1, 1)).sum((1, 2, 3))
-            return torch.stack([said, -said], 1)
+            output = (F.relu(x * signs) * torch.tensor([2.0, -3.0, 5.0]).view(1, 3, 1, 1)).sum((1, 2, 3))
+            return torch.stack([output, -output], 1)
 
     pictures = batch(1, size=4)
     model = Model("three", Three())
@@ -228,7 +228,7 @@ def test_every_micro_batch_is_passed_by_the_rule() -> None:
 
 
 @pytest.mark.parametrize("name", ["guided_backprop", "deconvnet", "guided_grad_cam"])
-def test_without_rectifiers_each_is_named_and_told_what_to_take(name: str) -> None:
+def test_without_rectifiers_each_is_named_with_what_to_take(name: str) -> None:
     smooth = nn.Sequential(nn.Conv2d(3, 4, 3), nn.GELU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 10))
     with pytest.raises(NotApplicable, match=rf"{name}\b.* change how ReLUs are passed.*: take saliency, .*grad_cam"):
         parse("method", name)(Model("smooth", smooth), batch(1))

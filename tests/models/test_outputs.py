@@ -70,8 +70,8 @@ def test_softmax_of_what_is_read_is_what_the_network_says() -> None:
     torch.testing.assert_close(engine.forward(model, IMAGES).softmax(1), want, rtol=1e-4, atol=1e-6)
     targets = want.argmax(1)
     slopes, values = engine.gradient(model, IMAGES, targets, "probability")
-    wanted, said = engine.gradient(plain, IMAGES, targets, "probability")
-    torch.testing.assert_close(values, said, rtol=1e-4, atol=1e-6)
+    wanted, message = engine.gradient(plain, IMAGES, targets, "probability")
+    torch.testing.assert_close(values, message, rtol=1e-4, atol=1e-6)
     torch.testing.assert_close(slopes, wanted, rtol=1e-3, atol=1e-5)
 
 

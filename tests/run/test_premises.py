@@ -1,4 +1,4 @@
-"""What is known before the work starts: said or refused before it."""
+"""What is known before the work starts: reported or refused before it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_metrics_with_a_prior_of_another_size_are_named(photos: str) -> None:
         assert checked("saliency", metrics=["fud", "srg(points=3)"], **of_photos) == ["fud"]
 
 
-def test_regions_that_pictures_lack_are_asked_for(photos: str) -> None:
+def test_regions_that_pictures_lack_are_demanded(photos: str) -> None:
     of_photos = {"models": [dataclasses.replace(small_cnn(), view=heatproof.View(32))], "datasets": [photos]}
     with pytest.warns(UserWarning, match="--masks FOLDER"), pytest.warns(UserWarning, match="labels up to"):
         assert checked("saliency", metrics=["srg(points=3)", "pointing_game"], **of_photos) == ["pointing_game"]

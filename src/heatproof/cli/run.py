@@ -20,7 +20,9 @@ def run(
     ] = None,
     model: Annotated[list[str] | None, typer.Option(help="Model to explain; may be repeated.")] = None,
     images: Annotated[list[str] | None, typer.Option(help="Folder, CSV or built-in data set.")] = None,
-    masks: Annotated[str, typer.Option(help="Folder of masks named like the pictures.")] = "",
+    masks: Annotated[
+        str, typer.Option(help="Folder of masks named like the pictures, or a pattern: 'masks/*_mask.png'.")
+    ] = "",
     methods: Annotated[list[str] | None, typer.Option(help="a,b,c(field=value),file.py:Name; may be repeated.")] = None,
     metrics: Annotated[list[str] | None, typer.Option(help="a,b,c(field=value); may be repeated.")] = None,
     protocols: Annotated[list[str] | None, typer.Option(help="all, or p,q(preset=paper); may be repeated.")] = None,

@@ -70,7 +70,7 @@ def contestants(preset: Preset = "paper", grid: int = 2) -> list[AnyMethod]:
 class Mosaics:
     """Heatmaps of mosaics judged as classifiers, and the judgments tested for reliability.
 
-    By default two pairs of embedded classes, one easily told apart and one easily confused, on two
+    By default two pairs of embedded classes, one easily distinguished and one easily confused, on two
     architectures and a B-cos network. User-defined pictures need labels that are the model's classes: folders
     named `index_name` or by class name. `preset="paper"` has 100 mosaics per class and 1000 LIME samples.
 

@@ -222,7 +222,7 @@ class RelativeImportance:
             measured[role] = {
                 what: accuracy(model, batch, what, tasks[role]) for what in ("composite", "without", "grey")
             }
-        apart = twins.told(gaps, exact=getattr(pictures, "exact_twins", False))
+        apart = twins.warning(gaps, exact=getattr(pictures, "exact_twins", False))
         if apart:
             warnings.warn(apart, stacklevel=3)
         return RelativeImportanceNotes(

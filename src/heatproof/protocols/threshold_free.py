@@ -128,7 +128,7 @@ class ThresholdFree:
         usual = [*with_controls(contestants(self.preset, temperature, self.cam_layer), regions=True), Oracle()]
         study = Study(
             models=[model],
-            datasets=[_asked_by(model, one, paper=self.preset == "paper") for one in datasets],
+            datasets=[_seen_as(model, one, paper=self.preset == "paper") for one in datasets],
             methods=with_controls(methods, regions=True) if methods else usual,
             metrics=self.metrics(),
             protocol="threshold_free",
@@ -180,13 +180,13 @@ def _dataset(given: Dataset | str) -> Dataset:
 
 def _seen_by(model: Model, dataset: Dataset) -> Dataset:
     """Pictures from disk cut and numbered the way the model wants them."""
-    dataset = data.seen_by(model, _asked_by(model, dataset))
+    dataset = data.seen_by(model, _seen_as(model, dataset))
     if model.classes and getattr(dataset, "classes", ...) == ():
         dataset = replace(dataset, classes=model.classes)  # type: ignore[type-var]
     return dataset
 
 
-def _asked_by(model: Model, dataset: Dataset, paper: bool = False) -> Dataset:
+def _seen_as(model: Model, dataset: Dataset, paper: bool = False) -> Dataset:
     """HAM10000 as the model's question wants it: melanoma or not if it has two classes; for the paper its subset."""
     if not isinstance(dataset, HAM10000):
         return dataset

@@ -91,9 +91,9 @@ class Named:
 
     def _shown(self, exhibit: Exhibit) -> Exhibit:
         maps = {self.names.get(label, label): found for label, found in exhibit.maps.items()}
-        return Picture(
-            exhibit.dataset, exhibit.model, exhibit.image, exhibit.picture, exhibit.region, exhibit.target, maps
-        )
+        flips = {self.names.get(label, label): books for label, books in exhibit.flips.items()}
+        seen = (exhibit.dataset, exhibit.model, exhibit.image, exhibit.picture, exhibit.region, exhibit.target)
+        return Picture(*seen, maps, flips)
 
     def _renamed(self, table: pd.DataFrame) -> pd.DataFrame:
         if "method" not in table.columns:

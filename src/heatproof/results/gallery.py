@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from heatproof.results import run_state
+from heatproof.results.flip_book import Flips, coloured, flips_of
 from heatproof.storage import sealed_json
 
 
@@ -24,6 +25,7 @@ class Picture:
     region: np.ndarray[Any, Any] | None  # (H, W) bool
     target: str
     maps: dict[str, np.ndarray[Any, Any]]  # (H, W) float
+    flips: Mapping[str, Mapping[str, Flips]] = field(default_factory=dict)  # by method and metric
 
 
 @dataclass(frozen=True)
@@ -72,18 +74,26 @@ def _pictures(folder: Path, files: Sequence[Path]) -> Iterator[Picture]:
         images, targets = arrays["images"], arrays["targets"]
         regions = arrays.get("regions")
     maps: dict[str, dict[str, np.ndarray[Any, Any]]] = {identity: {} for identity in about.ids}
+    flips: dict[str, dict[str, dict[str, Flips]]] = {identity: {} for identity in about.ids}
     for file in files:
         with np.load(file) as arrays:
+            if "gone" in arrays:
+                for identity, book in flips_of(arrays):
+                    by_metric = flips.get(identity, {}).setdefault(str(arrays["method"]), {})
+                    by_metric[str(arrays["metric"])] = book
+                continue
             for identity, values in zip(arrays["ids"].tolist(), arrays["maps"], strict=True):
-                maps[identity][str(arrays["method"])] = values.astype(np.float32)
+                if identity in maps:  # else they are of a run that kept more pictures
+                    maps[identity][str(arrays["method"])] = values.astype(np.float32)
     for i, identity in enumerate(about.ids):
         target = int(targets[i])
         yield Picture(
             about.dataset,
             about.model,
             identity,
-            np.moveaxis(images[i], 0, -1).repeat(3 if images.shape[1] == 1 else 1, -1),
+            coloured(images[i]),
             None if regions is None else regions[i],
             about.classes[target] if target < len(about.classes) else str(target),
             maps[identity],
+            flips[identity],
         )

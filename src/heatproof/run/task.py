@@ -9,12 +9,13 @@ from heatproof import engine
 from heatproof.results.gallery import GalleryFolder
 from heatproof.run.census import recorded
 from heatproof.run.findings import Choices, Counted, Finding, Rows
-from heatproof.run.gallery import is_kept, maps_of, pictures_of
+from heatproof.run.gallery import book_of, is_kept, maps_of, pictures_of
 from heatproof.run.repeats import judged_alike, other_dice
 from heatproof.run.shards import Shard, aimed, by_label, counted
 from heatproof.run.store import Store
 from heatproof.run.unit import explain, judge
 from heatproof.spec import recipe
+from heatproof.traits import flip_book_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,4 +79,9 @@ def perform(task: Task) -> Iterator[Finding]:
             if (made := engine.current().record()) != known:
                 yield Choices(made)
                 known = made
+            show = flip_book_of(metric) if title in shard.gallery else None
+            if show is not None and explained.attribution is not None:
+                book = book_of(shard.gallery[title], name, explained.attribution, show)
+                if book is not None:
+                    yield book
             yield Rows(title, name, task.units[title, name], unit)

@@ -8,7 +8,7 @@ from heatproof.report.charts import Line, small_multiples
 from heatproof.report.charts import curves as draw
 from heatproof.report.run_numbers import Panel, Reading
 from heatproof.report.sections.blocks import fold, metric_heading, section, unfolding
-from heatproof.report.typeset import counted
+from heatproof.report.typeset import counted, escape
 from heatproof.stats.mean_curve import mean_curve
 
 SHOWN = 4  # metrics in full; further ones are behind a fold
@@ -25,6 +25,7 @@ def curves(reading: Reading) -> str | None:
     }
     pieces: list[tuple[str, str]] = []
     internal: list[str] = []
+    drawn: dict[str, tuple[str, str]] = {}
     ranking = {panel.metric for panel, standing in reading.standings.items() if standing.ranks}
     met = dict.fromkeys([*reading.metrics, *sorted({panel.metric for panel in grouped})])
     for metric in met:
@@ -34,19 +35,34 @@ def curves(reading: Reading) -> str | None:
             if panel.metric == metric
         ]
         if charts:
+            drawn.setdefault(metric, charts[0])
             body = f'<div class="metric">{metric_heading(reading, metric)}{small_multiples(charts)}</div>'
             if metric in ranking:
                 pieces.append((metric, body))
             else:
                 internal.append(body)
-    lead = (
+    rest = (
         "Mean over images; bands are 95&nbsp;% bootstrap intervals over images. Controls are grey, each with its own "
         "dashes."
     )
     body = unfolding(pieces, SHOWN)
     if internal:
         body += fold(f"Curves that rank no method ({counted(len(internal), 'metric')})", "".join(internal))
-    return section("curves", "Curves", lead, body)
+    first = next((panel.metric for panel in reading.main if panel.metric in drawn), next(iter(drawn), ""))
+    if not drawn:
+        return None
+    caption, picture = drawn[first]
+    lead = f"What lies behind {escape(first)}: its curve, mean over {escape(caption)}."
+    return section("curves", "Curves", lead, body, picture=picture, rest=rest, named="All curves")
+
+
+def chart_of(reading: Reading, panel: Panel) -> str:
+    """The curves of one comparison; empty where it has none."""
+    found = reading.curves
+    if not len(found):
+        return ""
+    here = (found["metric"] == panel.metric) & (found["dataset"] == panel.dataset) & (found["model"] == panel.model)
+    return _chart(reading, panel, found.loc[here])[1] if here.any() else ""
 
 
 def _chart(reading: Reading, panel: Panel, part: pd.DataFrame) -> tuple[str, str]:

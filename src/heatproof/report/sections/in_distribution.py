@@ -12,6 +12,7 @@ import pandas as pd
 from heatproof.report.run_numbers import Panel, Reading
 from heatproof.report.sections import section_of
 from heatproof.report.sections.blocks import section, table
+from heatproof.report.sections.ranking import panel_chart
 from heatproof.report.typeset import MISSING, breakable, counted, escape, fixed
 from heatproof.results.protocol_notes import AuditPart, InDistributionNotes
 from heatproof.stats.falling import mean_curve_tau
@@ -48,12 +49,19 @@ def in_distribution(reading: Reading) -> str | None:
     parts = [part for part in (_controls(reading), _audit(reading)) if part]
     if not parts:
         return None
-    lead = (
+    main = [panel for panel in reading.main if _name(reading, panel) == "fud"]
+    picture = _unfamiliar_pictures(reading) + (panel_chart(reading, main[0]) if main else "")
+    lead = "FUD keeps what a map marks as important and lets a diffusion model redraw the rest."
+    rest = (
         "FUD keeps what a map marks as important, lets a diffusion model redraw the rest, and measures the "
         "confidence that is left. The guidance that keeps the class from being painted back is also an attack on "
         "the model, so read every score beside its controls."
     )
-    return section(PROTOCOL, "Within the data", lead, _unfamiliar_pictures(reading) + "".join(parts))
+    return section(PROTOCOL, "Within the data", lead, "".join(parts), picture=picture, rest=rest)
+
+
+def _name(reading: Reading, panel: Panel) -> str:
+    return reading.info.metric(panel.metric).name
 
 
 def _unfamiliar_pictures(reading: Reading) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from heatproof.report.heat import photo_uri, shown
 from heatproof.report.run_numbers import Panel, Reading
 from heatproof.report.sections.blocks import fold, section
 from heatproof.report.sections.blocks import table as table_html
-from heatproof.report.typeset import breakable, count, escape
+from heatproof.report.typeset import breakable, count, escape, shortened
 from heatproof.results.census_text import in_words
 from heatproof.results.run_info import Census
 
@@ -15,6 +16,7 @@ LEAD = (
 )
 MOST = 1200  # classes in a table
 SHOWN = 12  # comparisons whose means on correctly classified pictures are listed
+GLIMPSE, GLIMPSES = 88, 12  # pixels on a side; pictures
 HALF = 0.5  # a model that is certainly right on fewer is judged on what it mostly does not know
 
 
@@ -24,8 +26,21 @@ def pictures(reading: Reading) -> str | None:
     if not entries:
         return None
     several = len(entries) > 1
-    body = "".join(_entry(entry, several) for entry in entries)
-    return section("pictures", "The pictures", LEAD, body + correct_only(reading))
+    body = "".join(_entry(entry, several) for entry in entries) + correct_only(reading)
+    lead = escape(in_words(entries[0]))
+    warnings = "".join(dict.fromkeys(map(misgivings, entries)))
+    return section("pictures", "The pictures", lead, body, picture=_glimpse(reading) + warnings, rest=LEAD)
+
+
+def _glimpse(reading: Reading) -> str:
+    """The first pictures in small."""
+    shown_pictures = {exhibit.image: exhibit for exhibit in reading.gallery}
+    tiles = "".join(
+        f'<img src="{photo_uri(shown(exhibit.picture, None, GLIMPSE))}" width="{GLIMPSE}" '
+        f'alt="{escape(shortened(exhibit.target, 40))}">'
+        for exhibit in list(shown_pictures.values())[:GLIMPSES]
+    )
+    return f'<div class="glimpse">{tiles}</div>' if tiles else ""
 
 
 def correct_only(reading: Reading) -> str:
@@ -79,7 +94,7 @@ def misgivings(entry: Census) -> str:
         f"The model is wrong on {count(wrong)} of {count(entry.known)} pictures. "
         "Where labels are explained, or regions show where the label is, its maps explain what it does not see."
     )
-    premise = "What is said of these pictures rests on a premise that does not hold."
+    premise = "What the page says of these pictures rests on a premise that does not hold."
     return f'<p class="warning"><strong>{premise}</strong> {escape(words)}</p>'
 
 

@@ -12,6 +12,7 @@ from heatproof.report.run_numbers import Reading
 from heatproof.report.sections import section_of
 from heatproof.report.sections.blocks import fold, section
 from heatproof.report.sections.blocks import table as set_table
+from heatproof.report.sections.curves import chart_of
 from heatproof.report.typeset import MISSING, counted, escape, listed, number
 from heatproof.results.protocol_notes import PixelFlippingNotes, strategies_of
 from heatproof.stats.bootstrap import interval
@@ -43,14 +44,22 @@ def pixel_flipping(reading: Reading) -> str | None:
     table = setups_table(reading.scores, strategies)
     if table.empty:
         return None
-    lead = (
-        "Segments of a picture are painted over in the order of a map. MIF removes the most influential first (the "
+    lead = "Segments of a picture are painted over in the order of a map: the answer should fall at once, or last."
+    rest = (
+        "MIF removes the most influential first (the "
         "answer should fall at once), LIF the least (it should last); SRG = LIF − MIF cancels what the paint itself "
         "does. R-OMS is the answer that random orders leave: where it is low, the model is lost as soon as anything "
         "is hidden, and curves say more about the paint than about the maps."
     )
     body = _gains(reading, strategies, table) + _donors(reading) + _agreement(reading, table)
-    return section(PROTOCOL, "Pixel flipping", lead, body)
+    return section(PROTOCOL, "Pixel flipping", lead, body, picture=_falling(reading, strategies), rest=rest)
+
+
+def _falling(reading: Reading, strategies: list[Strategy]) -> str:
+    """The first curve of the answer while the most influential goes first."""
+    labels = {strategy.mif for strategy in strategies}
+    panel = next((panel for panel in reading.panels if panel.metric in labels), None)
+    return chart_of(reading, panel) if panel else ""
 
 
 def _donors(reading: Reading) -> str:

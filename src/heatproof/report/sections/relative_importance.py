@@ -14,6 +14,7 @@ from heatproof.report.run_numbers import Panel, Reading
 from heatproof.report.sections import section_of
 from heatproof.report.sections.blocks import section, table
 from heatproof.report.sections.paired_maps import paired_maps
+from heatproof.report.sections.ranking import panel_chart
 from heatproof.report.sections.series import series
 from heatproof.report.typeset import counted, escape, listed, number
 from heatproof.results.protocol_notes import RelativeImportanceNotes, Variant
@@ -49,10 +50,11 @@ COLUMNS = {
     "mass": "“by mass” takes the region’s share of all the heat",
 }
 
-LEAD = (
-    "How important a pixel is cannot be known, but models and pictures can be built in which something is known to "
-    "matter more in one than in the other. Only pictures classified correctly on both sides of a comparison "
-    "are judged. Intervals resample objects and scenes, not pictures; grey names are blind controls."
+LEAD = "Models and pictures in which something is known to matter more in one than in the other."
+REST = (
+    "How important a pixel is cannot be known, but which of two matters more can be built in. Only pictures classified "
+    "correctly on both sides of a comparison are judged. Intervals resample objects and scenes, not pictures; grey "
+    "names are blind controls."
 )
 
 
@@ -67,7 +69,9 @@ def relative_importance(reading: Reading) -> str | None:
     parts = [premises(notes), columns_explained(notes), *(question(reading, own, name) for name in TITLES)]
     parts += [series(reading, notes), _robustness(reading, own), paired_maps(reading, notes)]
     body = "".join(f'<div class="metric">{part}</div>' for part in parts if part)
-    return section(PROTOCOL, "Relative importance", LEAD, body)
+    main = [panel for panel in reading.main if any(panel.metric in one.metrics for one in notes)]
+    picture = panel_chart(reading, main[0]) if main else ""
+    return section(PROTOCOL, "Relative importance", LEAD, body, picture=picture, rest=REST)
 
 
 def premises(noted: list[RelativeImportanceNotes]) -> str:

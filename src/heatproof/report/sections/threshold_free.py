@@ -6,6 +6,7 @@ from heatproof.report.run_numbers import Reading
 from heatproof.report.sections import section_of
 from heatproof.report.sections.blocks import section, unfolding
 from heatproof.report.sections.normalising_rules import normalising_rules
+from heatproof.report.sections.ranking import panel_chart
 from heatproof.report.sections.size_strata import size_strata
 from heatproof.report.sections.threshold_choice import threshold_choice
 from heatproof.report.typeset import counted, escape, number
@@ -36,7 +37,16 @@ def threshold_free(reading: Reading) -> str | None:
         pieces.append((name, f'<div class="metric">{heading}{"".join(part for part in parts if part)}</div>'))
     if not pieces:
         return None
-    return section(PROTOCOL, "Without a threshold", _lead(reading, label), unfolding(pieces, SHOWN))
+    first = next(panel for panel in reading.panels if panel.metric == label and not reading.contenders(panel).empty)
+    return section(
+        PROTOCOL,
+        "Without a threshold",
+        "AUC-IoU asks how well the hot pixels cover the true region at every threshold at once.",
+        unfolding(pieces, SHOWN),
+        picture=panel_chart(reading, first),
+        rest=_rest(reading, label),
+        named="By size, threshold and rule",
+    )
 
 
 def main_metric(reading: Reading) -> str | None:
@@ -51,7 +61,7 @@ def notes_of(reading: Reading, model: str) -> ThresholdFreeNotes:
     return next(found, ThresholdFreeNotes())
 
 
-def _lead(reading: Reading, label: str) -> str:
+def _rest(reading: Reading, label: str) -> str:
     areas = {notes_of(reading, panel.model).area for panel in reading.panels if panel.metric == label}
     shown = (
         "Shown is the published area, at most 0.9: set against an IoU it is first divided by that."
@@ -60,7 +70,7 @@ def _lead(reading: Reading, label: str) -> str:
         "0.9: 1 is perfect, and it compares with an IoU."
     )
     return (
-        f"AUC-IoU asks how well the hot pixels cover the true region at every threshold at once. {shown} "
+        f"{shown} "
         'The curves themselves are under <a href="#curves">Curves</a>, the pairwise tests under '
         '<a href="#significance">What is solid, what is noise</a>.'
     )
