@@ -22,6 +22,7 @@ from torch import Tensor
 from heatproof.errors import BadInput
 from heatproof.occlusion.flip_order import Steps, area, on_grid, random_curves, removals
 from heatproof.occlusion.game import Occlusion, game_of
+from heatproof.questions import Unfit
 from heatproof.registry import metric, part
 from heatproof.spec import recipe
 from heatproof.stats.bootstrap import FloatArray, interval, resampled_means
@@ -103,6 +104,8 @@ class NROMS(Scope):
     Paper: Blücher et al. 2024, "Decoupling Pixel Flipping and Occlusion Strategy for Consistent XAI
     Benchmarks"
     """
+
+    unfit: ClassVar[Unfit] = (("value", "it follows the probability of the likeliest class"),)
 
     answer: ClassVar[Answer] = "any"
 

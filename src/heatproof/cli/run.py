@@ -34,7 +34,14 @@ def run(
     repeats: Annotated[
         int | None, typer.Option(help="Other seeds under which random methods explain a few pictures again [2].")
     ] = None,
-    target: Annotated[str | None, typer.Option(help="Class explained: predicted or label.")] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(help="What is explained: predicted, label, or a class, label or value (index, name)."),
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option(help="What the model's numbers mean: softmax, sigmoid or regression, as it shows if left out."),
+    ] = None,
     device: Device = "auto",
     workers: Workers = "auto",
     on: On = "local",
@@ -82,6 +89,7 @@ def run(
             "--seed": seed,
             "--repeats": repeats,
             "--target": target,
+            "--output": output,
             **({} if study.suffix == ".py" else {"--until": until}),
             **(moved if study.suffix == ".py" else {}),
         }
@@ -106,6 +114,7 @@ def run(
                 metrics=_joined(metrics),
                 protocols=_joined(protocols),
                 trust_pickle=trust_pickle,
+                output=output,
                 changes={"limit": limit, "seed": seed, "repeats": repeats, "target": target},
             )
     chosen = passes if engine is None else passes.of_kind(engine)

@@ -16,6 +16,7 @@ from heatproof.methods._support.channel_pooling import Pooling, keeps_sign, pool
 from heatproof.methods._support.field_checks import check_count, check_not_negative, check_share
 from heatproof.methods._support.shared_passes import doubly_softmaxed, slopes
 from heatproof.methods._support.smallest_k import by_rank
+from heatproof.questions import Unfit
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Images, Maps, Model, Readout
 
@@ -115,6 +116,10 @@ class GuidedIG:
     @property
     def random(self) -> bool:
         return is_random(self.baseline)
+
+    @property
+    def unfit(self) -> Unfit:
+        return () if self.variant == "clean" else (("value", "its variant `lmb` takes a softmax"),)
 
     @property
     def signed(self) -> bool:

@@ -13,6 +13,7 @@ from heatproof import engine
 from heatproof.methods._support.channel_pooling import Pooling, pool
 from heatproof.methods._support.field_checks import check_count, check_not_negative, check_positive
 from heatproof.methods._support.shared_passes import doubly_softmaxed, slopes
+from heatproof.questions import Unfit
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Images, Maps, Model, read
 
@@ -31,6 +32,7 @@ class ISA:
     """
 
     random: ClassVar[bool] = True
+    unfit: ClassVar[Unfit] = (("value", "it follows the log-probability of a class"),)
 
     rounds: int = 31  # chunks of 5000 features at 3 × 224 × 224
     steps: int = 8  # per direction and round

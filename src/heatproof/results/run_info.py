@@ -8,6 +8,7 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
+from heatproof.questions import Question
 from heatproof.storage.sealed_json import typed
 from heatproof.traits import MethodTraits, MetricTraits
 
@@ -118,6 +119,7 @@ class Census:
     narrow: Mapping[str, tuple[Real, Real]] = field(default_factory=dict)  # some pictures of little value range
     narrow_count: Count = 0
     accuracy: Accuracy | None = None
+    question: Question = "classes"  # what the model is asked
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,10 @@ from heatproof.data._support.class_order import alphabetical
 from heatproof.data._support.value_range import warn_of_narrow
 from heatproof.errors import BadInput
 from heatproof.models._support.outputs import SHOWN, recognised
+from heatproof.models._support.targets import CHOSEN, target_index
 from heatproof.run.census import ShardRecord
 from heatproof.run.repeats import repeated_methods, repeated_pictures
+from heatproof.run.rows_of_labels import per_label
 from heatproof.run.store import Store
 from heatproof.spec import recipe
 from heatproof.spec.study import Study
@@ -70,8 +72,6 @@ def shards(study: Study, device: torch.device) -> Iterator[Shard]:
             assert isinstance(named, Model)
             named.to(device)
             dataset = fitted(given, named, study)  # type: ignore[arg-type]
-            here = ((method, bound_to(method, dataset)) for method in study.methods)
-            recipes = methods | {recipe.label(one): recipe.plain(one) for method, one in here if one is not method}
             ids = dataset.ids()
             if not ids:
                 raise BadInput(f"data set {recipe.label(dataset)!r} has no pictures")
@@ -81,7 +81,13 @@ def shards(study: Study, device: torch.device) -> Iterator[Shard]:
                 warn_of_narrow(first)
                 models[named] = recognised(named, first.images)
             model = models[named]
+            _check_several(dataset, model, study)
             guessed = alphabetical(dataset)
+            if model.several:
+                dataset, places = per_label(dataset, model, study)
+                ids = dataset.ids()
+            here = ((method, bound_to(method, dataset)) for method in study.methods)
+            recipes = methods | {recipe.label(one): recipe.plain(one) for method, one in here if one is not method}
             again = places[: repeated_pictures(len(places))]
             repeats = [(again, repeat) for repeat in range(1, study.repeats + 1) if again and lucky]
             parts = [(places[at : at + study.shard], 0) for at in range(0, len(places), study.shard)]
@@ -94,7 +100,7 @@ def shards(study: Study, device: torch.device) -> Iterator[Shard]:
                     study.seed,
                     getattr(dataset, "target", study.target),
                     recipe.plain(getattr(dataset, "view", None)),
-                    *(["probabilities"] if model.output == "probabilities" else []),
+                    *_read_as(model),
                     *(["reference"] if engine.current().kind == "reference" else []),
                     *([{"repeat": repeat}] if repeat else []),
                 ]
@@ -111,6 +117,12 @@ def shards(study: Study, device: torch.device) -> Iterator[Shard]:
                 files = {name: f"{folder}/{recipe.key(plain)}.npz" for name, plain in recipes.items()}
                 shown = files if not repeat and indices[0] == places[0] else {}
                 yield Shard(study, model, dataset, indices, names, shown, units, key, guessed, repeat)
+
+
+def _read_as(model: Model) -> list[str]:
+    """What the keys say of the kind of output; nothing for the logits of a softmax."""
+    known = {"softmax": [], "softmax:probabilities": ["probabilities"]}
+    return known.get(model.reading, [model.reading])
 
 
 def fitted(dataset: Dataset, model: Model, study: Study) -> Dataset:
@@ -132,7 +144,19 @@ def fitted(dataset: Dataset, model: Model, study: Study) -> Dataset:
 
 
 def by_label(study: Study) -> bool:
+    """Whether the study needs the pictures' labels, numbered as the model does."""
     return study.target == "label" or any(metric_traits(metric).target == "label" for metric in study.metrics)
+
+
+def _check_several(dataset: Dataset, model: Model, study: Study) -> None:
+    """Pictures with several labels need a model of independent labels, if their labels are needed at all."""
+    if by_label(study) and not model.several and getattr(dataset, "several", False):
+        one = f"a yes or no on {model.classes[-1]!r}" if model.question == "yes_no" else "one of its classes"
+        raise BadInput(
+            f"pictures of {recipe.label(dataset)!r} carry several labels, and model {model.name!r} answers with {one}: "
+            "give each picture the one label that is to be explained, or use target='predicted', or declare "
+            "output='sigmoid' if its outputs are independent labels (factory.output, --output)"
+        )
 
 
 def check_class_order(shard: Shard, count: int) -> None:
@@ -158,13 +182,27 @@ def aimed(shard: Shard) -> tuple[Batch, Tensor | None]:
     target = getattr(shard.dataset, "target", shard.study.target)  # mosaics know their own
     if not len(batch):
         return batch, None
-    if target == "given":  # the class is known; how often the model sees it there is a premise of the scores
-        return batch, engine.forward(shard.model, batch.images).argmax(1)
     classes = engine.forward(shard.model, batch.images)
+    if shard.model.question == "value":
+        if target == "label":
+            raise BadInput(
+                f"target='label' explains the class of a picture, and model {shard.model.name!r} answers with a value: "
+                "use target='predicted'"
+            )
+        if target not in (*CHOSEN, "given") and not shard.model.several:
+            target_index(shard.model, classes.shape[1], target)  # or the reason why there is no such value
+        return (batch if shard.model.several else batch.aimed(torch.zeros_like(batch.targets))), None
+    if shard.model.several:  # whether the model finds the label of each row
+        return batch, (classes.gather(1, batch.targets[:, None]) > 0).long().squeeze(1)
+    if target == "given":  # the class is known; how often the model sees it there is a premise of the scores
+        return batch, classes.argmax(1)
     check_class_order(shard, classes.shape[1])
     answers = classes.argmax(1)
     if target == "predicted":
         return batch.aimed(answers), answers
+    if target != "label":
+        index = target_index(shard.model, classes.shape[1], target)
+        return batch.aimed(torch.full_like(batch.targets, index)), answers
     labels = batch.labels.get(shard.model.task)
     count = classes.shape[1]
     if labels is None or bool(((labels < 0) | (labels >= count)).any()):

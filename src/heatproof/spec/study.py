@@ -19,7 +19,6 @@ from heatproof.spec.user_files import no_user_code, own_file
 from heatproof.storage import any_path
 from heatproof.types import AnyMethod, Dataset, Metric, Model, check_network
 
-Target = Literal["predicted", "label"]
 Sample = Literal["balanced", "first", "random"]
 
 
@@ -43,7 +42,7 @@ class Study:
     )
     shard: int = 16  # pictures per unit of work; also the unit of storage, so fixed within a run directory
     repeats: int = 2  # other seeds under which random methods explain a few pictures again; 0: none
-    target: Target = "predicted"  # the class explained: the predicted one, or the true one
+    target: str = "predicted"  # what is explained: `predicted`, `label` (the true one), or one by index or name
     notes: dict[str, Any] = field(default_factory=dict)  # settings of the protocol, for its section of the report
     file: str = ""  # the Python file that defines it, which a replay may need,
     folder: str = ""  # and the folder that paths are relative to; default: the working directory
@@ -86,8 +85,11 @@ class Study:
         study_file.check_numbers(self.seed, self.limit, self.shard, self.repeats)
         if self.sample not in get_args(Sample):
             raise BadInput(f"sample must be {', '.join(map(repr, get_args(Sample)))}, got {self.sample!r}")
-        if self.target not in ("predicted", "label"):
-            raise BadInput(f"target must be 'predicted' or 'label', got {self.target!r}")
+        if not isinstance(self.target, str) or not self.target.strip():
+            raise BadInput(
+                f"target must be 'predicted', 'label', or the index or name of a class, label or value, got "
+                f"{self.target!r}"
+            )
 
     def plain(self) -> dict[str, Any]:
         """JSON-ready data; `Study.from_plain` is the inverse."""
@@ -95,7 +97,12 @@ class Study:
         chosen = ("protocol", "seed", "limit", "sample", "shard", "repeats", "target", "notes", "file")
         return {
             "models": [
-                {"spec": model.name, "from": _whole(model.name), "revision": model.revision}  # type: ignore[union-attr]
+                {
+                    "spec": model.name,  # type: ignore[union-attr]
+                    "from": _whole(model.name),  # type: ignore[union-attr]
+                    "revision": model.revision,  # type: ignore[union-attr]
+                    **({"output": model.declared} if model.declared else {}),  # type: ignore[union-attr]
+                }
                 for model in self.models
             ],
             **components,
@@ -261,6 +268,8 @@ def _same_model(wanted: Mapping[str, Any], written: Written, trust: _Trust) -> M
             f"model {spec!r} has other weights now ({model.revision}) than in the stored study "
             f"({wanted['revision']}): its numbers would not be comparable"
         )
+    if wanted.get("output") is not None:
+        model = dataclasses.replace(model, output=wanted["output"], probabilities=None)
     return model
 
 
