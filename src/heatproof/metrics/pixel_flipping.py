@@ -7,8 +7,8 @@ depends on neither much.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Literal, Self
 
 import torch
 from torch import Tensor
@@ -80,7 +80,7 @@ class Flipping:
     occlusion: Occlusion = field(default_factory=Occlusion)
     readout: Readout = "probability"
     target: Target = "explained"
-    steps: Steps = "linear"  # `paper` is a logarithmic grid of about 15 points
+    steps: Steps = "linear"  # `paper`: a logarithmic grid of about 15 points; `fast`: 9 equal steps at most
     points: int = 21  # of the linear grid; fewer where an image has fewer segments
 
     measures: ClassVar[Literal["faithfulness"]] = "faithfulness"
@@ -89,6 +89,11 @@ class Flipping:
         for name, least in (("points", 2), ("orders", 1)):
             if getattr(self, name, least) < least:
                 raise BadInput(f"{name} must be at least {least}, got {getattr(self, name)}")
+
+    def fast(self) -> Self:
+        """The same metric on fewer points of the curve, where no grid was chosen."""
+        chosen = self.steps != "linear" or self.points != Flipping.points
+        return self if chosen else replace(self, steps="fast")
 
     def game(self, attribution: Attribution) -> Game:
         batch = aimed(attribution.model, attribution.batch, self.target)

@@ -41,7 +41,7 @@ from heatproof.occlusion.imputers.road import NoisyLinear
 from heatproof.occlusion.imputers.telea import Telea
 from heatproof.occlusion.imputers.twin import Twin
 from heatproof.occlusion.segmenters.pixels import Pixels
-from heatproof.protocols._support.blind_controls import with_controls
+from heatproof.protocols._support.blind_controls import have_regions, with_controls
 from heatproof.protocols._support.given import Datasets, Methods, Models, check_prior
 from heatproof.protocols._support.own_pictures import check_model_named
 from heatproof.registry import protocol
@@ -131,10 +131,11 @@ class InDistribution:
         background = _background(pictures)
         usual = contestants(self.profile, background)
         oracle = [Oracle()] if datasets is None and not given else []
+        with_blind = with_controls(given or usual, regions=have_regions(pictures))
         judged = Study(
             models=shown,
             datasets=pictures,
-            methods=[*with_controls(given or usual), *_inverted(given or usual), *oracle],
+            methods=[*with_blind, *_inverted(given or usual), *oracle],
             metrics=self.metrics(),
             protocol="in_distribution",
             limit=self.pictures,

@@ -29,7 +29,7 @@ from heatproof.occlusion.imputers.mean import Mean
 from heatproof.occlusion.imputers.telea import Telea
 from heatproof.occlusion.imputers.train_set import TrainSet
 from heatproof.occlusion.segmenters.slic import Slic
-from heatproof.protocols._support.blind_controls import with_controls
+from heatproof.protocols._support.blind_controls import have_regions, with_controls
 from heatproof.protocols._support.given import Datasets, Methods, Models
 from heatproof.protocols._support.own_pictures import check_model_named
 from heatproof.registry import protocol
@@ -149,7 +149,7 @@ class PixelFlipping:
         return Study(
             models=models or (["embedded:object"] if quick else ["embedded:object", "embedded:object_plain"]),
             datasets=datasets,
-            methods=with_controls(methods or self._methods()),
+            methods=with_controls(methods or self._methods(), regions=have_regions(datasets)),
             metrics=[metric for setup in setups for metric in setup.values()],
             protocol="pixel_flipping",
             limit=32 if quick else 100,

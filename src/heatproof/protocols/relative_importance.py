@@ -107,9 +107,11 @@ class RelativeImportance:
         count = self._count
         pictures = [_dataset(one) for one in datasets] if datasets else [TwoFactor(count=count)]
         roles = dict(zip(ROLES, chosen, strict=False))
-        plain = with_controls(methods or heatmaps(self.preset), blind())
+        plain = with_controls(methods or heatmaps(self.preset), blind(), regions=True)
         embedded = datasets is None
-        with_concept = plain if methods or not embedded else with_controls([*heatmaps(self.preset), TCAV()], blind())
+        with_concept = plain
+        if embedded and not methods:
+            with_concept = with_controls([*heatmaps(self.preset), TCAV()], blind(), regions=True)
         # User models do not say which of the two labels is theirs: their role does.
         tasks = {
             role: "" if embedded and model.task in ROLES else role.removesuffix("_only")

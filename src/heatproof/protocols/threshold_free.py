@@ -121,11 +121,11 @@ class ThresholdFree:
 
     def _study(self, model: Model, datasets: list[Dataset], methods: Methods) -> Study:
         temperature, source = self._temperature(model) if methods is None else (1.0, "methods were given")
-        usual = [*with_controls(contestants(self.preset, temperature, self.cam_layer)), Oracle()]
+        usual = [*with_controls(contestants(self.preset, temperature, self.cam_layer), regions=True), Oracle()]
         study = Study(
             models=[model],
             datasets=[_seen_as(model, one, paper=self.preset == "paper") for one in datasets],
-            methods=with_controls(methods) if methods else usual,
+            methods=with_controls(methods, regions=True) if methods else usual,
             metrics=self.metrics(),
             protocol="threshold_free",
             limit=500 if self.preset == "paper" else 96,
