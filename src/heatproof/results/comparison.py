@@ -52,8 +52,8 @@ class Comparison:
             unknown = f", {few} {'has' if few == 1 else 'have'} too few pictures to tell" if few else ""
             counts = f"{self.count('noise')} did not, {self.count('same')} are equal to the last digit{unknown}"
             found.append(
-                f"{solid} moved by more than noise ({better} better, {solid - better} worse), {counts}. The chance of any "
-                f"false move among all of them is at most {self.alpha:.0%}."
+                f"{solid} moved by more than noise ({better} better, {solid - better} worse), {counts}. "
+                f"The chance of any false move among all of them is at most {self.alpha:.0%}."
             )
         for which, names in zip(("first", "second"), self.only, strict=True):
             parts = [f"{kind} {', '.join(listed)}" for kind, listed in names.items() if listed]
