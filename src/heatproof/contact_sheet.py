@@ -25,9 +25,11 @@ from heatproof.data._support.pictures import apply_view, read_picture, takes_gre
 from heatproof.data._support.value_range import warn_of_narrow
 from heatproof.errors import BadInput, HeatproofError, NotApplicable, UnknownName
 from heatproof.models._support.outputs import recognised
+from heatproof.models._support.undecided import undecided
 from heatproof.report.heat import legend, overlay, shown
 from heatproof.results import plots
 from heatproof.results.gallery import Picture
+from heatproof.run.premises import cautions
 from heatproof.run.store import write_atomically
 from heatproof.run.unit import message, watched
 from heatproof.spec import recipe
@@ -51,6 +53,7 @@ class Sheet:
     missing: dict[str, str]  # pictures and methods that gave nothing, with the reason
     probabilities: tuple[float, ...] = ()  # the model's, of the explained class
     inapplicable: frozenset[str] = frozenset()  # those of the missing methods that do not apply to the network
+    cautions: tuple[str, ...] = ()  # what to be careful with, in words
 
     @property
     def answers(self) -> list[str]:
@@ -81,6 +84,7 @@ def explain(
     with engine.threads_for([model]):
         logits = engine.forward(model, batch.images)
         batch = batch.aimed(_targets(model, logits, target))
+        careful = [f"{model.name}: {words}" for words in [undecided(logits)] if words]
         shares = read(logits, batch.targets, "probability").tolist()
         for done, method in enumerate(methods):
             title = recipe.label(method)
@@ -88,6 +92,7 @@ def explain(
                 watch(done, len(methods), title)
             try:
                 maps[title] = watched(model, batch, method).maps.cpu().numpy()
+                careful += [f"{title}: {words}" for words in [cautions(method, model, batch)] if words]
             except NotApplicable as error:
                 missing[title] = message(error)
                 inapplicable.add(title)
@@ -96,7 +101,7 @@ def explain(
     classes = [model.classes[t] if t < len(model.classes) else str(t) for t in batch.targets.tolist()]
     shown_as = batch.images.cpu().expand(-1, 3, -1, -1)  # grey pictures are drawn in three equal channels
     pixels = (shown_as * 255).round().byte().permute(0, 2, 3, 1).numpy()
-    return Sheet(files, pixels, tuple(classes), maps, missing, tuple(shares), frozenset(inapplicable))
+    return Sheet(files, pixels, tuple(classes), maps, missing, tuple(shares), frozenset(inapplicable), tuple(careful))
 
 
 def _targets(model: Model, logits: Logits, target: str) -> Tensor:
