@@ -6,7 +6,7 @@ import io
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,13 @@ from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor
 
 from heatproof import engine
-from heatproof.data._support.class_names import plainly
-from heatproof.data._support.files import identity
+from heatproof.data._support.files import PictureFile, identity, read_batch
 from heatproof.data._support.listing import pictures_under
-from heatproof.data._support.pictures import apply_view, read_picture, takes_grey
+from heatproof.data._support.pictures import takes_grey
 from heatproof.data._support.value_range import warn_of_narrow
-from heatproof.errors import BadInput, HeatproofError, NotApplicable, UnknownName
+from heatproof.errors import BadInput, NotApplicable
 from heatproof.models._support.outputs import recognised
+from heatproof.models._support.targets import needs_choice, target_index
 from heatproof.models._support.undecided import undecided
 from heatproof.report.heat import legend, overlay, shown
 from heatproof.results import plots
@@ -51,15 +51,15 @@ class Sheet:
     targets: tuple[str, ...]
     maps: dict[str, NDArray[np.float32]]  # (B, H, W) each
     missing: dict[str, str]  # pictures and methods that gave nothing, with the reason
-    probabilities: tuple[float, ...] = ()  # the model's, of the explained class
+    said: tuple[str, ...] = ()  # the model's probability of the explained class, or its value, in words
     inapplicable: frozenset[str] = frozenset()  # those of the missing methods that do not apply to the network
     cautions: tuple[str, ...] = ()  # what to be careful with, in words
 
     @property
     def answers(self) -> list[str]:
-        """The explained class of every picture, with the model's probability where it is known."""
-        known = [f" {100 * share:.0f} %" for share in self.probabilities] or [""] * len(self.targets)
-        return [f"{target}{share}" for target, share in zip(self.targets, known, strict=True)]
+        """The explained class of every picture, with what the model says of it where that is known."""
+        said = self.said or ("",) * len(self.targets)
+        return [f"{target} {words}".strip() for target, words in zip(self.targets, said, strict=True)]
 
 
 def explain(
@@ -84,8 +84,8 @@ def explain(
     with engine.threads_for([model]):
         logits = engine.forward(model, batch.images)
         batch = batch.aimed(_targets(model, logits, target))
-        careful = [f"{model.name}: {words}" for words in [undecided(logits)] if words]
-        shares = read(logits, batch.targets, "probability").tolist()
+        careful = [f"{model.name}: {words}" for words in [undecided(model, logits)] if words]
+        said = tuple(_said(model, logits, batch.targets))
         for done, method in enumerate(methods):
             title = recipe.label(method)
             if watch:
@@ -101,36 +101,26 @@ def explain(
     classes = [model.classes[t] if t < len(model.classes) else str(t) for t in batch.targets.tolist()]
     shown_as = batch.images.cpu().expand(-1, 3, -1, -1)  # grey pictures are drawn in three equal channels
     pixels = (shown_as * 255).round().byte().permute(0, 2, 3, 1).numpy()
-    return Sheet(files, pixels, tuple(classes), maps, missing, tuple(shares), frozenset(inapplicable), tuple(careful))
+    return Sheet(files, pixels, tuple(classes), maps, missing, said, frozenset(inapplicable), tuple(careful))
 
 
 def _targets(model: Model, logits: Logits, target: str) -> Tensor:
-    """The class to explain in each picture: the prediction, or the class of this index or name for all."""
+    """The class to explain in each picture: the prediction (of several labels the likeliest), or this one for all."""
     if target == "predicted":
+        if model.question == "value" and model.several:
+            raise BadInput(needs_choice(model))
         return logits.argmax(1)
-    return torch.full((len(logits),), _class_index(model, logits.shape[1], target), device=logits.device)
+    return torch.full((len(logits),), target_index(model, logits.shape[1], target), device=logits.device)
 
 
-def _class_index(model: Model, count: int, target: str) -> int:
-    reach = f"0 … {count - 1}"
-    if re.fullmatch(r"[+-]?\d+", target.strip()):
-        if not 0 <= int(target) < count:
-            raise BadInput(f"target must be a class of model {model.name!r}, whose indices are {reach}, got {target}")
-        return int(target)
-    names = [plainly(name) for name in model.classes]
-    if not names:
-        raise BadInput(
-            f"target must be 'predicted' or a class index in {reach}, since model {model.name!r} names no classes, "
-            f"got {target!r}"
-        )
-    # An exact match first, else one that differs in case or underscores.
-    places = [index for index, name in enumerate(model.classes) if name == target]
-    places = places or [index for index, name in enumerate(names) if name == plainly(target)]
-    if not places:
-        raise UnknownName.among(f"class of model {model.name!r}", plainly(target), names)
-    if len(places) > 1:
-        raise BadInput(f"target {target!r} may be any of the classes {', '.join(map(str, places))}: give the index")
-    return places[0]
+def _said(model: Model, logits: Logits, targets: Tensor) -> list[str]:
+    """The probability of each target, or its value where the model answers with values."""
+    answers = logits.gather(1, targets[:, None])[:, 0]
+    if model.question == "value":
+        return [f"{value:.3g}" for value in answers.tolist()]
+    labels = model.question == "yes_no" and model.several
+    shares = answers.sigmoid() if labels else read(logits, targets, "probability")
+    return [f"{100 * share:.0f} %" for share in shares.tolist()]
 
 
 def unique_ids(images: Sequence[Path]) -> dict[Path, str]:
@@ -146,21 +136,14 @@ def unique_ids(images: Sequence[Path]) -> dict[Path, str]:
 
 def _read(model: Model, images: Sequence[Path], seed: int, missing: dict[str, str]) -> tuple[Batch, tuple[str, ...]]:
     """The readable pictures as a batch, and their paths."""
-    tensors, ids, files = [], [], []
-    for file, name in unique_ids(images).items():
-        try:
-            tensors.append(apply_view(read_picture(file, takes_grey(model)), model.view))
-            ids.append(name)
-            files.append(str(file))
-        except (HeatproofError, OSError) as error:
-            missing[str(file)] = str(error)
-    if not tensors:
+    named = {name: file for file, name in unique_ids(images).items()}
+    files = [PictureFile(name, file) for name, file in named.items()]
+    batch = read_batch(files, model.view, grey=takes_grey(model))
+    missing |= {str(named[name]): reason for name, reason in batch.missing.items()}
+    if not len(batch):
         reasons = "; ".join(f"{name}: {reason}" for name, reason in missing.items())
         raise BadInput(f"none of the pictures could be read: {reasons or 'no pictures there'}")
-    if len({tensor.shape for tensor in tensors}) > 1:
-        raise BadInput(f"model {model.name!r} declares no input size, so the pictures must all be of one size")
-    targets = torch.zeros(len(tensors), dtype=torch.int64)
-    return Batch(torch.stack(tensors), targets, tuple(ids), seed=seed).to(model.device), tuple(files)
+    return replace(batch, seed=seed).to(model.device), tuple(str(named[name]) for name in batch.ids)
 
 
 def places(out: Path) -> tuple[Path, Path]:

@@ -49,17 +49,18 @@ def test_a_map_of_few_places_is_named(name: str) -> None:
 
 
 def test_an_even_answer_is_named_and_a_trained_one_is_not() -> None:
-    assert "0.1 %" in undecided(torch.randn(8, 1000, generator=torch.Generator().manual_seed(0)) * 0.3)
-    assert not undecided(torch.tensor([[4.0, 0, 0, 0, 0]]))
-    assert not undecided(torch.zeros(0, 10))
-    trained = load("embedded:object")
-    noise = torch.rand(8, 3, 64, 64, generator=torch.Generator().manual_seed(0))
-    assert not undecided(trained(noise))
-    untrained = load("torchvision:resnet18@random")
+    small = convolutions(2)
+    assert "0.1 %" in undecided(small, torch.randn(8, 1000, generator=torch.Generator().manual_seed(0)) * 0.3)
+    assert not undecided(small, torch.tensor([[4.0, 0, 0, 0, 0]]))
+    assert not undecided(small, torch.zeros(0, 10))
+    value = Model("value", nn.Sequential(nn.Flatten(), nn.Linear(768, 1)), view=View(16), output="regression")
+    assert not undecided(value, torch.zeros(8, 1))
+    trained, untrained = load("embedded:object"), load("torchvision:resnet18@random")
     shown = find("dataset", "two_factor", count=8).batch(range(8)).images
     with torch.no_grad():
-        assert "alike on all pictures" in undecided(untrained(shown))
-        assert not undecided(trained(shown[:1].repeat(8, 1, 1, 1)))  # a trained one may be sure of the same answer
+        assert "alike on all pictures" in undecided(untrained, untrained(shown))
+        # A trained one may be sure of the same answer.
+        assert not undecided(trained, trained(shown[:1].repeat(8, 1, 1, 1)))
 
 
 def test_a_run_warns_before_it_works() -> None:

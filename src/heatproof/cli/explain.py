@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Annotated
 
@@ -41,7 +42,13 @@ def explain(
         Path,
         typer.Option("--out", "-o", help="The grid, .png, .pdf or .svg, with raw maps beside it as .npz; or a folder."),
     ] = Path("maps.png"),
-    target: Annotated[str, typer.Option(help="Class explained: predicted, an index or a name.")] = "predicted",
+    target: Annotated[
+        str, typer.Option(help="What is explained: predicted, or a class, label or value (index, name).")
+    ] = "predicted",
+    output: Annotated[
+        str | None,
+        typer.Option(help="What the model's numbers mean: softmax, sigmoid or regression, as it shows if left out."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
     device: Device = "auto",
     trust_pickle: Annotated[bool, typer.Option(help="Load weights that are arbitrary pickles.")] = False,
@@ -60,6 +67,8 @@ def explain(
         contact_sheet.places(out)  # before anything is computed
         chosen = components("method", ",".join(methods)) if methods else line_up()
         loaded = models.load(model[0], trust_pickle=trust_pickle).to(engine.pick(device))
+        if output is not None:
+            loaded = dataclasses.replace(loaded, output=output, probabilities=None)
         sheet = contact_sheet.explain(loaded, images, chosen, target=target, seed=seed, watch=watch)
     for words in sheet.cautions:
         line(f"heatproof: warning: {words}", err=True)

@@ -26,7 +26,7 @@ from heatproof.engine.choice import REFERENCE, Choice
 from heatproof.engine.machine import out_of_memory
 from heatproof.engine.weight_state import Watch
 from heatproof.errors import BadInput, BadShape, Missing
-from heatproof.types import Images, Logits, Model, Readout, read
+from heatproof.types import Images, Logits, Model, Readout
 
 log = logging.getLogger("heatproof")
 
@@ -103,6 +103,7 @@ class Engine:
     def plan(self, model: Model, shape: Sequence[int], kind: Kind) -> Plan:
         """The plan for passes of this kind of images of this shape (C, H, W) through this model."""
         with self.lock:
+            model = model.whole  # labels of one network share its runners
             ready = self.ready.get(model)
             if ready is None:
                 ready = self.ready[model] = Ready(network_state.architecture(model.network))
@@ -332,7 +333,7 @@ def _gradient(model: Model, images: Images, targets: Tensor, readout: Readout, p
             if not logits.requires_grad:
                 raise checks.no_slopes(model)
             checks.check_targets(model, aims, logits.shape[1])
-            return read(logits, aims, readout)
+            return model.read(logits, aims, readout)
 
         slopes, found = input_gradient(model, rows, value, plan.run)
         gradients.append(slopes[:count].to(images.device))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from heatproof.types import Logits
+from heatproof.types import Logits, Model
 
 PICTURES = 8  # from the first of a data set on, to look at
 EVEN, VAGUE = 0.95, 0.8  # of the largest possible entropy
@@ -17,10 +17,10 @@ DEAF = 0.15  # of the spread of the logits is between pictures
 SEVERAL = 4  # pictures from which on that can be seen
 
 
-def undecided(logits: Logits) -> str:
+def undecided(model: Model, logits: Logits) -> str:
     """What to be careful with, if the answers to these pictures are those of an untrained network; else empty."""
     pictures, classes = logits.shape
-    if classes < 2 or not pictures:
+    if model.question != "classes" or classes < 2 or not pictures:
         return ""
     shares = logits.double().softmax(1)
     entropy = -(shares * shares.clamp(min=1e-300).log()).sum(1).mean().item() / math.log(classes)
