@@ -53,8 +53,8 @@ def _standing(answers: Answers, question: Question, methods: Sequence[str]) -> s
         most = "" if whole else " in most comparisons"
         if len(good) == 1:
             marks = list(answers.cell(good[0], question).marks.values())
-            best = marks.count("best")
-            clear = f", and it is clearly best in {best} of {len(marks)} comparisons" if best else ""
+            times = marks.count("best")
+            clear = f", and it is clearly best in {times} of {len(marks)} comparisons" if times else ""
             return f"{_names(good)}; no method beats it{most}{clear}"
         return f"{_names(good)}; no method beats them{most}, and nothing here separates the first"
     behind = answers.with_mark(question, "behind", methods)
