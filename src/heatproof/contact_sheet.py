@@ -32,7 +32,7 @@ from heatproof.run.store import write_atomically
 from heatproof.run.unit import message, watched
 from heatproof.spec import recipe
 from heatproof.spec.study import distinct
-from heatproof.types import AnyMethod, Batch, Logits, Model, read
+from heatproof.types import AnyMethod, Batch, Logits, Model
 
 SIDE, GAP, HEAD, LINE, LEGEND, BAR = 180, 6, 22, 16, 28, 120  # pixels
 DRAWN = (".png", ".pdf", ".svg")
@@ -50,12 +50,14 @@ class Sheet:
     maps: dict[str, NDArray[np.float32]]  # (B, H, W) each
     missing: dict[str, str]  # pictures and methods that gave nothing, with the reason
     probabilities: tuple[float, ...] = ()  # the model's, of the explained class
+    values: tuple[float, ...] = ()  # its answers, where they are values
     inapplicable: frozenset[str] = frozenset()  # those of the missing methods that do not apply to the network
 
     @property
     def answers(self) -> list[str]:
-        """The explained class of every picture, with the model's probability where it is known."""
-        known = [f" {100 * share:.0f} %" for share in self.probabilities] or [""] * len(self.targets)
+        """The explained class of every picture with the model's probability, or its value, where it is known."""
+        known = [f" {100 * share:.0f} %" for share in self.probabilities] or [f" {value:.4g}" for value in self.values]
+        known = known or [""] * len(self.targets)
         return [f"{target}{share}" for target, share in zip(self.targets, known, strict=True)]
 
 
@@ -81,7 +83,7 @@ def explain(
     with engine.threads_for([model]):
         logits = engine.forward(model, batch.images)
         batch = batch.aimed(_targets(model, logits, target))
-        shares = read(logits, batch.targets, "probability").tolist()
+        answers = _answers(model, logits, batch.targets)
         for done, method in enumerate(methods):
             title = recipe.label(method)
             if watch:
@@ -96,7 +98,16 @@ def explain(
     classes = [model.classes[t] if t < len(model.classes) else str(t) for t in batch.targets.tolist()]
     shown_as = batch.images.cpu().expand(-1, 3, -1, -1)  # grey pictures are drawn in three equal channels
     pixels = (shown_as * 255).round().byte().permute(0, 2, 3, 1).numpy()
-    return Sheet(files, pixels, tuple(classes), maps, missing, tuple(shares), frozenset(inapplicable))
+    return Sheet(files, pixels, tuple(classes), maps, missing, **answers, inapplicable=frozenset(inapplicable))
+
+
+def _answers(model: Model, logits: Logits, targets: Tensor) -> dict[str, tuple[float, ...]]:
+    """The model's probability of each target, or its value."""
+    own = logits.gather(1, targets[:, None]).squeeze(1)
+    if model.question == "value":
+        return {"values": tuple(own.tolist())}
+    shares = own.sigmoid() if model.several else model.read(logits, targets, "probability")
+    return {"probabilities": tuple(shares.tolist())}
 
 
 def _targets(model: Model, logits: Logits, target: str) -> Tensor:
