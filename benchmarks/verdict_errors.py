@@ -208,8 +208,18 @@ def _sequence(values: np.ndarray, kind: str) -> np.ndarray:
     return np.where(clear.any(axis=0), (clear.argmax(axis=0) + 1) * (1 if kind == "bernstein" else 20), np.inf)
 
 
-def cells() -> Iterator[tuple[str, Callable[[int], Found], int]]:
-    """(name, what to run, replicates) of everything that is measured."""
+Measured = tuple[str, Callable[[int], Found], int]  # name, what to run, replicates
+
+
+def cells() -> Iterator[Measured]:
+    """Everything that is measured."""
+    yield from _error_cells()
+    yield from _power_cells()
+    yield from _coverage_cells()
+    yield from _sequence_cells()
+
+
+def _error_cells() -> Iterator[Measured]:
     for n in (16, 60, 200, 1000):
         for cards in (1, 12):
             for situation in ("independent", "fixed", "beyond", "sampled", "sampled40"):
@@ -219,6 +229,9 @@ def cells() -> Iterator[tuple[str, Callable[[int], Found], int]]:
                     cell = Cell(situation, shape, n, cards, unequal)
                     reps = 2000 if cards == 1 else 1000 if n < 1000 else 400
                     yield cell.name, lambda reps, cell=cell: study(cell, 1, reps), reps
+
+
+def _power_cells() -> Iterator[Measured]:
     for n in (16, 60, 200):
         for situation in ("independent", "fixed", "beyond", "sampled", "sampled40"):
             for shape in ("normal", "lognormal", "hits"):
@@ -226,11 +239,17 @@ def cells() -> Iterator[tuple[str, Callable[[int], Found], int]]:
                 if situation == "sampled40" and n == 16:
                     continue
                 yield cell.name, lambda reps, cell=cell: study(cell, 2, reps), 500
+
+
+def _coverage_cells() -> Iterator[Measured]:
     for what in ("mean", "difference"):
         for shape in ("normal", "beta(½, 3)", "lognormal", "hits"):
             for n in (16, 60, 200):
                 name = f"coverage {what} {shape} n={n}"
                 yield name, lambda reps, one=(shape, n, what): coverage(*one, reps), 2000
+
+
+def _sequence_cells() -> Iterator[Measured]:
     for kind in STOPPING:
         for situation in ("independent", "fixed", "sampled", "sampled40"):
             for shape, unequal in (("normal", False), ("lognormal", False), ("hits", False), ("lognormal", True)):

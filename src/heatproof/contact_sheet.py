@@ -6,7 +6,7 @@ import io
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,11 @@ from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor
 
 from heatproof import engine
-from heatproof.data._support.files import identity
+from heatproof.data._support.files import PictureFile, identity, read_batch
 from heatproof.data._support.listing import pictures_under
-from heatproof.data._support.pictures import apply_view, read_picture, takes_grey
+from heatproof.data._support.pictures import takes_grey
 from heatproof.data._support.value_range import warn_of_narrow
-from heatproof.errors import BadInput, HeatproofError, NotApplicable
+from heatproof.errors import BadInput, NotApplicable
 from heatproof.models._support.outputs import recognised
 from heatproof.models._support.targets import needs_choice, target_index
 from heatproof.report.heat import legend, overlay, shown
@@ -132,21 +132,14 @@ def unique_ids(images: Sequence[Path]) -> dict[Path, str]:
 
 def _read(model: Model, images: Sequence[Path], seed: int, missing: dict[str, str]) -> tuple[Batch, tuple[str, ...]]:
     """The readable pictures as a batch, and their paths."""
-    tensors, ids, files = [], [], []
-    for file, name in unique_ids(images).items():
-        try:
-            tensors.append(apply_view(read_picture(file, takes_grey(model)), model.view))
-            ids.append(name)
-            files.append(str(file))
-        except (HeatproofError, OSError) as error:
-            missing[str(file)] = str(error)
-    if not tensors:
+    named = {name: file for file, name in unique_ids(images).items()}
+    files = [PictureFile(name, file) for name, file in named.items()]
+    batch = read_batch(files, model.view, grey=takes_grey(model))
+    missing |= {str(named[name]): reason for name, reason in batch.missing.items()}
+    if not len(batch):
         reasons = "; ".join(f"{name}: {reason}" for name, reason in missing.items())
         raise BadInput(f"none of the pictures could be read: {reasons or 'no pictures there'}")
-    if len({tensor.shape for tensor in tensors}) > 1:
-        raise BadInput(f"model {model.name!r} declares no input size, so the pictures must all be of one size")
-    targets = torch.zeros(len(tensors), dtype=torch.int64)
-    return Batch(torch.stack(tensors), targets, tuple(ids), seed=seed).to(model.device), tuple(files)
+    return replace(batch, seed=seed).to(model.device), tuple(str(named[name]) for name in batch.ids)
 
 
 def places(out: Path) -> tuple[Path, Path]:

@@ -45,6 +45,7 @@ class MethodTraits:
     blind: bool = False  # a control that uses neither model nor answer
     normalisation: Rule = "abs_p99"  # how its maps become heat; the default suits pixel-wise gradients
     unstable: bool | None = None  # whether it amplifies float noise; None: as measured, for built-in methods
+    random: bool = False  # it samples: another seed gives another map
     stored: bool = False  # its maps are precomputed: it cannot explain other pictures, classes or models
     needs: tuple[Need, ...] = ()
     unfit: Unfit = ()  # the questions of a model that it has no answer to, each with the reason
@@ -155,6 +156,11 @@ def _known(traits: Any) -> tuple[tuple[str, Any, Any], ...]:
     return tuple((field.name, field.default, hints[field.name]) for field in fields(traits))
 
 
+def is_random(method: object) -> bool:
+    """Whether a method samples, by itself or by a component in its fields: a wrapped method, an imputer that draws."""
+    return any(getattr(part, "random", False) is True for part in parts_of(method))
+
+
 def cost_of(method: object) -> Any:
     """Passes per image that the method declares (`Cost`), or None."""
     declared: Callable[[], Any] | None = getattr(method, "cost", None)
@@ -164,10 +170,22 @@ def cost_of(method: object) -> Any:
 def premise_of(component: object) -> Callable[[Any, Any], None] | None:
     """The check that a component declares as `premise(model, batch)`, or None.
 
-    It raises for what the first picture shows before any work is done: a prior for pictures of another size.
+    It raises for what the first picture shows before any work is done: a prior for pictures of other channels.
     """
     declared: Callable[[Any, Any], None] | None = getattr(component, "premise", None)
     return declared
+
+
+def bound_to(method: T, dataset: object) -> T:
+    """The method as it is on this data set, if it declares that this matters (`for_dataset(dataset)`), else itself."""
+    declared: Callable[[object], T] | None = getattr(method, "for_dataset", None)
+    return method if declared is None else declared(dataset)
+
+
+def fast_of(metric: T) -> T:
+    """The metric on fewer points of its curve, if it declares such a form (`fast()`), else itself."""
+    declared: Callable[[], T] | None = getattr(metric, "fast", None)
+    return metric if declared is None else declared()
 
 
 def flip_book_of(metric: object) -> Callable[[Any], Any] | None:

@@ -38,7 +38,7 @@ METRICS: dict[str, dict[str, Any]] = {
 }
 IMPUTERS: dict[str, dict[str, Any]] = {"diffusion": {"sampler": Sampler(steps=2)}, "train_set": {"count": 8}}
 SLOW = {"fud", "diffusion"}  # many times the cost of the others, and a fraction of their calls
-# The embedded prior draws pictures of one size; it refuses all others.
+# The embedded prior draws pictures of one size; what it enlarges costs as much.
 LARGE = dict.fromkeys(SLOW, ((64, 64), (64, 64), (16, 16)))
 
 Call = Callable[[Random], str]

@@ -14,6 +14,7 @@ from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput
 from heatproof.methods.controls import Centre, Constant, Edges, Inverted, Random
 from heatproof.methods.expected_gradients import ExpectedGradients
+from heatproof.methods.mean_region import MeanRegion
 from heatproof.methods.mfaba import MFABA
 from heatproof.methods.saliency import Saliency
 from heatproof.protocols.in_distribution import NATURAL, InDistribution, contestants
@@ -74,12 +75,12 @@ def test_expected_gradients_begins_at_training_pictures_where_there_are_any(prof
 def test_user_methods_are_reported_beside_the_random_and_an_inverted_order():
     judged, examined = InDistribution().studies(methods=["centre", "saliency", "deconvnet"])
     labels = [recipe.label(one) for one in judged.methods]
-    assert labels == ["centre", "saliency", "deconvnet", "random", "edges", "constant", "inverted"]
+    assert labels == ["centre", "saliency", "deconvnet", "random", "edges", "constant", "mean_region", "inverted"]
     assert judged.methods[-1] == Inverted(Saliency())
     assert [recipe.label(one) for one in examined.methods] == ["centre", "saliency"]
     assert examined.notes["audited"] == "the first 2 of 3 methods"
     both, examined = InDistribution().studies(methods=[Random(), Inverted(MFABA())])
-    assert list(both.methods) == [Random(), Inverted(MFABA()), Edges(), Centre(), Constant()]
+    assert list(both.methods) == [Random(), Inverted(MFABA()), Edges(), Centre(), Constant(), MeanRegion()]
     assert list(examined.methods) == [Random(), Inverted(MFABA())]
     assert "audited" not in examined.notes
 

@@ -21,6 +21,7 @@ from heatproof.methods.controls import Centre, Constant, Edges, Random
 from heatproof.methods.input_x_gradient import InputXGradient
 from heatproof.methods.integrated_gradients import IntegratedGradients
 from heatproof.methods.lrp import LRP
+from heatproof.methods.mean_region import MeanRegion
 from heatproof.methods.pred_diff import PredDiff
 from heatproof.methods.saliency import Saliency
 from heatproof.methods.shapley import Shapley
@@ -45,8 +46,8 @@ def test_the_paper_has_forty_strategies_and_ten_methods() -> None:
     (study,) = PixelFlipping("paper").studies()
     assert len(study.models) * len(study.notes["setups"]) == 40
     labels = [recipe.label(method) for method in study.methods]
-    assert len(labels[:-4]) == 9  # the tenth is chance
-    assert labels[-4:] == ["random", "edges", "centre", "constant"]
+    assert len(labels[:-5]) == 9  # the tenth is chance
+    assert labels[-5:] == ["random", "edges", "centre", "constant", "mean_region"]
     assert len(study.metrics) == 20 * 4
     stored = Study.from_plain(study.plain())
     assert [recipe.key(metric) for metric in stored.metrics] == [recipe.key(metric) for metric in study.metrics]
@@ -66,9 +67,9 @@ def test_quick_adds_up(tmp_path: Path) -> None:
     results = run(dataclasses.replace(study, limit=3), tmp_path)
     scores = results.scores
     assert set(scores["status"]) == {"ok"}
-    setup = study.notes["setups"][0]
+    labels = {name: label for label in scores["metric"].unique() for name in [label.split("(")[0]]}
     table = scores.pivot_table(index=["method", "image"], columns="metric", values="value")
-    mif, lif, srg, mrg, lrg, chance = (table[setup[name]] for name in ("mif", "lif", "srg", "mrg", "lrg", "r_oms"))
+    mif, lif, srg, mrg, lrg, chance = (table[labels[name]] for name in ("mif", "lif", "srg", "mrg", "lrg", "r_oms"))
     assert (srg == lif - mif).all()
     assert (srg == mrg + lrg).all()
     assert (chance - mif - mrg).abs().max() < 1e-9
@@ -93,6 +94,7 @@ def test_the_papers_contestants_have_the_papers_settings() -> None:
         Edges(),
         Centre(),
         Constant(),
+        MeanRegion(),
     )
     assert study.target == "label"
     assert study.limit == 100

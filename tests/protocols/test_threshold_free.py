@@ -149,7 +149,7 @@ def test_which_rule_was_applied_to_which_method_is_stored():
         "grad_cam": "positive",
         "saliency": "abs_p99",
         "own": "abs_p99",
-        **dict.fromkeys(("random", "edges", "centre", "constant"), "abs_p99"),
+        **dict.fromkeys(("random", "edges", "centre", "constant", "mean_region"), "abs_p99"),
     }
     (study,) = ThresholdFree(rule="rank").studies([small_model()], pictures, ["grad_cam"])
     assert study.notes["rules"]["grad_cam"] == "rank"

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import errno
-import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,7 +14,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from invented_run import HOSTILE, METHODS, drawn_picture
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, sync_playwright
+from visit import SWITCHES, Visit, chromium
 
 from heatproof.errors import BadInput
 from heatproof.report import report, sections
@@ -33,17 +32,6 @@ from heatproof.results.results import Picture, Results
 from heatproof.results.run_info import run_info
 from heatproof.storage.atomic_file import StoreFull
 
-SWITCHES = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-
-
-def chromium() -> str:
-    """The system's browser; a missing one fails the test with the line that installs it."""
-    named = os.environ.get("HEATPROOF_CHROMIUM")
-    found = named or shutil.which("chromium") or shutil.which("/usr/bin/chromium")
-    if not found:
-        pytest.fail("The report is tested in a real browser: apt-get install -y chromium", pytrace=False)
-    return found
-
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
@@ -56,29 +44,6 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def written(invented_run: Results, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return report(invented_run, tmp_path_factory.mktemp("page") / "deep" / "report.html")
-
-
-class Visit:
-    """A page with everything it complained about or requested."""
-
-    def __init__(self, browser: Browser, path: Path, width: int = 1280, scheme: str = "light") -> None:
-        self.page: Page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
-        self.complaints: list[str] = []
-        self.requests: list[str] = []
-        self.page.on("console", lambda message: self.complaints.append(message.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("dialog", lambda dialog: (self.complaints.append(dialog.message), dialog.dismiss()))
-        address = path.as_uri()
-
-        def routed(route) -> None:  # type: ignore[no-untyped-def]
-            if route.request.url == address or route.request.url.startswith("data:"):
-                route.continue_()
-            else:
-                self.requests.append(route.request.url)
-                route.abort()
-
-        self.page.route("**/*", routed)
-        self.page.goto(address)
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1280, "dark"), (390, "light")])

@@ -24,11 +24,12 @@ def page_of(drops: list[float]) -> str:
         for label in LABELS
         for i in range(3)
     ]
-    message = {
-        spec: {"with_object": 0.9, "without_object": 0.9 - drop} for spec, drop in zip(specs, drops, strict=True)
+    accuracies = {
+        spec: {"k": k, "with_object": 0.9, "without_object": 0.9 - drop}
+        for k, (spec, drop) in enumerate(zip(specs, drops, strict=True), start=1)
     }
     metrics = {label: {"fields": {"region": region}, "metric": "mcs"} for label, region in LABELS.items()}
-    noted = StudyInfo(notes={"part": "series", "series": message, "metrics": metrics}).noted(RelativeImportanceNotes)
+    noted = StudyInfo(notes={"part": "series", "series": accuracies, "metrics": metrics}).noted(RelativeImportanceNotes)
     run = Results(pd.DataFrame(rows), pd.DataFrame(), None, run_info({"metrics": {label: {} for label in LABELS}}))
     return series(Reading(run), [noted])
 

@@ -16,7 +16,7 @@ from heatproof.report.sections.threshold_choice import stacked, stretches
 from heatproof.report.sections.threshold_free import threshold_free
 from heatproof.results import Results
 from heatproof.results.protocol_notes import SizeStrata, ThresholdFreeNotes
-from heatproof.results.run_info import StudyInfo, run_info
+from heatproof.results.run_info import MetricInfo, StudyInfo, run_info
 
 GRID = [k / 20 for k in range(1, 20)]
 METHODS = ("steady", "steep<b>")
@@ -44,7 +44,7 @@ def invented(area: str = "mean_height", strata: dict | None = None) -> Results:
         "protocols": ["threshold_free"],
         "metrics": {
             "auc_iou": message,
-            "auc_iou(rule=rank)": message,
+            "auc_iou(rule=rank)": {**message, "fields": {"rule": "rank"}},
             "region_share": {"name": "region_share", "measures": "pictures"},
         },
         "studies": [{"protocol": "threshold_free", "models": [{"spec": "m"}], "notes": notes}],
@@ -153,9 +153,9 @@ def test_without_auc_iou_there_is_no_section():
 
 
 def test_rules_are_read_off_the_labels():
-    assert rule_name("auc_iou") == "by method"
-    assert rule_name("auc_iou(rule=rank)") == "rank"
-    assert rule_name("auc_iou(rule=abs_p99, area=paper)") == "abs_p99"
+    assert rule_name(MetricInfo()) == "by method"
+    assert rule_name(MetricInfo(fields={"rule": "by_method"})) == "by method"
+    assert rule_name(MetricInfo(fields={"rule": "abs_p99", "area": "paper"})) == "abs_p99"
 
 
 def ranges(html: str) -> list[tuple[str, ...]]:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -73,6 +73,11 @@ class Scope:
     higher_is_better: ClassVar[bool] = True
     axes: ClassVar[tuple[str, str]] = (REMOVED, "confidence")
     measures: ClassVar[Literal["pictures"]] = "pictures"
+
+    def fast(self) -> Self:
+        """The same measure on fewer points of the curve, where no grid was chosen."""
+        chosen = self.how.steps != "linear" or self.how.points != RandomOrders.points
+        return self if chosen else dataclasses.replace(self, how=dataclasses.replace(self.how, steps="fast"))
 
     def __call__(self, attribution: Attribution, /) -> Scored:
         values, curve = scope(attribution.model, attribution.batch, self.occlusion, self.answer, self.how)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -31,6 +31,9 @@ def run(
         int | None, typer.Option(help="This many pictures, the classes alike: a sample drawn by the seed.")
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of everything random.")] = None,
+    repeats: Annotated[
+        int | None, typer.Option(help="Other seeds under which random methods explain a few pictures again [2].")
+    ] = None,
     target: Annotated[
         str | None,
         typer.Option(help="What is explained: predicted, label, or a class, label or value (index, name)."),
@@ -55,6 +58,9 @@ def run(
     race: Annotated[
         bool, typer.Option("--race", help="With --until: drop beaten methods, stop when the first place is decided.")
     ] = False,
+    steps: Annotated[
+        str | None, typer.Option(help="With --until: points of flipping curves, fast (9) or full [fast].")
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say what will be run, how long it takes, and what it can show.")
     ] = False,
@@ -71,7 +77,7 @@ def run(
 
     before, passes = None, StoredEngine()
     with readable_errors():
-        rule = _rule(until, margin, max_images, race)
+        rule = _rule(until, margin, max_images, race, steps)
     if study is not None:
         moved = {"--model": model, "--images": images}
         given = {
@@ -81,6 +87,7 @@ def run(
             "--protocols": protocols,
             "--limit": limit,
             "--seed": seed,
+            "--repeats": repeats,
             "--target": target,
             "--output": output,
             **({} if study.suffix == ".py" else {"--until": until}),
@@ -108,7 +115,7 @@ def run(
                 protocols=_joined(protocols),
                 trust_pickle=trust_pickle,
                 output=output,
-                changes={"limit": limit, "seed": seed, "target": target},
+                changes={"limit": limit, "seed": seed, "repeats": repeats, "target": target},
             )
     chosen = passes if engine is None else passes.of_kind(engine)
     if dry_run:
@@ -118,16 +125,20 @@ def run(
     run_and_report(studies, out, device, workers, quiet, before, chosen, on, rule)
 
 
-def _rule(until: str | None, margin: float | None, max_images: int | None, race: bool) -> Solid | None:
+def _rule(
+    until: str | None, margin: float | None, max_images: int | None, race: bool, steps: str | None
+) -> Solid | None:
     """The rule to stop by; options that belong to it need it."""
     given = {"--margin": margin is not None, "--max-images": max_images is not None, "--race": race}
+    given["--steps"] = steps is not None
     if until is None:
         if extra := [name for name, there in given.items() if there]:
             usage(f"{', '.join(extra)} needs --until solid: add it, or leave {'it' if len(extra) == 1 else 'them'} out")
         return None
     if until != NAME:
         usage(f"--until must be {NAME}, got {until!r}: it is the only rule to stop by")
-    return Solid(Solid.margin if margin is None else margin, max_images, race)
+    points: Any = Solid.steps if steps is None else steps
+    return Solid(Solid.margin if margin is None else margin, max_images, race, steps=points)
 
 
 def _list_code(study: Path, models_too: bool) -> None:

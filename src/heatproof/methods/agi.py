@@ -30,6 +30,7 @@ class AGI:
     last point (`cumulative`). A walk ends early once the model answers with the class it goes to.
     """
 
+    random: ClassVar[bool] = True
     unfit: ClassVar[Unfit] = (("value", "a value has no other class to walk towards"),)
 
     classes: int = 20  # at most all but the target

@@ -80,6 +80,7 @@ class AttEXplore:
     the softmax twice, as the published code does.
     """
 
+    random: ClassVar[bool] = True
     unfit: ClassVar[Unfit] = (("value", "it follows the log-probability of a class"),)
 
     steps: int = 10

@@ -234,8 +234,12 @@ class DeepLift:
         return keeps_sign(self.pooling)
 
     @property
+    def random(self) -> bool:
+        return is_random(self.baseline)
+
+    @property
     def _draws(self) -> int:
-        return self.draws if is_random(self.baseline) else 1
+        return self.draws if self.random else 1
 
     def channels(self, model: Model, batch: Batch, /) -> Tensor:
         if attends(model, batch.images):

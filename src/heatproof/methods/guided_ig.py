@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from heatproof import engine
-from heatproof.methods._support.baselines import Baseline, revision_of, start
+from heatproof.methods._support.baselines import Baseline, is_random, revision_of, start
 from heatproof.methods._support.channel_pooling import Pooling, keeps_sign, pool
 from heatproof.methods._support.field_checks import check_count, check_not_negative, check_share
 from heatproof.methods._support.shared_passes import doubly_softmaxed, slopes
@@ -112,6 +112,10 @@ class GuidedIG:
         check_count("steps", self.steps)
         check_share("fraction", self.fraction, some=True)
         check_not_negative("max_dist", self.max_dist, endless=True)
+
+    @property
+    def random(self) -> bool:
+        return is_random(self.baseline)
 
     @property
     def unfit(self) -> Unfit:

@@ -31,6 +31,7 @@ class ISA:
     published code does.
     """
 
+    random: ClassVar[bool] = True
     unfit: ClassVar[Unfit] = (("value", "it follows the log-probability of a class"),)
 
     rounds: int = 31  # chunks of 5000 features at 3 × 224 × 224

@@ -48,6 +48,8 @@ class LIME:
     weights, and hides segments in black, `imputer=constant`. `temperature` divides the logits before they are read.
     """
 
+    random: ClassVar[bool] = True
+
     normalisation: ClassVar[Rule] = "positive"
 
     samples: int = 1000  # the first is the picture itself

@@ -28,6 +28,7 @@ class LocalAttribution:
     Paper: Zhu et al. 2024, "Enhancing Model Interpretability with Local Attribution over Global Exploration"
     """
 
+    random: ClassVar[bool] = True
     unfit: ClassVar[Unfit] = (("value", "a value has no other class to walk towards"),)
 
     classes: int = 20  # walks: one away from the target, the others towards drawn classes

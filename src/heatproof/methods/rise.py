@@ -62,6 +62,8 @@ class RISE:
     masks, which keeps the order of pixels and makes zero neutral.
     """
 
+    random: ClassVar[bool] = True
+
     normalisation: ClassVar[Rule] = "positive"
 
     masks: int = 1000

@@ -18,7 +18,7 @@ from torch import Tensor
 from heatproof.errors import BadInput
 from heatproof.metrics._support.shared_answers import logits
 from heatproof.occlusion.diffusion import priors
-from heatproof.occlusion.diffusion.denoiser import check
+from heatproof.occlusion.diffusion.denoiser import check, drawn_at
 from heatproof.occlusion.diffusion.guidance import Guidance
 from heatproof.occlusion.diffusion.reconstruct import Begin, reconstruct
 from heatproof.occlusion.diffusion.sampler import Sampler
@@ -105,7 +105,14 @@ class Fud:
             chance = beside.get("random", None)
             chance = self.area(self.curve(attribution, _random(attribution.batch))) if chance is None else chance
             values = values - chance
-        return Scored(values, curve=Curve(self.removed, curve), details={"clean": curve[:, 0], **beside})
+        details = {"clean": curve[:, 0], **beside, **self._other_size(attribution.batch)}
+        return Scored(values, curve=Curve(self.removed, curve), details=details)
+
+    def _other_size(self, batch: Batch) -> dict[str, Tensor]:
+        """The side at which pictures were drawn, where it is not their own."""
+        side = drawn_at(priors.find(self.prior), batch.images)
+        same = side == tuple(batch.images.shape[2:])
+        return {} if same else {"drawn_at": torch.full((len(batch),), float(side[0]), dtype=torch.float64)}
 
     def beside(self, attribution: Attribution) -> dict[str, Tensor]:
         """The areas of the selected controls, each per image."""

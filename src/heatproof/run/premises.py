@@ -60,7 +60,7 @@ def _hindered(shard: Shard) -> Iterator[Hindrance]:
         return
     _check_classes(shard, engine.forward(shard.model, batch.images).shape[1])
     place = f"{shard.model.name} on {recipe.label(shard.dataset)}"
-    for method in shard.study.methods:
+    for method in shard.methods:
         if reason := _unmet(method, shard.model, batch) or _refused(method, shard.model, batch):
             yield Hindrance("method", recipe.label(method), place, reason)
     for metric in shard.study.metrics:

@@ -6,6 +6,7 @@ import dataclasses
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -18,13 +19,14 @@ from heatproof.errors import BadInput
 from heatproof.models._support.outputs import SHOWN, recognised
 from heatproof.models._support.targets import CHOSEN, target_index
 from heatproof.run.census import ShardRecord
+from heatproof.run.repeats import repeated_methods, repeated_pictures
 from heatproof.run.rows_of_labels import per_label
 from heatproof.run.store import Store
 from heatproof.spec import recipe
 from heatproof.spec.study import Study
 from heatproof.storage.sealed_json import Damaged, typed
-from heatproof.traits import metric_traits
-from heatproof.types import Batch, Dataset, Model
+from heatproof.traits import bound_to, metric_traits
+from heatproof.types import AnyMethod, Batch, Dataset, Model
 
 EDITION = 8  # of what components mean: numbers of another one answer other questions and are computed anew
 
@@ -42,6 +44,12 @@ class Shard:
     units: Mapping[tuple[str, str], str]  # (method label, metric label) -> key
     key: str  # of the shard itself: what its pictures are to the model is kept under it
     guessed: tuple[str, ...]  # class names that were numbered in alphabetical order
+    repeat: int = 0  # which other seed its methods have; 0: the study's own
+
+    @cached_property
+    def methods(self) -> tuple[AnyMethod, ...]:
+        """The study's methods as they are on this data set."""
+        return tuple(bound_to(method, self.dataset) for method in self.study.methods)  # type: ignore[misc]
 
     @property
     def place(self) -> dict[str, str]:
@@ -57,6 +65,7 @@ def shards(study: Study, device: torch.device) -> Iterator[Shard]:
     # Once: a recipe of user code is read from all that it reaches, and an object may change while it works.
     methods = {recipe.label(method): recipe.plain(method) for method in study.methods}
     metrics = {recipe.label(metric): recipe.plain(metric) for metric in study.metrics}
+    lucky = {recipe.label(method) for method in repeated_methods(study)}
     models: dict[Model, Model] = {}  # as given -> as its answers show it to be
     for given in study.datasets:
         for named in study.models:
@@ -77,8 +86,12 @@ def shards(study: Study, device: torch.device) -> Iterator[Shard]:
             if model.several:
                 dataset, places = per_label(dataset, model, study)
                 ids = dataset.ids()
-            for start in range(0, len(places), study.shard):
-                indices = places[start : start + study.shard]
+            here = ((method, bound_to(method, dataset)) for method in study.methods)
+            recipes = methods | {recipe.label(one): recipe.plain(one) for method, one in here if one is not method}
+            again = places[: repeated_pictures(len(places))]
+            repeats = [(again, repeat) for repeat in range(1, study.repeats + 1) if again and lucky]
+            parts = [(places[at : at + study.shard], 0) for at in range(0, len(places), study.shard)]
+            for indices, repeat in [*parts, *repeats]:
                 common = [
                     EDITION,
                     dataset.digest(indices),
@@ -89,18 +102,21 @@ def shards(study: Study, device: torch.device) -> Iterator[Shard]:
                     recipe.plain(getattr(dataset, "view", None)),
                     *_read_as(model),
                     *(["reference"] if engine.current().kind == "reference" else []),
+                    *([{"repeat": repeat}] if repeat else []),
                 ]
                 units = {
-                    (method, metric): recipe.key([*common, methods[method], metrics[metric]])
+                    (method, metric): recipe.key([*common, recipes[method], metrics[metric]])
                     for method in methods
+                    if not repeat or method in lucky
                     for metric in metrics
                 }
                 names = tuple(ids[i] for i in indices)
                 place = [recipe.label(dataset), model.name]
                 key = recipe.key([*place, *common])
                 folder = f"gallery/{key}"
-                files = {name: f"{folder}/{recipe.key(plain)}.npz" for name, plain in methods.items()}
-                yield Shard(study, model, dataset, indices, names, files if start == 0 else {}, units, key, guessed)
+                files = {name: f"{folder}/{recipe.key(plain)}.npz" for name, plain in recipes.items()}
+                shown = files if not repeat and indices[0] == places[0] else {}
+                yield Shard(study, model, dataset, indices, names, shown, units, key, guessed, repeat)
 
 
 def _read_as(model: Model) -> list[str]:

@@ -41,6 +41,7 @@ class Study:
         "balanced"  # drawn by the seed, balanced over classes; `first`: in their order; `random`: by the seed alone
     )
     shard: int = 16  # pictures per unit of work; also the unit of storage, so fixed within a run directory
+    repeats: int = 2  # other seeds under which random methods explain a few pictures again; 0: none
     target: str = "predicted"  # what is explained: `predicted`, `label` (the true one), or one by index or name
     notes: dict[str, Any] = field(default_factory=dict)  # settings of the protocol, for its section of the report
     file: str = ""  # the Python file that defines it, which a replay may need,
@@ -81,7 +82,7 @@ class Study:
         for metric in self.metrics:
             if not isinstance(getattr(metric, "higher_is_better", None), bool):
                 raise BadInput(f"metric {recipe.label(metric)!r} must say whether higher_is_better, true or false")
-        study_file.check_numbers(self.seed, self.limit, self.shard)
+        study_file.check_numbers(self.seed, self.limit, self.shard, self.repeats)
         if self.sample not in get_args(Sample):
             raise BadInput(f"sample must be {', '.join(map(repr, get_args(Sample)))}, got {self.sample!r}")
         if not isinstance(self.target, str) or not self.target.strip():
@@ -93,7 +94,7 @@ class Study:
     def plain(self) -> dict[str, Any]:
         """JSON-ready data; `Study.from_plain` is the inverse."""
         components = {name: recipe.plain(tuple(getattr(self, name))) for name in ("datasets", "methods", "metrics")}
-        chosen = ("protocol", "seed", "limit", "sample", "shard", "target", "notes", "file")
+        chosen = ("protocol", "seed", "limit", "sample", "shard", "repeats", "target", "notes", "file")
         return {
             "models": [
                 {
@@ -120,7 +121,7 @@ class Study:
 
     @classmethod
     def _of_checked(cls, stored: dict[str, Any], trust: _Trust) -> Study:
-        stored = {"sample": "first", **replay.found_here(stored)}  # how studies without this field were sampled
+        stored = {"sample": "first", "repeats": 0, **replay.found_here(stored)}  # of studies without these fields
         written = cache(lambda: _written(stored, trust))
         loaded = [_same_model(wanted, written, trust) for wanted in stored["models"]]
         components = _components(stored, written, trust)
