@@ -150,5 +150,4 @@ def test_a_sheet_says_what_is_explained(x_rays: Path) -> None:
     assert label.answers[0].startswith("colour 5 ")
     assert label.answers[0].endswith(" %")
     value = contact_sheet.explain(stage.model("value"), [picture], methods)
-    assert len(value.values) == 1
-    assert value.answers == [f"0 {value.values[0]:.4g}"]
+    assert float(value.answers[0].removeprefix("0 ")) == pytest.approx(5, abs=3)

@@ -37,6 +37,7 @@ def run_and_report(
     until: Solid | None = None,
 ) -> None:
     from heatproof.report import report as draw
+    from heatproof.results.cautions import cautions
     from heatproof.run.loop import run as judge
 
     count = _count(workers)
@@ -69,6 +70,8 @@ def run_and_report(
         line(sentence, err=True)
     for sentence in pictures_in_words(results.info.pictures)[:SETTINGS]:
         line(sentence, err=True)
+    for sentence in cautions(results.scores, results.info):
+        line(f"Caution: {sentence}", err=True)
     if not results.complete:
         bad = results.scores[results.scores["status"].isin(["failed", "unreadable"])]
         line(f"{len(bad)} of {len(results.scores)} rows have no score; first: {bad.iloc[0]['note']}", err=True)
