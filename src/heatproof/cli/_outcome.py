@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from heatproof.cli._replayed import FirstRun
-from heatproof.cli._terminal import COMPLETE, FAILED_ROWS, INTERRUPTED, echo, line, readable_errors, run_display
+from heatproof.cli._terminal import COMPLETE, FAILED_ROWS, INTERRUPTED, echo, line, readable_errors, run_display, usage
 from heatproof.results.census_text import pictures_in_words
 from heatproof.results.until_text import stopped_in_words
 from heatproof.run.stored_engine import StoredEngine
@@ -19,6 +19,7 @@ from heatproof.run.stored_engine import StoredEngine
 if TYPE_CHECKING:
     import pandas as pd
 
+    from heatproof.executors import Executor
     from heatproof.results import Results
     from heatproof.run.until import Solid
 
@@ -33,7 +34,7 @@ def run_and_report(
     quiet: bool,
     earlier: FirstRun | None = None,
     passes: StoredEngine = StoredEngine(),  # noqa: B008  # it is frozen
-    on: str = "local",
+    on: str | Executor = "local",
     until: Solid | None = None,
 ) -> None:
     from heatproof.report import report as draw
@@ -96,7 +97,7 @@ def show_plan(studies: list[Any], quiet: bool) -> None:
             line(sentence, err=True)
 
 
-def show_forecast(studies: list[Any], device: str, workers: str, on: str, until: Solid | None) -> None:
+def show_forecast(studies: list[Any], device: str, workers: str, on: str | Executor, until: Solid | None) -> None:
     """Print what a run will cost and what it can show; write nothing."""
     from heatproof.run.dry_run import forecast, in_words
 
@@ -104,6 +105,17 @@ def show_forecast(studies: list[Any], device: str, workers: str, on: str, until:
         found = forecast(studies, device=device, workers=_count(workers), on=on, until=until)
     for sentence in in_words(found):
         line(sentence)
+
+
+def crew_of(on: str, gpus_per_worker: float | None) -> str | Executor:
+    """The executor, with the share of a GPU that its workers have if that is given."""
+    if gpus_per_worker is None:
+        return on
+    if on != "ray":
+        usage("--gpus-per-worker belongs to --on ray: add it, or leave --gpus-per-worker out")
+    from heatproof.executors.ray import Ray
+
+    return Ray(gpus_per_worker)
 
 
 def _count(workers: str) -> Any:

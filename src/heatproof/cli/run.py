@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from heatproof.cli._outcome import run_and_report, show_forecast, show_plan
+from heatproof.cli._outcome import crew_of, run_and_report, show_forecast, show_plan
 from heatproof.cli._replayed import FirstRun
-from heatproof.cli._terminal import Device, On, Out, Quiet, Workers, line, readable_errors, usage
+from heatproof.cli._terminal import Device, Gpus, On, Out, Quiet, Workers, line, readable_errors, usage
 from heatproof.run.stored_engine import StoredEngine
 from heatproof.run.until import NAME, Solid
 
@@ -33,6 +33,7 @@ def run(
     device: Device = "auto",
     workers: Workers = "auto",
     on: On = "local",
+    gpus_per_worker: Gpus = None,
     engine: Annotated[
         str | None, typer.Option(help="auto, or reference: slower, the same numbers whatever this machine measured.")
     ] = None,
@@ -63,6 +64,7 @@ def run(
     before, passes = None, StoredEngine()
     with readable_errors():
         rule = _rule(until, margin, max_images, race)
+        crew = crew_of(on, gpus_per_worker)
     if study is not None:
         moved = {"--model": model, "--images": images}
         given = {
@@ -101,10 +103,10 @@ def run(
             )
     chosen = passes if engine is None else passes.of_kind(engine)
     if dry_run:
-        show_forecast(studies, device, workers, on, rule)
+        show_forecast(studies, device, workers, crew, rule)
         return
     show_plan(studies, quiet)
-    run_and_report(studies, out, device, workers, quiet, before, chosen, on, rule)
+    run_and_report(studies, out, device, workers, quiet, before, chosen, crew, rule)
 
 
 def _rule(until: str | None, margin: float | None, max_images: int | None, race: bool) -> Solid | None:

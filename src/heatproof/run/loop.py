@@ -67,7 +67,7 @@ def run(
     watch: Watch | None = None,
     engine: EngineKind = "auto",
     choices: Mapping[str, Any] | None = None,
-    on: str = "local",
+    on: str | Executor = "local",
     until: Solid | None = None,
     pace: Pace | None = None,
 ) -> Results:
@@ -79,10 +79,10 @@ def run(
 
     `engine="reference"` runs every network as it is, in micro-batches of 8 on one thread, and reads nothing from the
     cache: slower, and the same numbers whatever was measured before. `choices` are those of an earlier run (its
-    `engine.json`), to begin with. `on` names the executor: `local`, or that of a plug-in.
+    `engine.json`), to begin with. `on` is the executor or its name: `local`, `ray` (a cluster), or that of a plug-in.
     """
-    with engine_of(engine, choices):
-        return _run(studies, out, device, workers, Display(watch, pace), executor(on), until)
+    with engine_of(engine, choices), closing(executor(on) if isinstance(on, str) else on) as crew:
+        return _run(studies, out, device, workers, Display(watch, pace), crew, until)
 
 
 def _run(
@@ -104,6 +104,8 @@ def _run(
     resume_choices(store)
     place = engine.pick(device)
     count = crew.how_many(workers, place)
+    for one in listed:
+        crew.check(one)
     work: list[Shard] = []
     for at, one in enumerate(listed, start=1):
         work += shards(one, place)

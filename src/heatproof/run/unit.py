@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from heatproof.attribute import attribute
-from heatproof.engine.execute import place
+from heatproof.engine import place
 from heatproof.engine.machine import out_of_memory
 from heatproof.errors import BadInput, HeatproofError, NotApplicable, OutOfMemory
 from heatproof.run.store import Unit
