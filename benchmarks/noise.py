@@ -1,9 +1,9 @@
-"""Which methods amplify float noise: every method on the embedded model, into src/heatproof/methods/float_noise.json.
+"""Which methods amplify float noise: every method on an embedded model, into src/heatproof/methods/float_noise.json.
 
     OMP_NUM_THREADS=1 python benchmarks/noise.py [METHOD …]
 
 With names, only these are measured, and the other entries stay.
-A method that does not apply to the embedded model has no entry, and no mark.
+Methods that bring their own stage, a transformer, are measured there. One that does not apply has no entry and no mark.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ def main(only: list[str]) -> None:
     noise: dict[str, float] = json.loads(PLACE.read_text())["methods"] if only else {}
     for name in only or registry.names("method"):
         try:
-            noise[name] = float(f"{float_noise(model, batch, parse('method', name)):.2g}")
+            method = parse("method", name)
+            shown = method.stage() if hasattr(method, "stage") else (model, batch)
+            noise[name] = float(f"{float_noise(*shown, method):.2g}")
         except (NotApplicable, BadInput) as reason:  # for transformers only, or without files to read
             print(f"{name:24} not measured: {reason}", flush=True)
             continue

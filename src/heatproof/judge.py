@@ -16,7 +16,8 @@ from heatproof.on_tensors import AnyModel
 from heatproof.protocols.all import All, Preset
 from heatproof.report import report
 from heatproof.results import Results
-from heatproof.run.loop import Watch, run
+from heatproof.run.display import Watch
+from heatproof.run.loop import run
 from heatproof.spec.study import Study
 from heatproof.types import AnyMethod, Dataset, Model
 

@@ -221,6 +221,12 @@ def loaded() -> bool:
     return bool(_entries)
 
 
+def is_known(kind: Kind, name: str) -> bool:
+    """Whether a component of this kind and name is registered."""
+    _load_all()
+    return (kind, name) in _entries
+
+
 def entry(kind: Kind, name: str) -> Entry:
     """The registered entry, or `UnknownName` with the nearest name."""
     _load_all()

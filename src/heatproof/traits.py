@@ -53,6 +53,9 @@ class MetricTraits:
     """The traits of a metric, beside its direction."""
 
     measures: Measures = "other"  # "pictures", "chance" and "description" do not rank methods
+    question: str = (
+        ""  # the column it answers in the report's first table, such as "Signed rightly?"; "": by `measures`
+    )
     share: bool = False  # it counts hits: each score is 0 or 1
     axes: tuple[str, ...] = ("", "")  # labels of its curves
     chance: float | None = None  # the score of maps without information, where known
@@ -69,6 +72,7 @@ class ImputerTraits:
     random: bool = False  # it samples: several imputations are averaged
     concurrent: bool = False  # several threads may call it at once, a row each, while the network works
     needs: tuple[Need, ...] = ()
+    in_words: str = ""  # what hidden pixels are filled with, for captions: "uniform noise"
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,15 @@ class SegmenterTraits:
     """The traits of a segmenter."""
 
     expected: int = 0  # approximate number of segments per picture; 0: unknown
+    in_words: str = ""  # its segments, for captions: "25 rectangles"
+
+
+@dataclass(frozen=True)
+class PartTraits:
+    """The traits of a part of other components."""
+
+    short: tuple[str, ...] = ()  # the fields of its short form, `first/second x3`, by which it is typed and printed
+    in_words: str = ""  # what it does, for captions and the report
 
 
 @dataclass(frozen=True)
@@ -106,6 +119,10 @@ def imputer_traits(imputer: object) -> ImputerTraits:
 
 def segmenter_traits(segmenter: object) -> SegmenterTraits:
     return _declared(SegmenterTraits, segmenter)
+
+
+def part_traits(part: object) -> PartTraits:
+    return _declared(PartTraits, part)
 
 
 def protocol_traits(protocol: object) -> ProtocolTraits:
@@ -145,6 +162,12 @@ def premise_of(component: object) -> Callable[[Any, Any], None] | None:
     It raises for what the first picture shows before any work is done: a prior for pictures of another size.
     """
     declared: Callable[[Any, Any], None] | None = getattr(component, "premise", None)
+    return declared
+
+
+def flip_book_of(metric: object) -> Callable[[Any], Any] | None:
+    """What a metric declares as `flip_book(attribution)`, or None: what the model sees along its curve."""
+    declared: Callable[[Any], Any] | None = getattr(metric, "flip_book", None)
     return declared
 
 

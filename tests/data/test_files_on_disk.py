@@ -5,6 +5,7 @@ import dataclasses
 import os
 import warnings
 from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from heatproof.run.shards import fitted
 from heatproof.spec import recipe
 from heatproof.spec.study import Study
 from heatproof.types import Dataset, Model, View
+from tests.data.published_layouts import PUBLISHED
 
 VIEW = View(16, 20)
 
@@ -83,7 +85,7 @@ def a_ham10000(root):
     return HAM10000(str(root), VIEW)
 
 
-EVERY = [a_folder, a_table, a_masked_folder, a_ham10000]
+EVERY = [a_folder, a_table, a_masked_folder, a_ham10000, *PUBLISHED]
 
 
 @pytest.mark.parametrize("make", EVERY)
@@ -114,7 +116,7 @@ def test_the_digest_follows_the_files(tmp_path, make):
     picture(dataset.files[1].path, seed=99, size=(60, 45))
     assert dataset.digest([0]) == dataclasses.replace(dataset).digest([0])
     assert dataclasses.replace(dataset).digest(everything) != before
-    if dataset.files[0].mask is not None:
+    if isinstance(dataset.files[0].mask, Path):
         now = dataset.digest([0])
         mask(dataset.files[0].mask, rows=slice(3, 9))
         assert dataset.digest([0]) != now
@@ -125,8 +127,9 @@ def test_one_bad_file_is_named_and_the_rest_goes_on(tmp_path, make):
     dataset = make(tmp_path)
     dataset.files[1].path.write_bytes(b"broken")
     batch = dataset.batch(range(len(dataset)))
-    assert len(batch) == len(dataset) - 1
-    assert set(batch.missing) == {dataset.ids()[1]}
+    lost = {file.id for file in dataset.files if file.path == dataset.files[1].path}
+    assert len(batch) == len(dataset) - len(lost)
+    assert set(batch.missing) == lost
     assert "not a readable picture" in batch.missing[dataset.ids()[1]]
     empty = dataset.batch([1])
     assert len(empty) == 0
@@ -459,7 +462,7 @@ def test_ham10000_not_unpacked(tmp_path):
 
 
 def test_load_finds_the_kind(tmp_path):
-    for make, kind in zip(EVERY, (Folder, Table, MaskedFolder, HAM10000), strict=True):
+    for make, kind in zip(EVERY[:4], (Folder, Table, MaskedFolder, HAM10000), strict=True):
         root = tmp_path / make.__name__
         root.mkdir()
         made = make(root)

@@ -97,7 +97,7 @@ def _rows(dice: Random) -> pd.DataFrame:
     )
 
 
-STRATEGY = {"imputer": "mean", "n_superpixels": 25, "asked": "", "mif": "mif", "lif": "lif", "r_oms": "r_oms"}
+STRATEGY = strategies.Strategy("mean", 25, mif="mif", lif="lif", r_oms="r_oms")
 
 
 def _by_stratum(dice: Random) -> pd.DataFrame:

@@ -20,6 +20,7 @@ from heatproof.protocols.in_distribution import NATURAL, InDistribution, contest
 from heatproof.report.run_numbers import Reading
 from heatproof.report.sections.in_distribution import in_distribution, separation
 from heatproof.report.typeset import MISSING
+from heatproof.results.protocol_notes import InDistributionNotes
 from heatproof.results.run_info import RunInfo
 from heatproof.run.loop import run
 from heatproof.spec import recipe
@@ -154,8 +155,8 @@ def test_the_section_shows_the_controls_and_the_audit(results):
     assert float(zero[3]) < float(zero[2])  # the removed pixels alone are further off than the whole
     energy = next(
         label
-        for label, about in results.info.studies[1].notes["audit"].items()
-        if about == {"evaluation": "flipping, zero", "statistic": "energy"}
+        for label, about in results.info.studies[1].noted(InDistributionNotes).audit.items()
+        if (about.evaluation, about.statistic) == ("flipping, zero", "energy")
     )
     area, passing = separation(results.curves, energy)
     assert 0 <= area <= 1

@@ -30,6 +30,6 @@ def test_a_chart_has_the_axes_that_its_metric_declares(small_run: Results) -> No
     info = {**small_run.info.plain(), "metrics": {**small_run.info.plain()["metrics"], "mine": about}}
     told = curves(Reading(Results(small_run.scores, small_run.curves.assign(metric="mine"), None, run_info(info))))
     assert told is not None
-    assert told.count('class="axis-label"') == 2
+    assert told.count('class="axis-label"') == 2 * 2  # the section's picture, and the chart among all
     assert ">&lt;share&gt;</text>" in told
     assert ">answer</text>" in told

@@ -8,7 +8,7 @@ import io
 import numpy as np
 from PIL import Image
 
-from heatproof.report.heat import _shrunk, heat_uri, overlay, photo_uri, scaled, shown
+from heatproof.report.heat import heat_uri, overlay, photo_uri, scaled, shown, shrunk
 
 GREY = np.full((32, 32, 3), 128, dtype=np.uint8)
 
@@ -80,7 +80,7 @@ def hot(picture: Image.Image) -> np.ndarray:
     return pixels.max(-1) - pixels.min(-1)
 
 
-def test_neighbours_of_opposite_sign_do_not_cancel_when_shrunk() -> None:
+def test_neighbours_of_opposite_sign_do_not_cancel_whenshrunk() -> None:
     y, x = np.mgrid[0:64, 0:64]
     checkered = np.where((x + y) % 2 == 0, 1.0, -1.0)
     # A zero frame holds the scale: without it a map that had shrunk to almost nothing would be blown up again.
@@ -91,12 +91,12 @@ def test_neighbours_of_opposite_sign_do_not_cancel_when_shrunk() -> None:
     assert (pixels[:3] == 0).all()
 
 
-def test_a_map_of_one_sign_is_shrunk_as_any_picture_is() -> None:
+def test_a_map_of_one_sign_isshrunk_as_any_picture_is() -> None:
     y, x = np.mgrid[0:64, 0:64] / 64
     smooth = np.exp(-8 * ((x - 0.4) ** 2 + (y - 0.6) ** 2))
     plain = np.asarray(Image.fromarray(smooth.astype(np.float32)).resize((32, 32), Image.Resampling.BILINEAR))
     for sign in (1, -1):
-        np.testing.assert_allclose(_shrunk(sign * smooth, 32, 32), sign * plain, atol=1e-7)
+        np.testing.assert_allclose(shrunk(sign * smooth, 32, 32), sign * plain, atol=1e-7)
 
 
 def test_a_few_hot_pixels_keep_their_colour_in_the_page() -> None:

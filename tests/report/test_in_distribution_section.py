@@ -28,7 +28,8 @@ from heatproof.stats.out_of_distribution import alike
     ],
 )
 def test_a_prior_that_never_saw_such_pictures_is_told(prior: str, datasets: list[Any], warned: bool) -> None:
-    reading: Any = SimpleNamespace(info=run_info({"studies": [{"notes": {"prior": prior}, "datasets": datasets}]}))
+    study = {"protocol": "in_distribution", "notes": {"prior": prior}, "datasets": datasets}
+    reading: Any = SimpleNamespace(info=run_info({"studies": [study]}))
     assert ("never seen such pictures" in _unfamiliar_pictures(reading)) == warned
 
 

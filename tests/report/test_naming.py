@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -9,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heatproof.report import report
-from heatproof.report.short_names import short_names
 from heatproof.results import Results
+from heatproof.results.method_names import short_names
 from heatproof.results.run_info import run_info
 
 fields = st.sampled_from(["", "(steps=8)", "(method=lrp, draws=5)", "(method=saliency(signed=True), draws=5)", "(2)>"])
@@ -35,7 +36,7 @@ def test_the_barest_unique_name_is_taken() -> None:
     assert short_names(["lrp", "lrp(steps=2)"]) == {"lrp": "lrp", "lrp(steps=2)": "lrp(steps=2)"}
 
 
-def test_the_report_shows_short_names_and_tells_the_whole_label_once(tmp_path: Path) -> None:
+def test_the_report_shows_short_names_and_tells_the_whole_label_once_and_on_hover(tmp_path: Path) -> None:
     long = "saliency(signed=True, pooling=positive_sum)"
     rows = [
         {"dataset": "d", "model": "m", "method": method, "metric": "srg", "image": f"{i}", "seconds": 0.1}
@@ -47,6 +48,7 @@ def test_the_report_shows_short_names_and_tells_the_whole_label_once(tmp_path: P
     run = Results(pd.DataFrame(rows), pd.DataFrame(), None, run_info(info))
     page = report(run, tmp_path / "report.html").read_text()
     assert "<strong>saliency</strong> comes first" in page
-    told = page.replace("<wbr>", "")
+    assert f'<th scope="row" title="{long}">saliency</th>' in page
+    told = re.sub(r' title="[^"]*"', "", page.replace("<wbr>", ""))
     assert told.count(long) == 1
     assert told.index(long) > told.index("What was run")

@@ -13,9 +13,10 @@ from heatproof.report.run_numbers import Reading
 from heatproof.report.sections.pixel_flipping import pixel_flipping
 from heatproof.report.typeset import MISSING, number
 from heatproof.results import Results
+from heatproof.results.protocol_notes import strategies_of
 from heatproof.results.run_info import run_info
 from heatproof.stats.bootstrap import interval
-from heatproof.stats.strategies import gains, random_among, setups_table, strategies_of, without_holes
+from heatproof.stats.strategies import gains, random_among, setups_table, without_holes
 
 ANSWERS = {  # strategy -> method -> (mif, lif); SRG agrees in both, MIF does not
     "mean": {"good<b>": (0.20, 0.80), "fair": (0.30, 0.60), "random": (0.45, 0.45)},
@@ -54,7 +55,7 @@ def cells_of(html: str, method: str) -> list[str]:
 
 def test_a_run_becomes_a_table_of_setups():
     run = invented()
-    table = setups_table(run.scores, strategies_of(run.info.notes))
+    table = setups_table(run.scores, strategies_of(run.info))
     row = table.query("imputer == 'telea' and method == 'good<b>'").iloc[0]
     assert (row["mif"], row["lif"], row["r_oms"]) == pytest.approx((0.40, 0.95, 0.60))
     assert len(table) == 6
@@ -64,7 +65,7 @@ def test_only_pictures_that_all_methods_were_scored_on_count():
     run = invented()
     last = (run.scores["image"] == "5") & (run.scores["metric"] == "mif(mean)") & (run.scores["method"] == "fair")
     run.scores.loc[last, ["status", "value"]] = ["failed", float("nan")]
-    table = setups_table(run.scores, strategies_of(run.info.notes))
+    table = setups_table(run.scores, strategies_of(run.info))
     row = table.query("imputer == 'mean' and method == 'good<b>'").iloc[0]
     assert row["mif"] == pytest.approx(0.20 - 0.005)  # without the last picture, whose wave is +0.025
 
@@ -73,7 +74,7 @@ def test_a_method_some_strategy_has_no_score_of_is_left_out_and_named():
     run = invented()
     gone = (run.scores["metric"] == "lif(mean)") & (run.scores["method"] == "fair")
     run.scores.loc[gone, ["status", "value"]] = ["failed", float("nan")]
-    whole = without_holes(setups_table(run.scores, strategies_of(run.info.notes)))
+    whole = without_holes(setups_table(run.scores, strategies_of(run.info)))
     assert (whole.setups, whole.methods) == ([], ["fair"])
     assert set(whole.table["method"]) == {"good<b>", "random"}
     assert "Methods left out, because some setup has no score of theirs: fair." in pixel_flipping(Reading(run))
@@ -83,7 +84,7 @@ def test_a_method_some_strategy_has_no_score_of_is_left_out_and_named():
 def test_a_strategy_nobody_has_all_scores_under_is_left_out_and_named(measure: str):
     run = invented()
     run.scores.loc[run.scores["metric"] == f"{measure}(mean)", ["status", "value"]] = ["failed", float("nan")]
-    whole = without_holes(setups_table(run.scores, strategies_of(run.info.notes)))
+    whole = without_holes(setups_table(run.scores, strategies_of(run.info)))
     assert (whole.setups, whole.methods) == (["mean on 25 superpixels (m on d)"], [])
     assert set(whole.table["imputer"]) == {"telea"}
     html = pixel_flipping(Reading(run))
@@ -153,14 +154,14 @@ def test_all_three_gains_have_intervals_over_pictures():
     run.scores.loc[chance, "value"] += 0.1  # so that gains over R-OMS vary, and SRG does not
     cells = cells_of(pixel_flipping(Reading(run)), "good&lt;b&gt;")
     assert cells[1] == "[0.550, 0.550]"
-    table = gains(run.scores, strategies_of(run.info.notes)[1], "d", "m")
+    table = gains(run.scores, strategies_of(run.info)[1], "d", "m")
     for at, name in ((2, "mrg"), (4, "lrg")):
         found = interval(table[name]["good<b>"].to_numpy(), kind="expanded")
         assert found.low < found.high
         assert cells[at : at + 2] == [number(found.estimate), f"[{number(found.low)}, {number(found.high)}]"]
 
 
-def twice(asked: tuple[str, str]) -> Results:
+def twice(variants: tuple[str, str]) -> Results:
     """One imputer on as many segments under two ways of asking, whose scores differ."""
     run = invented()
     scores = run.scores.replace(
@@ -168,22 +169,22 @@ def twice(asked: tuple[str, str]) -> Results:
     )
     setups = run.info.studies[0].notes["setups"]
     setups[1] = {"imputer": "mean", "n_superpixels": 25, **{n: f"{n}(mean, twice)" for n in ("mif", "lif", "r_oms")}}
-    for setup, words in zip(setups, asked, strict=True):
-        setup |= {"asked": words} if words else {}
+    for setup, words in zip(setups, variants, strict=True):
+        setup |= {"variant": words} if words else {}
     return Results(scores, run.curves, info=run.info)
 
 
 @pytest.mark.parametrize(
-    ("asked", "named"),
+    ("variants", "named"),
     [
         (("", "2 draws"), "mean on 25 superpixels, 2 draws, R-OMS 0.600, the highest of 2 strategies"),
         (("", ""), "mean on 25 superpixels, mif(mean, twice), R-OMS 0.600, the highest of 2 strategies"),
     ],
 )
-def test_strategies_with_one_imputer_and_number_are_told_apart(asked: tuple[str, str], named: str):
-    run = twice(asked)
-    table = setups_table(run.scores, strategies_of(run.info.notes))
-    assert len(table[["imputer", "n_superpixels", "asked"]].drop_duplicates()) == 2
+def test_strategies_with_one_imputer_and_number_are_told_apart(variants: tuple[str, str], named: str):
+    run = twice(variants)
+    table = setups_table(run.scores, strategies_of(run.info))
+    assert len(table[["imputer", "n_superpixels", "variant"]].drop_duplicates()) == 2
     html = pixel_flipping(Reading(run))
     assert named in html
     assert "2 setups put 3 methods in 2 different orders under MIF" in html
@@ -214,7 +215,8 @@ def test_the_page_has_the_section_and_does_not_rank_methods_by_r_oms():
 def test_donors_that_are_judged_themselves_are_named():
     run = invented()
     assert "hidden parts from the other pictures" not in pixel_flipping(Reading(run))
-    run = with_info(run, studies=[{"notes": {**run.info.notes[0], "donors": "train_set(donors=<b>)"}}])
+    notes = {**run.info.studies[0].notes, "donors": "train_set(donors=<b>)"}
+    run = with_info(run, studies=[{"protocol": "pixel_flipping", "notes": notes}])
     assert "train_set(donors=&lt;b&gt;) takes hidden parts from the other pictures" in pixel_flipping(Reading(run))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 
 import pandas as pd
@@ -10,7 +11,8 @@ import pytest
 from heatproof.report.run_numbers import Reading
 from heatproof.report.sections.relative_importance import premises, relative_importance
 from heatproof.results import Results
-from heatproof.results.run_info import StudyInfo, run_info
+from heatproof.results.protocol_notes import RelativeImportanceNotes
+from heatproof.results.run_info import run_info
 from heatproof.stats.bootstrap import wilson
 
 HITS = {"lrp": [1.0] * 8, "saliency": [1.0, 0.0, 0.5, 1.0, 0.0, 1.0, 1.0, 0.0], "random": [0.0] * 8}
@@ -91,7 +93,7 @@ def told(**changed: float | None) -> str:
         "scene": {"composite": 1.0, "without": 1.0, "grey": 0.1},
     }
     roles = {"object": "mine", "scene": "yours"}
-    return premises([StudyInfo(notes={"accuracy": measured, "roles": roles, "classes": 10, "pictures": 64})])
+    return premises([RelativeImportanceNotes(accuracy=measured, roles=roles, classes=10, pictures=64)])
 
 
 def test_premises_hold_fail_or_are_not_known() -> None:
@@ -108,7 +110,7 @@ def test_premises_hold_fail_or_are_not_known() -> None:
 
 def test_twins_that_differ_outside_the_mask_are_said_beside_the_premises() -> None:
     accuracy = {"object": {"composite": 0.9, "without": 0.1, "grey": 0.9}}
-    notes = {"accuracy": accuracy, "roles": {"object": "o"}, "classes": 10, "pictures": 64}
-    assert "by up to 9" not in premises([StudyInfo(notes=notes)])
-    twins = {"twins": "3 differ, by up to 9 of 255 levels"}
-    assert "by up to 9 of 255 levels" in premises([StudyInfo(notes={**notes, **twins})])
+    notes = RelativeImportanceNotes(accuracy=accuracy, roles={"object": "o"}, classes=10, pictures=64)
+    assert "by up to 9" not in premises([notes])
+    twins = dataclasses.replace(notes, twins="3 differ, by up to 9 of 255 levels")
+    assert "by up to 9 of 255 levels" in premises([twins])

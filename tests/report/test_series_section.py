@@ -8,6 +8,7 @@ import pytest
 from heatproof.report.run_numbers import Reading
 from heatproof.report.sections.series import series
 from heatproof.results import Results
+from heatproof.results.protocol_notes import RelativeImportanceNotes
 from heatproof.results.run_info import StudyInfo, run_info
 
 LABELS = {"mcs": "object", "mcs(region=moved)": "moved"}
@@ -25,9 +26,9 @@ def page_of(drops: list[float]) -> str:
     ]
     told = {spec: {"with_object": 0.9, "without_object": 0.9 - drop} for spec, drop in zip(specs, drops, strict=True)}
     metrics = {label: {"fields": {"region": region}, "metric": "mcs"} for label, region in LABELS.items()}
-    study = StudyInfo(notes={"part": "series", "series": told, "metrics": metrics})
+    noted = StudyInfo(notes={"part": "series", "series": told, "metrics": metrics}).noted(RelativeImportanceNotes)
     run = Results(pd.DataFrame(rows), pd.DataFrame(), None, run_info({"metrics": {label: {} for label in LABELS}}))
-    return series(Reading(run), [study])
+    return series(Reading(run), [noted])
 
 
 def test_one_step_that_makes_up_the_fall_is_warned_of() -> None:

@@ -15,7 +15,8 @@ from heatproof.report.sections.size_strata import strata_of
 from heatproof.report.sections.threshold_choice import stacked, stretches
 from heatproof.report.sections.threshold_free import threshold_free
 from heatproof.results import Results
-from heatproof.results.run_info import run_info
+from heatproof.results.protocol_notes import SizeStrata, ThresholdFreeNotes
+from heatproof.results.run_info import StudyInfo, run_info
 
 GRID = [k / 20 for k in range(1, 20)]
 METHODS = ("steady", "steep<b>")
@@ -127,11 +128,11 @@ def test_a_doubtful_temperature_is_said_to_be_one():
 
 def test_strata_are_cut_as_the_protocol_asked():
     sizes = pd.Series(np.arange(1, 13) / 20)
-    assert strata_of(sizes, {}).rule == "percentile of the evaluated set"
-    fixed = strata_of(sizes, {"rule": "fixed", "cutoffs": [0.1, 0.3]})
+    assert strata_of(sizes, SizeStrata()).rule == "percentile of the evaluated set"
+    fixed = strata_of(sizes, SizeStrata("fixed", cutoffs=(0.1, 0.3)))
     assert (fixed.n, fixed.rule) == ((2, 4, 6), "fixed")
     pool = {"rule": "percentile of a pool", "cutoffs": [0.1, 0.3], "percentiles": [33, 67], "pool_size": 99}
-    assert strata_of(sizes, pool).pool_size == 99
+    assert strata_of(sizes, StudyInfo(notes={"strata": pool}).noted(ThresholdFreeNotes).strata).pool_size == 99
     html = threshold_free(Reading(invented(strata=pool)))
     assert "cut at 10.0 %, 30.0 % (percentile of a pool of 99 pictures)" in html
 
@@ -179,7 +180,7 @@ def test_too_few_images_get_no_interval_and_this_is_said(cutoffs, bars):
 
 def test_enough_images_get_one_without_a_word():
     html = threshold_free(Reading(invented(strata={"rule": "fixed", "cutoffs": [0.3]})))
-    assert html.count('class="span"') == 4
+    assert html.split("By size of the region")[1].split("<table")[0].count('class="span"') == 4
     assert "too few for an interval" not in html
 
 

@@ -113,7 +113,7 @@ def test_little_range_is_named_in_the_end(tmp_path: Path) -> None:
 def test_a_picture_of_two_records_counts_once_and_nothing_known_is_said_so() -> None:
     batch = Batch(images=torch.rand(2, 3, 8, 8), targets=torch.zeros(2, dtype=torch.int64), ids=("a", "b"))
     place = {"dataset": "d", "model": "m"}
-    found = recorded(Model("m", Brightness()), batch, torch.tensor([0, 1]), (), False)
+    found = recorded("key", Model("m", Brightness()), batch, torch.tensor([0, 1]), (), False)
     (entry,) = census([(place, found), (place, found)])
     assert in_words(entry) == "2 pictures, of classes that are not known."
 

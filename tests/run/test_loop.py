@@ -28,6 +28,7 @@ from heatproof.errors import BadInput, BadModel, NotApplicable
 from heatproof.methods.controls import Inverted
 from heatproof.results import run_state
 from heatproof.run import loop
+from heatproof.run.gallery import PICTURES
 from heatproof.run.loop import run
 from heatproof.run.store import Store
 from heatproof.spec.study import Study, load
@@ -247,7 +248,7 @@ def test_kill_nine_at_ten_random_moments_and_the_table_is_the_same(tmp_path: Pat
 def test_the_gallery_needs_no_model(tmp_path: Path) -> None:
     results = run(study([brightness, "random"]), tmp_path)
     gallery = heatproof.Results.load(tmp_path).gallery
-    assert len(gallery) == 6
+    assert len(gallery) == min(PICTURES, 8)  # of the first shard
     assert set(gallery[0].maps) == {"brightness", "random"}
     assert gallery[0].picture.shape == (64, 64, 3)
     assert gallery[0].region is not None
@@ -257,6 +258,20 @@ def test_the_gallery_needs_no_model(tmp_path: Path) -> None:
         atol=5e-3,
     )
     assert results.complete
+
+
+def test_what_the_model_saw_is_kept_beside_the_maps_and_a_damaged_book_is_left_out(tmp_path: Path) -> None:
+    wanted = study(["saliency", "random"], metrics=["mif"], datasets=[TwoFactor(count=3)])
+    shown = run(wanted, tmp_path).gallery
+    assert [set(picture.flips) for picture in shown] == [{"saliency", "random"}] * 3
+    book = shown[0].flips["saliency"]["mif"]
+    assert book.gone.shape == (64, 64)
+    assert book.hidden is not None
+    assert (book.hidden == book.hidden[0, 0]).all()  # the mean colour
+    files = sorted((tmp_path / "gallery").rglob("*.flips.npz"))
+    assert len(files) == 2
+    files[0].write_bytes(files[0].read_bytes()[:100])
+    assert sum(len(picture.flips) for picture in run(wanted, tmp_path).gallery) == 3  # of one method each
 
 
 def test_equal_models_and_data_sets_of_two_names_both_have_their_rows(tmp_path: Path) -> None:
@@ -400,7 +415,7 @@ def test_as_many_folders_as_classes_are_taken_in_the_alphabets_order_and_that_is
     model = dataclasses.replace(small_cnn(), view=heatproof.View(64))
     names = ("jay", "ant", "bee", "cat", "dog", "eel", "fox", "gnu", "hen", "ibis")
     folder = _in_folders(tmp_path, names)
-    with pytest.warns(UserWarning, match="numbered in alphabetical order"):
+    with pytest.warns(UserWarning, match="numbered in the data set's own order"):
         run(study(["random"], models=[model], datasets=[folder], target="label"), tmp_path / "run")
 
 

@@ -61,10 +61,6 @@ class Removal:
         if not self.levels or not all(0 <= level < 1 for level in self.levels):
             raise BadInput(f"levels must be kept shares from 0 up to but not including 1, got {self.levels}")
 
-    @property
-    def name(self) -> str:
-        return f"{self.occlusion.name}, {self.first} important first"
-
     def samples(self, attribution: Attribution, /) -> Samples:
         """The pictures at every level, first draw."""
         batch = attribution.batch

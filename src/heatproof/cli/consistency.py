@@ -27,11 +27,12 @@ def _of_csv(path: Path) -> pd.DataFrame:
 def _of_run(path: Path) -> pd.DataFrame:
     """The table of scores over a pixel-flipping run's occlusion strategies."""
     from heatproof.results import Results
-    from heatproof.stats.strategies import compared, setups_table, strategies_of, without_holes
+    from heatproof.results.protocol_notes import strategies_of
+    from heatproof.stats.strategies import compared, setups_table, without_holes
 
     run = Results.load(path)
     warn_of_state(run)
-    strategies = strategies_of(run.info.notes)
+    strategies = strategies_of(run.info)
     if not strategies:
         usage(f"{path} holds no occlusion strategies to compare: run the protocol pixel_flipping, or name a CSV table")
     whole = without_holes(compared(setups_table(run.scores, strategies), run.is_control))

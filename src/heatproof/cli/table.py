@@ -24,11 +24,14 @@ class Form(StrEnum):
     csv = "csv"
     md = "md"
     latex = "latex"
+    json = "json"
 
 
 def table(
     directory: Annotated[Path, typer.Argument(help="A directory that a run wrote.")],
-    form: Annotated[Form, typer.Option("--format", "-f", help="csv, md or latex (with booktabs).")] = Form.md,
+    form: Annotated[
+        Form, typer.Option("--format", "-f", help="md, csv, json, or latex: one table for a paper.")
+    ] = Form.md,
     metric: Annotated[list[str] | None, typer.Option(help="Only this metric; may be repeated.")] = None,
     pairs: Annotated[bool, typer.Option("--pairs", help="Every pair of methods, tested, instead of rankings.")] = False,
     test: Annotated[
@@ -38,8 +41,11 @@ def table(
         bool, typer.Option("--correct-only", help="Only pictures that the model classifies correctly.")
     ] = False,
 ) -> None:
-    """Rankings with 95 % intervals, or the tests of all pairs of methods, to standard output."""
-    from heatproof.results import Results, tables
+    """Rankings with 95 % intervals, or the tests of all pairs of methods, to standard output.
+
+    LaTeX is one table of methods and metrics, as a paper has it, with the best group by the adjusted tests in bold.
+    """
+    from heatproof.results import Results, latex, tables
     from heatproof.results.until_text import stopped_in_words
 
     with readable_errors():
@@ -52,5 +58,9 @@ def table(
             echo(
                 f"Of {every} pictures and models, the {len(results.pictures)} that are classified correctly.", err=True
             )
-        found = tables.pairs(results, metric or (), test.name) if pairs else tables.rankings(results, metric or ())
-    echo(tables.written(found, form.value), nl=False)
+        if form is Form.latex and not pairs:
+            written = latex.paper_table(results, metric or ())
+        else:
+            found = tables.pairs(results, metric or (), test.name) if pairs else tables.rankings(results, metric or ())
+            written = tables.written(found, form.value)
+    echo(written, nl=False)

@@ -58,5 +58,5 @@ class Folder(PictureFiles):
         return list_folder(root(self.path, self.kind), self.classes)
 
     @property
-    def guessed(self) -> tuple[str, ...]:
+    def label_names(self) -> tuple[str, ...]:
         return numbered_alphabetically(Path(self.path), self.files, self.classes)

@@ -83,5 +83,5 @@ class MaskedFolder(PictureFiles):
         return found
 
     @property
-    def guessed(self) -> tuple[str, ...]:
+    def label_names(self) -> tuple[str, ...]:
         return numbered_alphabetically(self._places()[0], self.files, self.classes)

@@ -1,8 +1,9 @@
-"""A CSV table of pictures: `path,label[,mask]`."""
+"""A CSV table of pictures: `path,label[,mask or box]`."""
 
 from __future__ import annotations
 
 import csv
+import math
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -13,6 +14,7 @@ from heatproof.data._support.class_names import are_indices, class_indices
 from heatproof.data._support.files import UNKNOWN, PictureFile
 from heatproof.data._support.picture_files import PictureFiles
 from heatproof.data._support.picture_groups import Grouping, by_class
+from heatproof.data._support.regions import Boxes, Corners
 from heatproof.errors import BadInput
 from heatproof.registry import dataset
 
@@ -47,10 +49,13 @@ def read_rows(path: Path, needed: Sequence[str]) -> list[dict[str, str]]:
 def list_table(path: Path, classes: Sequence[str] = ()) -> tuple[PictureFile, ...]:
     """The pictures of a table in its order; paths are relative to the table's folder."""
     rows = read_rows(path, ["path"])
-    masked = [bool(row.get("mask")) for row in rows]
+    masked = [bool(row.get("mask") or row.get("box")) for row in rows]
     if any(masked) and not all(masked):
         line = masked.index(False) + 2
-        raise BadInput(f"{path}: line {line} has no mask while others have: give every row one, or none")
+        raise BadInput(f"{path}: line {line} has no mask while others have: give every row a mask or a box, or none")
+    both = [line for line, row in enumerate(rows, start=2) if row.get("mask") and row.get("box")]
+    if both:
+        raise BadInput(f"{path}: line {both[0]} has a mask and a box: keep the one that is the region")
     labels = _labels([row.get("label", "") for row in rows], classes, path)
     files: list[PictureFile] = []
     lines: dict[str, list[int]] = {}  # the lines that list each picture
@@ -58,7 +63,9 @@ def list_table(path: Path, classes: Sequence[str] = ()) -> tuple[PictureFile, ..
         if not row["path"]:
             raise BadInput(f"{path}: line {line} has no path")
         identity = row["path"].replace("\\", "/")
-        mask = _beside(path, row["mask"]) if row.get("mask") else None
+        mask: Path | Boxes | None = _beside(path, row["mask"]) if row.get("mask") else None
+        if row.get("box"):
+            mask = Boxes((corners(row["box"], f"{path}: line {line}"),))
         for other in lines.setdefault(identity, []):
             if files[other - 2][2:4] == (label, mask):
                 raise BadInput(
@@ -75,6 +82,18 @@ def list_table(path: Path, classes: Sequence[str] = ()) -> tuple[PictureFile, ..
             "to the table's folder"
         )
     return tuple(files)
+
+
+def corners(text: str, where: str) -> Corners:
+    """A box from `left top right bottom`, with any of space, comma and semicolon between."""
+    parts = re.split(r"[\s,;]+", text.strip(" []()"))
+    try:
+        left, top, right, bottom = (float(part) for part in parts)
+    except ValueError:
+        left = top = right = bottom = math.nan
+    if not (0 <= left < right < math.inf and 0 <= top < bottom < math.inf):
+        raise BadInput(f"{where}: a box must be left top right bottom in pixels, as in '12 30 96 110', got {text!r}")
+    return left, top, right, bottom
 
 
 def _is_there(picture: Path) -> bool:
@@ -113,8 +132,9 @@ def _labels(texts: list[str], classes: Sequence[str], path: Path) -> list[int]:
 @dataset
 @dataclass(frozen=True)
 class Table(PictureFiles):
-    """Pictures listed in a CSV file with the columns `path`, `label` and, optionally, `mask`.
+    """Pictures listed in a CSV file with the columns `path`, `label` and, optionally, `mask` or `box`.
 
+    A box is `left top right bottom` in pixels of the picture as it is shown; the far sides lie outside.
     Further columns `group:NAME` (`group:patient`) say which pictures belong together: tests then allow for it. Paths
     are relative to the table. A label is an index, a class name, or empty where it is not known.
     """
@@ -129,7 +149,7 @@ class Table(PictureFiles):
         return list_table(Path(self.path), self.classes)
 
     @property
-    def guessed(self) -> tuple[str, ...]:
+    def label_names(self) -> tuple[str, ...]:
         if self.classes or all(file.label == UNKNOWN for file in self.files):
             return ()
         names = {row.get("label", "") for row in read_rows(Path(self.path), ["path"])} - {"", str(UNKNOWN)}

@@ -21,6 +21,7 @@ from heatproof.engine.backends.eager import evaluating
 from heatproof.errors import NotApplicable
 from heatproof.methods._support.field_checks import check_share
 from heatproof.methods._support.op_override import Intercept
+from heatproof.methods._support.transformer_stage import transformer_stage
 from heatproof.methods._support.upsample import upsample
 from heatproof.models._support.token_layouts import layout, patches
 from heatproof.registry import method
@@ -241,3 +242,6 @@ class AttentionRollout:
 
     def cost(self) -> Cost:
         return Cost(1, 0)
+
+    def stage(self) -> tuple[Model, Batch]:
+        return transformer_stage()

@@ -240,7 +240,8 @@ class DeepLift:
     def channels(self, model: Model, batch: Batch, /) -> Tensor:
         if attends(model, batch.images):
             raise NotApplicable(
-                "deep_lift's rule does not cover the attention in this network: take integrated_gradients"
+                "deep_lift's rule does not cover the attention in this network: take attn_lrp, libra_grad or "
+                "integrated_gradients"
             )
         total = torch.zeros_like(batch.images)
         for origin in starts(self.baseline, model, batch, self._draws):

@@ -153,9 +153,7 @@ class LRP:
 
     def channels(self, model: Model, batch: Batch, /) -> Tensor:
         if attends(model, batch.images):
-            raise NotApplicable(
-                "lrp's rules do not cover the attention in this network: take attention_rollout or grad_cam"
-            )
+            raise NotApplicable("lrp's rules do not cover the attention in this network: take attn_lrp, whose rules do")
         if hasattr(model.network, "explanation_mode"):
             raise NotApplicable("lrp's rules do not cover B-cos layers, whose weights depend on their input: take bcos")
         fault, names = coverage(model, batch.images)

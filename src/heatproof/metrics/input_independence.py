@@ -80,6 +80,8 @@ class InputIndependence:
     solver: PatchSolver = field(default_factory=PatchSolver)
     task: str = ""  # which labels are the model's classes, where the model itself does not say
 
+    question: ClassVar[str] = "Follows known importance?"
+
     @property
     def measures(self) -> Measured:
         return measured(self.region)

@@ -92,6 +92,7 @@ class MosaicRatio:
     ratio: ClassVar[Ratio]
     higher_is_better: ClassVar[bool] = True
     measures: ClassVar[Literal["localisation"]] = "localisation"
+    question: ClassVar[str] = "Signed rightly?"
     needs: ClassVar[tuple[Need, ...]] = ("regions",)
 
     def __call__(self, attribution: Attribution, /) -> Scored:
@@ -134,6 +135,7 @@ class MosaicPrecision(MosaicRatio):
     """
 
     ratio: ClassVar[Ratio] = "precision"
+    question: ClassVar[str] = ""  # it sees one sign only
 
 
 @metric

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from heatproof.errors import BadInput, NotApplicable
+from heatproof.occlusion.flip_book import FlipBook, flip_book
 from heatproof.occlusion.flip_order import (
     Steps,
     area,
@@ -103,6 +104,12 @@ class Flipping:
         ranks = removal_ranks(values, lots(game.batch, game.counts, "ties"))
         return removal_curve(game, ranks, self.removed(game))
 
+    def book(self, attribution: Attribution, first: Literal["most", "least"]) -> FlipBook:
+        """What the model sees along the curve of the same order."""
+        game = self.game(attribution)
+        values = pooled(game, attribution.maps) * (1 if first == "most" else -1)
+        return flip_book(game, removal_ranks(values, lots(game.batch, game.counts, "ties")), self.removed(game))
+
     def details(self, attribution: Attribution) -> dict[str, Tensor]:
         """Per image: the number of segments, and the share of them that tie."""
         game = self.game(attribution)
@@ -148,6 +155,9 @@ class MIF(Flipping):
         most = self.curve(attribution, "most")
         return self.scored(attribution, area(most), most)
 
+    def flip_book(self, attribution: Attribution, /) -> FlipBook:
+        return self.book(attribution, "most")
+
 
 @metric
 @dataclass(frozen=True)
@@ -164,6 +174,9 @@ class LIF(Flipping):
     def __call__(self, attribution: Attribution, /) -> Scored:
         least = self.curve(attribution, "least")
         return self.scored(attribution, area(least), least)
+
+    def flip_book(self, attribution: Attribution, /) -> FlipBook:
+        return self.book(attribution, "least")
 
 
 @metric

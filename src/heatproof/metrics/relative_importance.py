@@ -136,6 +136,7 @@ class MCS:
     contrast_task: str = ""  # the same for the contrast model
 
     higher_is_better: ClassVar[bool] = True
+    question: ClassVar[str] = "Follows known importance?"
 
     @property
     def measures(self) -> Measured:
@@ -217,6 +218,7 @@ class IDR:
     task: str = ""  # which labels are the model's classes, if the model does not declare it
 
     higher_is_better: ClassVar[bool] = True
+    question: ClassVar[str] = "Follows known importance?"
     share: ClassVar[bool] = True  # of pictures
 
     @property

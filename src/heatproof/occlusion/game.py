@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -27,7 +27,7 @@ from heatproof.occlusion.segmenters.grid import Grid
 from heatproof.occlusion.segments import pixels_of, segments_of, totals
 from heatproof.registry import name_of, part
 from heatproof.spec import recipe
-from heatproof.traits import imputer_traits
+from heatproof.traits import imputer_traits, segmenter_traits
 from heatproof.types import (
     Batch,
     Images,
@@ -80,6 +80,8 @@ class Occlusion:
     segmenter: Segmenter = field(default_factory=Grid)
     draws: int = 5  # imputations averaged per coalition; an imputer without randomness runs once
 
+    short: ClassVar[tuple[str, ...]] = ("imputer", "segmenter", "draws")
+
     def __post_init__(self) -> None:
         if self.draws < 1:
             raise BadInput(f"draws must be at least 1, got {self.draws}")
@@ -90,6 +92,13 @@ class Occlusion:
         parts = f"{recipe.label(self.imputer)}/{recipe.label(self.segmenter)}"
         changed = self.random and self.draws != Occlusion.draws
         return f"{parts} x{self.draws}" if changed else parts
+
+    @property
+    def in_words(self) -> str:
+        """`25 rectangles, filled with ImageNet's mean colour`."""
+        segments = segmenter_traits(self.segmenter).in_words or recipe.label(self.segmenter)
+        filling = imputer_traits(self.imputer).in_words or recipe.label(self.imputer)
+        return f"{segments}, filled with {filling}"
 
     @property
     def random(self) -> bool:

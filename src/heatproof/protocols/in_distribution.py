@@ -45,6 +45,7 @@ from heatproof.protocols._support.blind_controls import with_controls
 from heatproof.protocols._support.given import check_prior
 from heatproof.protocols._support.own_pictures import check_model_named
 from heatproof.registry import protocol
+from heatproof.results.protocol_notes import AuditPart, InDistributionNotes
 from heatproof.spec import recipe
 from heatproof.spec.parse import parse
 from heatproof.spec.study import Study
@@ -142,13 +143,13 @@ class InDistribution:
             metrics=self.metrics(),
             protocol="in_distribution",
             limit=self.pictures,
-            notes={
-                "main": [recipe.label(self.gain)],
-                "profile": self.profile,
-                "prior": recipe.plain(self.prior),
-                "scale": self.scale,
-                **({} if given else {"background": _named(background)}),
-            },
+            notes=InDistributionNotes(
+                main=(recipe.label(self.gain),),
+                profile=self.profile,
+                prior=recipe.plain(self.prior),
+                scale=self.scale,
+                background=None if given else _named(background),
+            ).plain(),
         )
         if not self.audit:
             return [judged]
@@ -160,7 +161,7 @@ class InDistribution:
             metrics=measured,
             protocol="in_distribution",
             limit=self.pictures,
-            notes={"main": [], "audit": evaluations, **_left_out(given)},
+            notes=InDistributionNotes(main=(), audit=evaluations, audited=_left_out(given)).plain(),
         )
         return [judged, examined]
 
@@ -209,22 +210,20 @@ class InDistribution:
             "fud, soft mask": soft,
         }
 
-    def audited(
-        self, twins: bool = True, natural: Dataset | None = None
-    ) -> tuple[list[Metric], dict[str, dict[str, str]]]:
+    def audited(self, twins: bool = True, natural: Dataset | None = None) -> tuple[list[Metric], dict[str, AuditPart]]:
         """The audit's measurements, and for each label which evaluation and statistic it is.
 
         `natural` are pictures that nothing was removed from: those of other classes are a reference for the energy.
         """
         measured: list[Metric] = [] if natural is None else [Energy(OtherClasses(natural))]
-        reference = {"evaluation": NATURAL, "statistic": "energy", "reference": "yes"}
+        reference = AuditPart(NATURAL, "energy", reference="yes")
         evaluations = {recipe.label(one): reference for one in measured}
         for name, evaluation in self.evaluations(twins).items():
             parts: dict[str, Metric] = {"energy": Energy(evaluation), "tau": Smoothness(evaluation)}
             parts.update({measure: ImageQuality(evaluation, measure) for measure in self.quality})
             for statistic, one in parts.items():
                 measured.append(one)
-                evaluations[recipe.label(one)] = {"evaluation": name, "statistic": statistic}
+                evaluations[recipe.label(one)] = AuditPart(name, statistic)
         return measured, evaluations
 
 
@@ -256,7 +255,7 @@ def _inverted(methods: Sequence[AnyMethod]) -> list[AnyMethod]:
     return [Inverted(first)] if first is not None else []
 
 
-def _left_out(given: Sequence[AnyMethod]) -> dict[str, str]:
+def _left_out(given: Sequence[AnyMethod]) -> str | None:
     """What the notes say where not all of the methods were audited."""
     count = len(given)
-    return {"audited": f"the first {AUDITED} of {count} methods"} if count > AUDITED else {}
+    return f"the first {AUDITED} of {count} methods" if count > AUDITED else None

@@ -34,6 +34,7 @@ from heatproof.occlusion.segmenters.grid import Grid
 from heatproof.protocols._support.blind_controls import with_controls
 from heatproof.protocols._support.own_pictures import check_model_named
 from heatproof.registry import protocol
+from heatproof.results.protocol_notes import MosaicsNotes
 from heatproof.spec import recipe
 from heatproof.spec.study import Study
 from heatproof.traits import Need, Pairs
@@ -111,13 +112,12 @@ class Mosaics:
                 metrics=self.metrics(),
                 protocol="mosaics",
                 target="label",  # a mosaic's class is its label; it explains no other, whatever a study says
-                notes={
-                    "main": [recipe.label(MosaicPrecision())],  # the one ratio that unsigned maps have, too
-                    "preset": self.preset,
-                    "grid": self.grid,
-                    "target": "given",
-                    "plans": {one.name: one.fitted(chosen[0]).plan() for one in mosaics},
-                },
+                notes=MosaicsNotes(
+                    main=(recipe.label(MosaicPrecision()),),  # the one ratio that unsigned maps have, too
+                    preset=self.preset,
+                    grid=self.grid,
+                    plans={one.name: one.fitted(chosen[0]).plan() for one in mosaics},
+                ).plain(),
             )
         ]
 

@@ -32,9 +32,11 @@ from heatproof.occlusion.segmenters.slic import Slic
 from heatproof.protocols._support.blind_controls import with_controls
 from heatproof.protocols._support.own_pictures import check_model_named
 from heatproof.registry import protocol
+from heatproof.results.protocol_notes import PixelFlippingNotes
 from heatproof.spec import recipe
 from heatproof.spec.parse import parse
 from heatproof.spec.study import Study, distinct
+from heatproof.stats.strategies import Strategy
 from heatproof.traits import Pairs
 from heatproof.types import AnyMethod, Dataset, Imputer, Metric, Model
 
@@ -155,12 +157,12 @@ class PixelFlipping:
             metrics=[metric for setup in setups for metric in setup.values()],
             protocol="pixel_flipping",
             limit=32 if quick else 100,
-            notes={
-                "main": [recipe.label(setup["srg"]) for setup in setups],
-                "preset": self.preset,
-                "setups": [_told(setup) for setup in setups],
-                "donors": "" if donors == TrainSet() else recipe.label(donors),  # if they are judged themselves
-            },
+            notes=PixelFlippingNotes(
+                main=tuple(recipe.label(setup["srg"]) for setup in setups),
+                preset=self.preset,
+                setups=tuple(_strategy(setup) for setup in setups),
+                donors="" if donors == TrainSet() else recipe.label(donors),  # if they are judged themselves
+            ).plain(),
         )
 
     def _by_label(self, study: Study) -> bool:
@@ -192,20 +194,21 @@ def _donated(imputer: Imputer, donors: TrainSet | None) -> Imputer:
     return dataclasses.replace(imputer, donors=donors.donors) if donors and _nameless(imputer) else imputer
 
 
-def _told(setup: dict[str, Metric]) -> dict[str, Any]:
+def _strategy(setup: dict[str, Metric]) -> Strategy:
     """The strategy and under which label each of its metrics is stored, for the consistency of rankings."""
     mif: MIF = setup["mif"]  # type: ignore[assignment]
     occlusion = mif.occlusion
-    return {
-        "imputer": recipe.label(occlusion.imputer),
-        "n_superpixels": occlusion.segmenter.n,  # type: ignore[attr-defined]
-        "asked": _asked(mif),
-        **{name: recipe.label(metric) for name, metric in setup.items()},
-    }
+    labels = {name: recipe.label(setup[name]) for name in ("mif", "lif", "srg", "r_oms") if name in setup}
+    return Strategy(
+        recipe.label(occlusion.imputer),
+        occlusion.segmenter.n,  # type: ignore[attr-defined]
+        _variant(mif),
+        **labels,
+    )
 
 
-def _asked(metric: MIF) -> str:
-    """What else tells this strategy from another with the same imputer on as many segments; usually nothing."""
+def _variant(metric: MIF) -> str:
+    """What else distinguishes this strategy from another with the same imputer on as many segments; usually nothing."""
     draws = metric.occlusion.draws
     often = metric.occlusion.random and draws != Occlusion.draws
     parts = [f"{draws} draw{'s' if draws > 1 else ''}"] if often else []

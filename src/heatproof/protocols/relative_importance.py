@@ -6,7 +6,7 @@ import dataclasses
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 
@@ -30,6 +30,7 @@ from heatproof.metrics.input_independence import IIR, IIRChange
 from heatproof.metrics.relative_importance import IDR, MCS, RelativeMCS
 from heatproof.protocols._support.blind_controls import with_controls
 from heatproof.registry import protocol
+from heatproof.results.protocol_notes import RelativeImportanceNotes, SeriesPoint, Variant
 from heatproof.spec import recipe
 from heatproof.spec.study import Study
 from heatproof.traits import Need, Pairs
@@ -162,16 +163,16 @@ class RelativeImportance:
         metrics: Sequence[Metric],
         part: str,
         limit: int,
-        notes: dict[str, Any],
+        notes: RelativeImportanceNotes,
     ) -> Study:
-        described = {
-            **notes,
-            "main": [] if part == "robustness" else [recipe.label(metrics[0])],
-            "part": part,
-            "clusters": clusters(datasets[0], limit, model),
-            "datasets": [recipe.label(one) for one in datasets],
-            "metrics": {recipe.label(one): recipe.plain(one) for one in metrics},
-        }
+        described = dataclasses.replace(
+            notes,
+            main=() if part == "robustness" else (recipe.label(metrics[0]),),
+            part=part,
+            clusters=clusters(datasets[0], limit, model),
+            datasets=tuple(recipe.label(one) for one in datasets),
+            metrics=_variants(metrics),
+        ).plain()
         return Study([model], datasets, methods, list(metrics), "relative_importance", limit=limit, notes=described)
 
     def _series(
@@ -181,29 +182,36 @@ class RelativeImportance:
         anchor, every = anchors(own, count)
         series = [_model(one) for one in given]
         task = "" if all(model.task == "scene" for model in series) else "scene"
-        drops: dict[str, dict[str, float]] = {}
+        drops: dict[str, SeriesPoint] = {}
         number = 0
         for k, model in enumerate(series, start=1):
             seen = data.seen_by(model, every)
             batch = seen.batch(range(len(seen))).to(model.device)
             number = len(batch)
             shown, bare = (accuracy(model, batch, what, task) for what in ("composite", "without"))
-            drops[model.name] = {"k": k, "with_object": shown, "without_object": bare}
-        notes: dict[str, Any] = {"preset": self.preset, "part": "series", "series": drops, "pictures": number}
-        notes["clusters"] = clusters(anchor, count, series[-1])
-        notes["main"] = []
+            drops[model.name] = SeriesPoint(shown, bare, k)
         contrast = given[-1] if isinstance(given[-1], Model) else series[-1].name
         main = RelativeMCS(contrast, task=task, contrast_task=task)
         metrics: list[Metric] = [main, dataclasses.replace(main, region="moved")]
-        notes["metrics"] = {recipe.label(one): recipe.plain(one) for one in metrics}
+        notes = RelativeImportanceNotes(
+            main=(),
+            preset=self.preset,
+            part="series",
+            pictures=number,
+            clusters=clusters(anchor, count, series[-1]),
+            metrics=_variants(metrics),
+            series=drops,
+        ).plain()
         return Study(series[:-1], [anchor], methods, metrics, "relative_importance", limit=count, notes=notes)
 
-    def _notes(self, roles: dict[str, Model], tasks: dict[str, str], pictures: Dataset, count: int) -> dict[str, Any]:
+    def _notes(
+        self, roles: dict[str, Model], tasks: dict[str, str], pictures: Dataset, count: int
+    ) -> RelativeImportanceNotes:
         """What the design presumes, measured: each model with objects, without them, and on objects alone."""
         # Drawn pictures cost little, and two hundred of the same kind say more of an accuracy than a few.
         more = max(count, 200)
         shown = dataclasses.replace(pictures, count=more) if isinstance(pictures, TwoFactor) else pictures
-        measured: dict[str, dict[str, float]] = {}
+        measured: dict[str, dict[str, float | None]] = {}
         number, gaps = 0, list[int]()
         for role, model in roles.items():
             seen = data.seen_by(model, shown)
@@ -212,15 +220,17 @@ class RelativeImportance:
             measured[role] = {
                 what: accuracy(model, batch, what, tasks[role]) for what in ("composite", "without", "grey")
             }
-        classes = len(roles["object"].classes) or 10
-        names = {role: model.name for role, model in roles.items()}
-        notes: dict[str, Any] = {"preset": self.preset, "accuracy": measured, "roles": names, "classes": classes}
-        notes["pictures"] = number
         apart = twins.told(gaps, exact=getattr(pictures, "exact_twins", False))
         if apart:
             warnings.warn(apart, stacklevel=3)
-            notes["twins"] = apart
-        return notes
+        return RelativeImportanceNotes(
+            preset=self.preset,
+            accuracy=measured,
+            roles={role: model.name for role, model in roles.items()},
+            classes=len(roles["object"].classes) or 10,
+            pictures=number,
+            twins=apart,
+        )
 
 
 def by_role(given: Sequence[Model | str]) -> tuple[Sequence[Model | str], Sequence[Model | str]]:
@@ -280,12 +290,18 @@ def accuracy(model: Model, batch: Batch, what: str, task: str = "") -> float:
     return float((answers == labels.cpu()).double().mean())
 
 
-def clusters(dataset: Dataset, limit: int, model: Model | None) -> dict[str, list[int]]:
+def clusters(dataset: Dataset, limit: int, model: Model | None) -> dict[str, tuple[int, ...]]:
     """Which object and which scene each picture shows: pictures that share one are not independent."""
     seen = dataset if model is None else data.seen_by(model, dataset)
     batch = seen.batch(range(min(limit, len(seen))))
     ids = [batch.labels[name].tolist() for name in ("scene_id", "object_id") if name in batch.labels]
-    return {image: [int(one[row]) for one in ids] for row, image in enumerate(batch.ids)} if ids else {}
+    return {image: tuple(int(one[row]) for one in ids) for row, image in enumerate(batch.ids)} if ids else {}
+
+
+def _variants(metrics: Sequence[Metric]) -> dict[str, Variant]:
+    """The forms of a metric by label."""
+    plain = {recipe.label(one): recipe.plain(one) for one in metrics}
+    return {label: Variant(one.get("metric", ""), one.get("fields", {})) for label, one in plain.items()}
 
 
 def _model(given: Model | str) -> Model:

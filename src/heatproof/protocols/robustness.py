@@ -20,6 +20,7 @@ from heatproof.protocols._support.blind_controls import with_controls
 from heatproof.protocols._support.own_pictures import check_model_named
 from heatproof.protocols.sanity import contestants
 from heatproof.registry import protocol
+from heatproof.results.protocol_notes import ProtocolNotes
 from heatproof.spec import recipe
 from heatproof.spec.study import Study
 from heatproof.traits import Pairs
@@ -83,6 +84,6 @@ class Robustness:
                 metrics=measures,
                 protocol="robustness",
                 limit=32 if self.preset == "quick" else 200,
-                notes={"main": [recipe.label(main), recipe.label(measures[-1])], "preset": self.preset},
+                notes=ProtocolNotes((recipe.label(main), recipe.label(measures[-1])), self.preset).plain(),
             )
         ]

@@ -22,6 +22,7 @@ from heatproof.metrics.sensitivity_axiom import SensitivityAxiom
 from heatproof.protocols._support.blind_controls import with_controls
 from heatproof.protocols._support.own_pictures import check_model_named
 from heatproof.registry import protocol
+from heatproof.results.protocol_notes import ProtocolNotes
 from heatproof.spec import recipe
 from heatproof.spec.study import Study
 from heatproof.traits import Pairs
@@ -76,7 +77,9 @@ class Sanity:
                 metrics=tests,
                 protocol="sanity",
                 limit=32 if self.preset == "quick" else 200,
-                notes={"main": [recipe.label(test) for test in (top, tests[3], tests[4])], "preset": self.preset},
+                notes=ProtocolNotes(
+                    tuple(recipe.label(test) for test in (top, tests[3], tests[4])), self.preset
+                ).plain(),
             )
         ]
 

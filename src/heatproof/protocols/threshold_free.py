@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from heatproof.occlusion.imputers.constant import Constant
 from heatproof.protocols._support.blind_controls import with_controls
 from heatproof.protocols._support.own_pictures import check_model_named
 from heatproof.registry import protocol
+from heatproof.results.protocol_notes import FittedTemperature, SizeStrata, ThresholdFreeNotes
 from heatproof.spec import recipe
 from heatproof.spec.study import Study
 from heatproof.traits import Need, Pairs
@@ -132,19 +133,19 @@ class ThresholdFree:
             metrics=self.metrics(),
             protocol="threshold_free",
             limit=500 if self.preset == "paper" else 96,
-            notes={
-                "main": [recipe.label(self.metrics()[0])],
-                "preset": self.preset,
-                "rule": self.rule,
-                "area": self.area,
-                "temperature": source,
-                "strata": self._strata(),
-            },
         )
-        rules = {recipe.label(one): rule_of(one, self.rule) for one in study.methods}
-        return replace(study, notes={**study.notes, "rules": rules})
+        notes = ThresholdFreeNotes(
+            main=(recipe.label(self.metrics()[0]),),
+            preset=self.preset,
+            rule=self.rule,
+            area=self.area,
+            temperature=source,
+            strata=self._strata(),
+            rules={recipe.label(one): rule_of(one, self.rule) for one in study.methods},
+        )
+        return replace(study, notes=notes.plain())
 
-    def _temperature(self, model: Model) -> tuple[float, Any]:
+    def _temperature(self, model: Model) -> tuple[float, FittedTemperature | str]:
         """T and how it came about; rounded, so that the last bits of a fit do not change LIME's recipe."""
         if self.temperature is not None:
             return self.temperature, "given"
@@ -157,20 +158,16 @@ class ThresholdFree:
             fitted = calibrate(model, _seen_by(model, _dataset(held_out)))
         except NotApplicable as error:
             return 1.0, f"not fitted: {error}"
-        return round(fitted.value, 3), fitted._asdict()
+        return round(fitted.value, 3), FittedTemperature(**fitted._asdict())
 
-    def _strata(self) -> dict[str, Any]:
+    def _strata(self) -> SizeStrata:
         if self.cutoffs is not None:
-            return {"rule": "fixed", "cutoffs": list(self.cutoffs)}
+            return SizeStrata("fixed", cutoffs=tuple(self.cutoffs))
         if self.pool is None:
-            return {"rule": "percentile of the evaluated set", "percentiles": list(self.percentiles)}
+            return SizeStrata("percentile of the evaluated set", tuple(self.percentiles))
         sizes = shares(_dataset(self.pool))
-        return {
-            "rule": "percentile of a pool",
-            "percentiles": list(self.percentiles),
-            "cutoffs": np.percentile(sizes, self.percentiles).tolist(),
-            "pool_size": len(sizes),
-        }
+        cutoffs = tuple(np.percentile(sizes, self.percentiles).tolist())
+        return SizeStrata("percentile of a pool", tuple(self.percentiles), cutoffs, len(sizes))
 
 
 def _model(given: Model | str) -> Model:

@@ -12,7 +12,7 @@ from heatproof.results.run_info import unsigned
 
 CELLS = 240  # on a page, at most
 BYTES = 1_500_000  # of HTML in the gallery; further rows are left out
-IMAGES = 6  # images per data set and model
+IMAGES = 2  # images per data set and model that are drawn without the script; it shows all
 ABREAST = 8  # pictures side by side on a wide screen
 OPEN = 2  # data sets and models shown unfolded
 
@@ -43,9 +43,13 @@ def gallery(reading: Reading) -> str | None:
             rows = f"<h3>{escape(name)}</h3>{rows}" if at < OPEN else fold(name, rows)
         body += rows
     known = any(exhibit.region is not None for exhibit in reading.gallery)
+    opened = '<div id="explorer" hidden></div>'
     lead = (
         "<span class='ramp'></span> One rule for all maps: warm colours are evidence for the class, cold ones against "
-        "it, and the picture shows through where there is none. Each map is scaled by the "
+        "it, and the picture shows through where there is none."
+    )
+    rest = (
+        "Each map is scaled by the "
         f"{PERCENTILE:g}th percentile of its own magnitudes, so compare where the colours are, not how deep they are."
         + (" The outline marks the region that matters." if known else "")
     )
@@ -53,10 +57,10 @@ def gallery(reading: Reading) -> str | None:
     if magnitudes:
         some = magnitudes if len(magnitudes) <= 6 else [*magnitudes[:5], f"{len(magnitudes) - 5} others"]
         verb, whose = ("gives", "its") if len(magnitudes) == 1 else ("give", "their")
-        lead += f" {escape(listed(some))} {verb} no sign: {whose} warm colours are magnitudes."
+        rest += f" {escape(listed(some))} {verb} no sign: {whose} warm colours are magnitudes."
     if left_out:
         body += f'<p class="note">{counted(left_out, "further image")} kept by the run, not shown here.</p>'
-    return section("gallery", "The heatmaps", lead, body)
+    return section("gallery", "The heatmaps", lead, body, opened=opened, rest=rest, named="As plain pictures")
 
 
 def _judge(reading: Reading, dataset: str, model: str) -> Panel | None:

@@ -34,7 +34,7 @@ def overlay(
     # Lightened, so that the darkest heat is darker than the darkest picture.
     paper = 96 + grey * (255 - 96) / 255
     height, width = paper.shape
-    heat = scaled(_shrunk(np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0), width, height))
+    heat = scaled(shrunk(np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0), width, height))
     strength = np.abs(heat)[..., None]
     colour = np.where(heat[..., None] >= 0, _ramp(WARM, strength), _ramp(COLD, strength))
     alpha = OPACITY * np.minimum(1.0, 1.35 * strength)
@@ -71,7 +71,7 @@ def photo_uri(image: Image.Image) -> str:
     return "data:image/jpeg;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
 
 
-def _shrunk(values: NDArray[Any], width: int, height: int) -> Floats:
+def shrunk(values: NDArray[Any], width: int, height: int) -> Floats:
     """The map at another size: positive and negative parts are resized separately, and the stronger one is kept.
 
     Averaged together, neighbours of opposite sign would cancel, and a fine-grained map would look empty.

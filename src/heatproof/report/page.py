@@ -8,9 +8,11 @@ import re
 from importlib.resources import files
 
 from heatproof._version import __version__
+from heatproof.report.explorer import explorer_data
 from heatproof.report.gallery import gallery
 from heatproof.report.run_numbers import Reading
 from heatproof.report.sections import Section, protocol_sections
+from heatproof.report.sections.answer import answer
 from heatproof.report.sections.curves import curves
 from heatproof.report.sections.descriptions import descriptions
 from heatproof.report.sections.disagreement import disagreement
@@ -21,7 +23,7 @@ from heatproof.report.sections.ranking import ranking
 from heatproof.report.sections.significance import significance
 from heatproof.report.sections.stopping import stopping
 from heatproof.report.sections.verdict import verdict
-from heatproof.report.typeset import count, counted, duration, escape, listed, shortened
+from heatproof.report.typeset import counted, escape, listed, shortened
 
 # The mark: three bars of heat, one of which holds. Drawn here so that the page needs no picture of it.
 MARK = (
@@ -34,10 +36,12 @@ MARK = (
 
 
 def sections_of(reading: Reading) -> list[Section]:
-    """All sections in the order of the page; those of the run's protocols stand before the gallery."""
+    """All sections in the order of the page; those of the run's protocols stand after the curves."""
     known = protocol_sections()
     own = [known[name] for name in reading.info.protocols if name in known]
     return [
+        answer,
+        gallery,
         verdict,
         stopping,
         ranking,
@@ -46,7 +50,6 @@ def sections_of(reading: Reading) -> list[Section]:
         *own,
         descriptions,
         pictures,
-        gallery,
         disagreement,
         missing,
         provenance,
@@ -57,7 +60,7 @@ def page(reading: Reading) -> str:
     """The whole document."""
     drawn = [html for section in sections_of(reading) if (html := section(reading)) is not None]
     style = _resource("style.css")
-    script = _resource("sort.js")
+    script = _resource("sort.js") + _resource("explorer.js")
     # Only this very script may run, and nothing may be fetched: whatever a file name contains stays text.
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
     policy = f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
@@ -68,9 +71,15 @@ def page(reading: Reading) -> str:
         '<meta name="color-scheme" content="light dark">'
         f'<meta name="generator" content="heatproof {escape(__version__)}"><link rel="icon" href="data:,">'
         f"<title>Which heatmaps hold up? · heatproof</title><style>{style}</style></head>\n<body>"
-        f'{_masthead(reading)}<div class="layout">{_contents(drawn)}<main>{"".join(drawn)}</main></div>'
-        f"{_footer(reading)}<script>{script}</script></body></html>\n"
+        f"{_contents(drawn)}{_masthead(reading)}<main>{''.join(drawn)}</main>"
+        f"{_footer(reading)}{_data(reading)}<script>{script}</script></body></html>\n"
     )
+
+
+def _data(reading: Reading) -> str:
+    """What the script reads; a block of data is never run."""
+    data = explorer_data(reading)
+    return f'<script type="application/json" id="data">{data}</script>' if data else ""
 
 
 def _resource(name: str) -> str:
@@ -90,24 +99,9 @@ def _masthead(reading: Reading) -> str:
         f"on {counted(images, 'image')} of {_some(datasets, 'data sets')}, explaining "
         f"{_some(models, 'models')}."
     )
-    beside = int((reading.scores["status"] == "not_applicable").sum())
     if stopped := reading.info.stopped:
         standfirst += f" <strong>The run was stopped {escape(stopped)}.</strong>"
-    holes = int((reading.scores["status"] != "ok").sum()) - beside
-    sizes = {"method": len(contestants), "image": images, "model": len(models), "metric": len(reading.metrics)}
-    sizes["score"] = len(reading.scores)
-    facts = [(noun if size == 1 else f"{noun}s", count(size)) for noun, size in sizes.items()]
-    facts += [("missing", count(holes))] + ([("not applicable", count(beside))] if beside else [])
-    met = [entry.accuracy.share for entry in reading.info.pictures if entry.accuracy]
-    if len(met) == 1:
-        facts.append(("of the model’s answers correct", f"{100 * met[0]:.0f} %"))
-    if reading.info.seconds is not None:
-        facts.append(("time", duration(reading.info.seconds)))
-    cells = "".join(f"<div><dd>{escape(value)}</dd><dt>{escape(name)}</dt></div>" for name, value in facts)
-    return (
-        f'<header class="masthead"><p class="brand">{MARK}heatproof</p><h1>Which heatmaps hold up?</h1>'
-        f'<p class="standfirst">{standfirst}</p><dl class="figures">{cells}</dl></header>'
-    )
+    return f'<header class="masthead"><h1>Which heatmaps hold up?</h1><p class="standfirst">{standfirst}</p></header>'
 
 
 def _some(names: list[str], noun: str) -> str:
@@ -120,7 +114,7 @@ def _contents(drawn: list[str]) -> str:
     """The contents: links to the sections that were drawn, from their own headings."""
     heads = [re.match(r'<section id="([^"]+)"[^>]*><h2>(.*?)</h2>', html) for html in drawn]
     items = "".join(f'<li><a href="#{head[1]}">{head[2]}</a></li>' for head in heads if head)
-    return f'<nav aria-label="Contents"><ol>{items}</ol></nav>'
+    return f'<nav aria-label="Contents"><span class="brand">{MARK}heatproof</span><ol>{items}</ol></nav>'
 
 
 def _footer(reading: Reading) -> str:

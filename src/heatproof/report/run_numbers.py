@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from heatproof.errors import BadInput, HeatproofError
+from heatproof.results.flip_book import Flips
 from heatproof.results.run_info import RunInfo
 from heatproof.stats.against_blind import Standing as BlindStanding
 from heatproof.stats.against_blind import against_blind
@@ -42,6 +43,8 @@ class Exhibit(Protocol):
     def target(self) -> str: ...
     @property
     def maps(self) -> Mapping[str, NDArray[Any]]: ...
+    @property
+    def flips(self) -> Mapping[str, Mapping[str, Flips]]: ...
 
 
 class Ranked(Protocol):

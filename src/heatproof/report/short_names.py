@@ -6,43 +6,18 @@ label stands under "What was run".
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pandas as pd
 
 from heatproof.report.run_numbers import Exhibit, FinishedRun, Ranked
-from heatproof.results.results import Picture
+from heatproof.results.gallery import Picture
+from heatproof.results.method_names import short_names
 from heatproof.results.run_info import RunInfo
 from heatproof.stats.groups import Groups
 from heatproof.stats.page import Page, PairTests
-
-_SPELT = re.compile(r"([A-Za-z_]\w*)\((.*)\)", re.S)
-
-
-def short_names(labels: Iterable[str]) -> dict[str, str]:
-    """label -> name: bare if unique, else with what is wrapped (`smoothgrad(lrp)`) if that is, else in full."""
-    labels = list(dict.fromkeys(labels))
-    names = {label: label for label in labels}
-    for shorter in (_wrapping, _bare):  # the barest that is unique wins
-        tried = {label: shorter(label) for label in labels}
-        times = Counter(tried.values())
-        names |= {label: name for label, name in tried.items() if times[name] == 1}
-    return names
-
-
-def _bare(label: str) -> str:
-    spelt = _SPELT.fullmatch(label)
-    return spelt[1] if spelt else label
-
-
-def _wrapping(label: str) -> str:
-    spelt = _SPELT.fullmatch(label)
-    inner = re.match(r"method=(\w+)", spelt[2]) if spelt else None
-    return f"{spelt[1]}({inner[1]})" if spelt and inner else label
 
 
 @dataclass(frozen=True)
@@ -111,9 +86,9 @@ class Named:
 
     def _shown(self, exhibit: Exhibit) -> Exhibit:
         maps = {self.names.get(label, label): found for label, found in exhibit.maps.items()}
-        return Picture(
-            exhibit.dataset, exhibit.model, exhibit.image, exhibit.picture, exhibit.region, exhibit.target, maps
-        )
+        flips = {self.names.get(label, label): books for label, books in exhibit.flips.items()}
+        seen = (exhibit.dataset, exhibit.model, exhibit.image, exhibit.picture, exhibit.region, exhibit.target)
+        return Picture(*seen, maps, flips)
 
     def _renamed(self, table: pd.DataFrame) -> pd.DataFrame:
         if "method" not in table.columns:

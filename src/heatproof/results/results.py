@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +14,9 @@ import pyarrow.parquet as pq
 
 from heatproof.errors import BadInput, UnknownName
 from heatproof.results import run_state
+from heatproof.results.gallery import Picture, kept_pictures
 from heatproof.results.looks import page_of_looks
+from heatproof.results.plots import Plots
 from heatproof.results.run_info import RunInfo, run_info
 from heatproof.stats import bootstrap, ranks
 from heatproof.stats.against_blind import against_blind
@@ -32,19 +33,6 @@ Place = tuple[str, str, str]  # metric, data set, model
 PICTURE = ("dataset", "model", "image")
 NO_PICTURES = pd.DataFrame(columns=[*PICTURE, "label", "predicted", "right"])
 NO_DETAILS = pd.DataFrame(columns=["dataset", "model", "method", "metric", "image", "detail", "value"])
-
-
-@dataclass(frozen=True, eq=False)
-class Picture:
-    """One picture of the gallery and the maps of it, by method."""
-
-    dataset: str
-    model: str
-    image: str
-    picture: np.ndarray[Any, Any]  # (H, W, 3) uint8
-    region: np.ndarray[Any, Any] | None  # (H, W) bool
-    target: str
-    maps: dict[str, np.ndarray[Any, Any]]  # (H, W) float
 
 
 @dataclass(frozen=True, eq=False)
@@ -344,24 +332,27 @@ class Results:
             )
         return wide
 
+    @property
+    def plot(self) -> Plots:
+        """Figures for a paper: `results.plot.ranking()`, `curves()`, `matrix()`, `heatmaps()`; they need matplotlib."""
+        return Plots(self)
+
+    def to_latex(self, *metrics: str) -> str:
+        """One table for a paper: methods × metrics, the best group by the adjusted tests in bold."""
+        from heatproof.results.latex import paper_table  # it is made of results
+
+        return paper_table(self, metrics)
+
+    def to_json(self, *metrics: str) -> str:
+        """The rankings of all metrics, or of these, as a JSON list of rows."""
+        from heatproof.results import tables
+
+        return tables.written(tables.rankings(self, metrics), "json")
+
     @cached_property
     def gallery(self) -> list[Picture]:
         """The gallery: the pictures that the last run kept with their maps, in its order."""
-        if self.root is None:
-            return []
-        with run_state.opened(self.root, "gallery.json", self.files) as listed:
-            found = sealed_json.read(listed.read(), self.root / "gallery.json")
-        hashes = run_state.file_hashes(found.get("files"), self.root / "gallery.json")
-        if wrong := run_state.changed(self.root, hashes):
-            raise sealed_json.Damaged(
-                f"pictures kept in {self.root} were damaged or removed ({', '.join(wrong)}): {run_state.AGAIN}"
-            )
-        folders: dict[Path, list[Path]] = {}
-        for name in hashes:
-            maps = folders.setdefault((self.root / name).parent, [])
-            if Path(name).name not in ("about.json", "pictures.npz"):
-                maps.append(self.root / name)
-        return [picture for folder, files in folders.items() for picture in _pictures(folder, files)]
+        return [] if self.root is None else kept_pictures(self.root, self.files)
 
 
 def _read_table(root: Path, name: str, files: Mapping[str, str]) -> pd.DataFrame:
@@ -382,27 +373,3 @@ def _groups(rows: pd.DataFrame) -> dict[str, Groups]:
         kinds = dict(zip(part["name"], part["kind"], strict=True))
         found[str(dataset)] = Groups(labels, kinds)
     return found
-
-
-def _pictures(folder: Path, files: Sequence[Path]) -> Iterator[Picture]:
-    about = sealed_json.read((folder / "about.json").read_bytes(), folder / "about.json")
-    with np.load(folder / "pictures.npz") as arrays:
-        images, targets = arrays["images"], arrays["targets"]
-        regions = arrays.get("regions")
-    maps: dict[str, dict[str, np.ndarray[Any, Any]]] = {identity: {} for identity in about["ids"]}
-    for file in files:
-        with np.load(file) as arrays:
-            for identity, values in zip(arrays["ids"].tolist(), arrays["maps"], strict=True):
-                maps[identity][str(arrays["method"])] = values.astype(np.float32)
-    classes = about.get("classes", [])
-    for i, identity in enumerate(about["ids"]):
-        target = int(targets[i])
-        yield Picture(
-            about["dataset"],
-            about["model"],
-            identity,
-            np.moveaxis(images[i], 0, -1).repeat(3 if images.shape[1] == 1 else 1, -1),
-            None if regions is None else regions[i],
-            classes[target] if target < len(classes) else str(target),
-            maps[identity],
-        )

@@ -33,6 +33,7 @@ class ComponentInfo:
     summary: str = ""
     paper: str = ""
     fields: Mapping[str, Any] = field(default_factory=dict)
+    hides: str = ""  # what it hides, and with what, in words: "25 rectangles, filled with ImageNet's mean colour"
     label: str = ""  # the whole label, where a shorter one is shown instead
 
 
@@ -219,11 +220,6 @@ class RunInfo:
     def metric(self, label: str) -> MetricInfo:
         """The metric of this label; one without direction if it is not known."""
         return self.metrics.get(label, MetricInfo())
-
-    @property
-    def notes(self) -> list[Mapping[str, Any]]:
-        """What the protocols noted of their studies."""
-        return [study.notes for study in self.studies]
 
     def of_protocol(self, name: str) -> list[StudyInfo]:
         return [study for study in self.studies if study.protocol == name]

@@ -15,7 +15,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, get_args
+from typing import Annotated, Any, BinaryIO, Literal
+
+import msgspec
 
 from heatproof.errors import BadInput
 from heatproof.storage import sealed_json
@@ -26,6 +28,8 @@ RESULTS = ("scores.parquet", "curves.parquet", "details.parquet", "info.json", "
 AGAIN = "run the same command again: what is finished is kept"
 TICK = 10.0  # seconds between two updates of the stored time
 State = Literal["running", "stopped", "failed", "complete"]
+# File -> hash. No file has a name with a null byte, and asking for one is an error.
+FileHashes = Mapping[Annotated[str, msgspec.Meta(pattern=r"^[^\0]+$")], str]
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,7 @@ class RunState:
     began: float  # of the work that goes on here, in seconds since 1970
     seconds: float = 0.0  # spent on it, in all calls
     reason: str = ""  # why it failed or was stopped
-    results: Mapping[str, str] = field(default_factory=dict)  # file -> hash, of the last results that were committed
+    results: FileHashes = field(default_factory=dict)  # file -> hash, of the last results that were committed
     partial: str = ""  # of which part of the study, if those results are not of all of it
 
     @property
@@ -56,16 +60,7 @@ class RunState:
             payload = content_of(root / FILE)
         except (FileNotFoundError, NotADirectoryError):
             return None
-        try:
-            found = cls(**sealed_json.read(payload, root / FILE))
-        except TypeError as error:
-            raise BadInput(f"{root / FILE} was written by another version of heatproof: {AGAIN}") from error
-        numbers = all(isinstance(number, int | float) for number in (found.began, found.seconds))
-        texts = isinstance(found.reason, str) and isinstance(found.partial, str)
-        if found.state not in get_args(State) or not numbers or not texts:
-            raise sealed_json.Damaged(f"{root / FILE} is not as a run writes it: {AGAIN}")
-        file_hashes(found.results, root / FILE)
-        return found
+        return sealed_json.typed(cls, sealed_json.read(payload, root / FILE), root / FILE)
 
 
 class Record:
@@ -137,15 +132,6 @@ def opened(root: Path, name: str, files: Mapping[str, Any]) -> Iterator[BinaryIO
             )
         file.seek(0)
         yield file
-
-
-def file_hashes(held: Any, where: Path) -> dict[str, str]:
-    """File names and hashes, checked for their types: a seal is a checksum, not a proof of who wrote a file."""
-    if not isinstance(held, dict) or not all(
-        isinstance(text, str) and "\0" not in text for pair in held.items() for text in pair
-    ):
-        raise sealed_json.Damaged(f"{where} is not as a run writes it: {AGAIN}")
-    return held
 
 
 def changed(root: Path, files: Mapping[str, Any]) -> list[str]:

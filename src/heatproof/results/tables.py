@@ -1,7 +1,8 @@
-"""A run's results as tables for a paper: rankings with intervals, and the tests of all pairs; CSV, Markdown, LaTeX."""
+"""A run's results as tables: rankings with intervals, and the tests of all pairs; CSV, Markdown, LaTeX, JSON."""
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -12,9 +13,10 @@ import pandas as pd
 from heatproof.errors import BadInput, HeatproofError, UnknownName
 from heatproof.printable import printable
 from heatproof.results import Results
+from heatproof.results.latex import escaped
 from heatproof.stats.against_blind import MARKS, legend
 
-Format = Literal["csv", "md", "latex"]
+Format = Literal["csv", "md", "latex", "json"]
 TESTS = ("means", "signed_ranks")
 PLACE = ("dataset", "model", "metric")
 
@@ -73,10 +75,17 @@ def _gathered(
 
 
 def written(table: pd.DataFrame, form: Format) -> str:
-    """The table as text; Markdown and LaTeX have one table per data set, model and metric."""
+    """The table as text; Markdown and LaTeX have one table per data set, model and metric, JSON a list of rows."""
+    if form == "json":
+        return json.dumps([_plain(row) for row in table.to_dict("records")], indent=1, ensure_ascii=False) + "\n"
     if form == "csv":
         return table.map(_csv_cell).to_csv(index=False)
     return "\n".join(_markdown(*part) if form == "md" else _latex(*part) for part in _panels(table))
+
+
+def _plain(row: dict[Any, Any]) -> dict[str, Any]:
+    """A row in JSON's own types: what is not a number is null."""
+    return {str(name): None if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()}
 
 
 def _panels(table: pd.DataFrame) -> Iterator[tuple[str, list[str], list[list[str]], str]]:
@@ -149,36 +158,11 @@ def _in_markdown(text: str) -> str:
 
 def _latex(title: str, heads: list[str], rows: list[list[str]], below: str = "") -> str:
     """With the rules of the package booktabs."""
-    body = "\n".join(" & ".join(_in_latex(cell) for cell in row) + r" \\" for row in rows)
+    body = "\n".join(" & ".join(escaped(cell) for cell in row) + r" \\" for row in rows)
     columns = "l" * len(heads)
-    note = f"\\par\\smallskip{{\\footnotesize {_in_latex(below)}}}\n" if below else ""
+    note = f"\\par\\smallskip{{\\footnotesize {escaped(below)}}}\n" if below else ""
     return (
-        f"\\begin{{table}}\n\\caption{{{_in_latex(title)}}}\n\\begin{{tabular}}{{{columns}}}\n\\toprule\n"
-        f"{' & '.join(_in_latex(head) for head in heads)} \\\\\n\\midrule\n{body}\n\\bottomrule\n"
+        f"\\begin{{table}}\n\\caption{{{escaped(title)}}}\n\\begin{{tabular}}{{{columns}}}\n\\toprule\n"
+        f"{' & '.join(escaped(head) for head in heads)} \\\\\n\\midrule\n{body}\n\\bottomrule\n"
         f"\\end{{tabular}}\n{note}\\end{{table}}\n"
     )
-
-
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    "`": r"\textasciigrave{}",
-    "–": "--",
-    "…": r"\ldots{}",
-    "×": r"$\times$",
-    "±": r"$\pm$",
-    "‡": r"$^{\ddagger}$",
-    "°": r"$^{\circ}$",
-    "\N{MINUS SIGN}": "$-$",
-    **{letter: f"\\{letter}" for letter in "&%$#_{}"},
-}
-
-
-def _in_latex(text: str) -> str:
-    """One line, with special characters escaped; a leading `[` or `*` would be an argument of the row before."""
-    line = printable(" ".join(text.split("\n")), keep="")
-    return ("{}" if line.startswith(("[", "*")) else "") + "".join(_LATEX.get(letter, letter) for letter in line)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from torch import Tensor
 
@@ -22,7 +21,26 @@ from heatproof.types import Batch, Model
 NAMED = 10  # pictures of little range that are named; the others are counted
 
 
-def recorded(model: Model, batch: Batch, answers: Tensor | None, names: Sequence[str], trusted: bool) -> dict[str, Any]:
+@dataclass(frozen=True)
+class ShardRecord:
+    """The pictures of one shard to its model, one entry each: class, hit or miss, value range, answer."""
+
+    key: str
+    ids: tuple[str, ...]
+    classes: tuple[str | None, ...]
+    right: tuple[bool | None, ...]  # None: not known
+    spans: tuple[tuple[float, float], ...]
+    predicted: tuple[str | None, ...] = ()  # records of earlier versions have none
+
+    def __post_init__(self) -> None:
+        parts = (self.classes, self.right, self.spans, self.predicted or self.ids)
+        if any(len(part) != len(self.ids) for part in parts):
+            raise ValueError("a record must have one entry for every picture")
+
+
+def recorded(
+    key: str, model: Model, batch: Batch, answers: Tensor | None, names: Sequence[str], trusted: bool
+) -> ShardRecord:
     """Class, hit or miss and value range of every picture.
 
     `names` are class names of the data set that were numbered in alphabetical order: they are looked up among the
@@ -34,18 +52,17 @@ def recorded(model: Model, batch: Batch, answers: Tensor | None, names: Sequence
     looked_up = all(plainly(name) in places for name in names)
     own = [places[plainly(name)] for name in names] if looked_up else list(range(len(names)))
     predicted = None if answers is None or not (looked_up or trusted) else answers.tolist()
-    return {
-        "ids": list(batch.ids),
-        "classes": [_name(label, names or model.classes) for label in known],
-        "right": [
+    return ShardRecord(
+        key,
+        tuple(batch.ids),
+        tuple(_name(label, names or model.classes) for label in known),
+        tuple(
             None if predicted is None or label < 0 else predicted[row] == (own[label] if names else label)
             for row, label in enumerate(known)
-        ],
-        "spans": [list(span) for span in spans(batch.images)],
-        "predicted": [None] * len(batch)
-        if answers is None
-        else [_name(one, model.classes) for one in answers.tolist()],
-    }
+        ),
+        tuple((low, high) for low, high in spans(batch.images)),
+        (None,) * len(batch) if answers is None else tuple(_name(one, model.classes) for one in answers.tolist()),
+    )
 
 
 def _name(label: int, names: Sequence[str]) -> str | None:
@@ -65,14 +82,14 @@ class _Count:
     narrow: dict[str, tuple[float, float]] = field(default_factory=dict)
 
 
-def census(records: Iterable[tuple[Mapping[str, str], Mapping[str, Any]]]) -> tuple[Census, ...]:
+def census(records: Iterable[tuple[Mapping[str, str], ShardRecord]]) -> tuple[Census, ...]:
     """One entry per data set and model, from the records of its shards; a picture counts once."""
     entries: dict[tuple[str, str], _Count] = {}
     seen: set[tuple[str, ...]] = set()
     for place, found in records:
         where = (place["dataset"], place["model"])
         entry = entries.setdefault(where, _Count())
-        rows = zip(found["ids"], found["classes"], found["right"], found["spans"], strict=True)
+        rows = zip(found.ids, found.classes, found.right, found.spans, strict=True)
         for identity, name, right, (low, high) in rows:
             if (*where, identity) in seen:
                 continue

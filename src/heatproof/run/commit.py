@@ -17,6 +17,7 @@ from heatproof.run.shards import Shard, counted
 from heatproof.run.stopped import judged_part
 from heatproof.run.store import Store, Unit
 from heatproof.run.until import dump
+from heatproof.spec import recipe
 from heatproof.spec.study import Study
 from heatproof.storage.atomic_file import sha256_of
 
@@ -40,7 +41,7 @@ def commit(
     files = store.write_tables(_places(work, store))
     files |= write_groups(store.root, [(shard.place["dataset"], shard.dataset, shard.ids) for shard in work])
     files |= write_pictures(store.root, ((shard.place, counted(shard, store)) for shard in work))
-    store.put_json("gallery.json", {"files": shown_files(store.root, _shown(work))})
+    store.put_json("gallery.json", {"files": shown_files(store, _shown(work))})
     info = replace(
         describe(studies, record.at(state), store.damaged),
         pictures=census((shard.place, found) for shard in work if (found := counted(shard, store))),
@@ -68,9 +69,14 @@ def commit_finished(
         record.write("stopped", reason=part)
 
 
-def _shown(work: Sequence[Shard]) -> list[str]:
-    """The maps kept for the gallery of these shards, in order."""
-    return list(dict.fromkeys(file for shard in work for file in shard.gallery.values()))
+def _shown(work: Sequence[Shard]) -> dict[str, list[str]]:
+    """The maps kept for the gallery of these shards, in order, each with the metrics that judged them."""
+    found: dict[str, list[str]] = {}
+    for shard in work:
+        metrics = [recipe.label(metric) for metric in shard.study.metrics]
+        for file in shard.gallery.values():
+            found[file] = list(dict.fromkeys([*found.get(file, []), *metrics]))
+    return found
 
 
 def _places(work: Sequence[Shard], store: Store) -> Iterator[tuple[dict[str, str], Unit]]:

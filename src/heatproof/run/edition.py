@@ -19,5 +19,5 @@ def warn_of_edition(store: Store) -> None:
         f"{store.root} holds results of {edition} of heatproof's components, and this version computes edition "
         f"{EDITION}: scores may mean something else now, so all of them are computed anew (CHANGELOG.md, “Numbers that "
         "changed”)",
-        stacklevel=4,
+        stacklevel=6,
     )

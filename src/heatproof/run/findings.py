@@ -6,11 +6,13 @@ Work runs anywhere and writes nothing; the process that called it, the driver, a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from heatproof.results.gallery import GalleryFolder
+from heatproof.run.census import ShardRecord
 from heatproof.run.store import Store, Unit
 
 Arrays: TypeAlias = Mapping[str, np.ndarray[Any, Any]]
@@ -38,10 +40,10 @@ class Counted:
     """What the pictures of a shard are to its model."""
 
     file: str
-    record: Mapping[str, Any]
+    record: ShardRecord
 
     def put(self, store: Store) -> None:
-        store.put_json(self.file, self.record)
+        store.put_json(self.file, asdict(self.record))
 
 
 @dataclass(frozen=True)
@@ -49,12 +51,12 @@ class Pictures:
     """The first pictures of a data set, for the gallery."""
 
     folder: str
-    about: Mapping[str, Any]
+    about: GalleryFolder
     arrays: Arrays
 
     def put(self, store: Store) -> None:
         store.put_arrays(f"{self.folder}/pictures.npz", self.arrays)
-        store.put_json(f"{self.folder}/about.json", self.about)
+        store.put_json(f"{self.folder}/about.json", asdict(self.about))
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from heatproof.run.shards import EDITION
 from heatproof.spec import recipe
 from heatproof.spec.study import Study
 from heatproof.storage.sealed_json import typed
-from heatproof.traits import cost_of, method_traits, metric_traits
+from heatproof.traits import cost_of, method_traits, metric_traits, part_traits, parts_of
 
 
 def describe(studies: Sequence[Study], state: RunState, damaged: Sequence[str]) -> RunInfo:
@@ -73,9 +73,11 @@ def _about(component: Any) -> dict[str, Any]:
     known = name_of(component)
     made = type(component) if not hasattr(component, "__qualname__") else component
     about = Entry("method", "", made)
+    hiding = [one for one in parts_of(component) if part_traits(one).short]
     return {
         "name": known[1] if known else recipe.label(component),
         "summary": about.summary,
         "paper": about.paper,
         "fields": recipe.plain(component).get("fields", {}),
+        "hides": "; ".join(dict.fromkeys(part_traits(one).in_words for one in hiding)),
     }

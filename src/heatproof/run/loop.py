@@ -8,10 +8,8 @@ method pays only for that method. With a rule to stop by, shards are added in ro
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import closing, suppress
-from dataclasses import dataclass
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,41 +19,20 @@ from heatproof.engine import EngineKind
 from heatproof.errors import BadInput
 from heatproof.executors import Executor, Workers, executor
 from heatproof.results import Results
-from heatproof.results.run_state import Record, known
-from heatproof.run import lock
-from heatproof.run.commit import commit, commit_finished
-from heatproof.run.edition import warn_of_edition
+from heatproof.results.run_state import Record
+from heatproof.run.commit import commit
+from heatproof.run.display import Display, Watch
 from heatproof.run.engine_choices import engine_of, remember_choices, resume_choices, settle, take_over
 from heatproof.run.findings import Choices, Finding, Rows
-from heatproof.run.pace import Pace, Progress
+from heatproof.run.pace import Pace
 from heatproof.run.premises import check, warn_of_lost
-from heatproof.run.rounds import Course, course_of, progress, rounds
+from heatproof.run.recording import recording
+from heatproof.run.rounds import course_of, rounds
 from heatproof.run.shards import Shard, shards
 from heatproof.run.store import Store
 from heatproof.run.task import finished, perform, tasks
-from heatproof.run.termination import sigterm_as_ctrl_c
-from heatproof.run.until import Solid, dump, prepared
+from heatproof.run.until import Solid, prepared
 from heatproof.spec.study import Study
-
-Watch = Callable[[int, int, str], None]  # (units done, units in all, label of the last unit)
-
-
-@dataclass(frozen=True)
-class Display:
-    """What a run reports to: a plain counter, a pace that knows the time left, both or none."""
-
-    watch: Watch | None = None
-    pace: Pace | None = None
-
-    def phase(self, name: str, done: int, total: int) -> None:
-        if self.pace:
-            self.pace.show(Progress(name, done, total))
-
-    def unit(self, done: int, total: int, label: str) -> None:
-        if self.watch:
-            self.watch(done, total, label)
-        if self.pace:
-            self.pace.tick(label)
 
 
 def run(
@@ -114,60 +91,18 @@ def _run(
     display.phase("checking", 0, len(listed))
     check(work, partial(finished, store=store))
     warn_of_lost(listed)
-    with lock.held(store.root), sigterm_as_ctrl_c():
-        store.clear_leftovers()
-        warn_of_edition(store)
-        resumed = any(store.get(key, shard.ids) for shard in work for key in shard.units.values())
-        record = Record(store.root, resumed or _begun(store, dump(listed, until)))
-        if not record.state.results:  # else it belongs to those results until there are others
-            store.put_json("study.json", dump(listed, until))
-        try:
-            if course is None:
-                _work(work, store, crew.spread, count, record, display)
-            else:
-                _rounds(course, units_of(work), store, crew.spread, count, record, display)
-            return commit(listed, work, store, record, "complete", course=course)
-        except KeyboardInterrupt:
-            commit_finished(listed, work, store, record, course)
-            raise
-        except BaseException as error:
-            with suppress(Exception):  # the disk may be what failed
-                record.write("failed", reason=str(error)[:500])
-            raise
-
-
-def _begun(store: Store, asked: Mapping[str, Any]) -> bool:
-    """Whether this very study was begun here and not finished: time spent before the first unit counts, too."""
-    before = known(store.root)
-    if before is None or before.state == "complete" or before.results:
-        return False
-    return bool(store.get_json("study.json") == json.loads(json.dumps(asked)))
+    with recording(listed, work, store, until, course) as record:
+        before = 0
+        for part in [work] if course is None else rounds(course, store, count):
+            shown = display if course is None else display.of_round(before, units_of(work), course.progress)
+            _work(part, store, crew.spread, count, record, shown)
+            before += units_of(part)
+        return commit(listed, work, store, record, "complete", course=course)
 
 
 def units_of(work: Sequence[Shard]) -> int:
     """Units of all these shards."""
     return sum(len(shard.units) for shard in work)
-
-
-def _rounds(
-    course: Course,
-    most: int,
-    store: Store,
-    spread: Callable[..., Generator[Finding]],
-    count: int,
-    record: Record,
-    display: Display,
-) -> None:
-    """Do one round of shards after the other until the rule is met; `most` units there would be without it."""
-    before = 0
-
-    def in_all(done: int, _: int, label: str) -> None:
-        if display.watch:
-            display.watch(before + done, most, f"{progress(course)} · {label}")
-
-    for part in rounds(course, store, count):
-        _work(part, store, spread, count, record, Display(in_all, display.pace))
-        before += units_of(part)
 
 
 def _work(

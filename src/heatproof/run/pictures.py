@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from heatproof.run.census import ShardRecord
 from heatproof.storage.atomic_file import write_atomically
 
 FILE = "pictures.parquet"
@@ -19,7 +20,7 @@ SCHEMA = pa.schema(
 )
 
 
-def write_pictures(root: Path, records: Iterable[tuple[Mapping[str, str], Mapping[str, Any] | None]]) -> dict[str, str]:
+def write_pictures(root: Path, records: Iterable[tuple[Mapping[str, str], ShardRecord | None]]) -> dict[str, str]:
     """Write one row per data set, model and picture, from the records of the shards: the file and its hash.
 
     `right` is empty where the label or its place among the model's classes is not known.
@@ -28,8 +29,8 @@ def write_pictures(root: Path, records: Iterable[tuple[Mapping[str, str], Mappin
     for place, found in records:
         if found is None:
             continue
-        answers = found.get("predicted") or [None] * len(found["ids"])  # records of earlier versions have none
-        for image, label, predicted, right in zip(found["ids"], found["classes"], answers, found["right"], strict=True):
+        answers = found.predicted or (None,) * len(found.ids)
+        for image, label, predicted, right in zip(found.ids, found.classes, answers, found.right, strict=True):
             row = {**place, "image": image, "label": label, "predicted": predicted, "right": right}
             rows.setdefault((place["dataset"], place["model"], image), row)
     buffer = io.BytesIO()

@@ -115,6 +115,12 @@ class Course:
     pages: list[Page[Place]] = field(default_factory=list)
     decided: Page[Place] | None = None
 
+    def progress(self) -> str:
+        """How many pairs are decided, and how many are open."""
+        every = [found.outcome for found in _standing(self)]
+        still = sum(one.open for one in self.series) if self.pages else len(every)
+        return f"{sum(one != 'open' for one in every)} pairs decided, {still} open"
+
     @property
     def left(self) -> list[Series]:
         return [one for one in self.series if not one.over]
@@ -271,13 +277,6 @@ def _ahead(course: Course, steps: Sequence[int], workers: int) -> list[int]:
 def _between(course: Course, upto: int) -> int:
     """Shards that are still to come before a step."""
     return sum(len(step) for one in course.left for step in one.steps[one.at : upto])
-
-
-def progress(course: Course) -> str:
-    """How many pairs are decided, and how many are open."""
-    every = [found.outcome for found in _standing(course)]
-    still = sum(one.open for one in course.series) if course.pages else len(every)
-    return f"{sum(one != 'open' for one in every)} pairs decided, {still} open"
 
 
 def _standing(course: Course) -> Iterator[Decision]:

@@ -6,7 +6,6 @@ import dataclasses
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,9 +16,11 @@ from heatproof.data._support.class_order import alphabetical
 from heatproof.data._support.value_range import warn_of_narrow
 from heatproof.errors import BadInput
 from heatproof.models._support.outputs import SHOWN, recognised
+from heatproof.run.census import ShardRecord
 from heatproof.run.store import Store
 from heatproof.spec import recipe
 from heatproof.spec.study import Study
+from heatproof.storage.sealed_json import Damaged, typed
 from heatproof.traits import metric_traits
 from heatproof.types import Batch, Dataset, Model
 
@@ -131,7 +132,8 @@ def check_class_order(shard: Shard, count: int) -> None:
     mend = "give the model its classes (factory.classes = […]), or name the sub-folders index_name"
     if len(names) != count:
         raise BadInput(f"{message}: {mend}")
-    warnings.warn(f"{message}: they were numbered in alphabetical order; if that is wrong, {mend}", stacklevel=2)
+    order = "they were numbered in the data set's own order (of folders and tables the alphabet's)"
+    warnings.warn(f"{message}: {order}; if that is wrong, {mend}", stacklevel=2)
 
 
 def aimed(shard: Shard) -> tuple[Batch, Tensor | None]:
@@ -157,7 +159,11 @@ def aimed(shard: Shard) -> tuple[Batch, Tensor | None]:
     return batch.aimed(labels), answers
 
 
-def counted(shard: Shard, store: Store) -> dict[str, Any] | None:
+def counted(shard: Shard, store: Store) -> ShardRecord | None:
     """What the shard's pictures are to its model, if that is known and this shard's."""
-    found = store.get_json(shard.file)
-    return found if found and found.get("key") == shard.key else None
+    stored = store.get_json(shard.file)
+    try:
+        found = None if stored is None else typed(ShardRecord, stored, shard.file)
+    except Damaged:
+        return None
+    return found if found and found.key == shard.key else None

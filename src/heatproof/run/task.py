@@ -6,13 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from heatproof import engine
+from heatproof.results.gallery import GalleryFolder
 from heatproof.run.census import recorded
 from heatproof.run.findings import Choices, Counted, Finding, Rows
-from heatproof.run.gallery import is_kept, maps_of, pictures_of
+from heatproof.run.gallery import book_of, is_kept, maps_of, pictures_of
 from heatproof.run.shards import Shard, aimed, by_label, counted
 from heatproof.run.store import Store
 from heatproof.run.unit import explain, judge
 from heatproof.spec import recipe
+from heatproof.traits import flip_book_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,10 +59,10 @@ def perform(task: Task) -> Iterator[Finding]:
     """Do a task; yield what is found as it comes."""
     shard, known = task.shard, engine.current().record()
     batch, answers = aimed(shard)
-    found = recorded(shard.model, batch, answers, shard.guessed, by_label(shard.study))
-    yield Counted(shard.file, {"key": shard.key, **found})
+    found = recorded(shard.key, shard.model, batch, answers, shard.guessed, by_label(shard.study))
+    yield Counted(shard.file, found)
     if task.maps:
-        about = {**shard.place, "classes": list(shard.model.classes)}
+        about = GalleryFolder(**shard.place, ids=(), classes=tuple(shard.model.classes))
         yield pictures_of(next(iter(task.maps.values())), about, batch)
     for method in shard.study.methods:
         title = recipe.label(method)
@@ -76,4 +78,9 @@ def perform(task: Task) -> Iterator[Finding]:
             if (made := engine.current().record()) != known:
                 yield Choices(made)
                 known = made
+            show = flip_book_of(metric) if title in shard.gallery else None
+            if show is not None and explained.attribution is not None:
+                book = book_of(shard.gallery[title], name, explained.attribution, show)
+                if book is not None:
+                    yield book
             yield Rows(title, name, task.units[title, name], unit)

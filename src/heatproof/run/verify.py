@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 from heatproof.errors import BadInput, HeatproofError
 from heatproof.report import is_intact, shown_commit
 from heatproof.results import run_state
+from heatproof.results.gallery import gallery_files
 from heatproof.run.store import unit_in
 from heatproof.storage import sealed_json
 from heatproof.storage.atomic_file import content_of, leftovers
@@ -40,8 +40,7 @@ def check(root: Path) -> Iterator[Finding]:
     yield from _against(root, hashes)
     if "gallery.json" in hashes and not run_state.changed(root, {"gallery.json": hashes["gallery.json"]}):
         try:
-            listed = json.loads((root / "gallery.json").read_bytes()).get("files")
-            yield from _against(root, run_state.file_hashes(listed, root / "gallery.json"))
+            yield from _against(root, dict(gallery_files((root / "gallery.json").read_bytes(), root)))
         except HeatproofError as error:
             yield Finding("gallery.json", str(error))
     for name in SEALED:

@@ -11,12 +11,14 @@ from typing import Any, get_args
 
 from heatproof import registry
 from heatproof.errors import BadInput, UnknownName
+from heatproof.spec import short_form
 from heatproof.spec.recipe import BARE, is_number
+from heatproof.spec.short_form import QUOTED, ShortForm
 from heatproof.spec.user_files import IN_FILE, read_once
 from heatproof.storage import any_path
+from heatproof.traits import part_traits
 
 LONGEST = 20_000  # letters of a component's text; a path has at most 4,096
-_QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 
 
 def _quoted(text: str) -> str:
@@ -27,7 +29,7 @@ def _quoted(text: str) -> str:
         bare = word is None or word.isidentifier() or is_number(word)
         return found[0] if bare else f"{lead}{word!r}"
 
-    return re.sub(rf"{_QUOTED}|(?P<lead>[=\[,]\s*)(?P<word>{BARE})", quote, text)
+    return re.sub(rf"{QUOTED}|(?P<lead>[=\[,]\s*)(?P<word>{BARE})", quote, text)
 
 
 def parse(kind: registry.Kind, text: str) -> Any:
@@ -57,7 +59,7 @@ def expression(text: str) -> ast.expr:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Python's remarks on odd escapes and literals
-            return ast.parse(_quoted(text.strip()), mode="eval").body
+            return ast.parse(_quoted(short_form.marked(text.strip())), mode="eval").body
     except SyntaxError as error:
         raise BadInput(error.msg) from error
     except (ValueError, RecursionError, MemoryError) as error:  # no text, or nested too deeply for Python's parser
@@ -70,6 +72,11 @@ def _shown(text: str) -> str:
 
 def components(kind: registry.Kind, text: str) -> list[Any]:
     """Several components from one command-line word: commas outside brackets separate them."""
+    return [parse(kind, part) for part in words(text)]
+
+
+def words(text: str) -> list[str]:
+    """The parts of a list on the command line, separated by the commas outside brackets."""
     parts, depth, start = [], 0, 0
     for i, letter in enumerate(text):
         depth += (letter in "([") - (letter in ")]")
@@ -77,7 +84,7 @@ def components(kind: registry.Kind, text: str) -> list[Any]:
             parts.append(text[start:i])
             start = i + 1
     parts.append(text[start:])
-    return [parse(kind, part) for part in parts if part.strip()]
+    return [part.strip() for part in parts if part.strip()]
 
 
 def _of_file(kind: registry.Kind | None, own: re.Match[str], node: ast.Name | ast.Call, text: str) -> Any:
@@ -111,10 +118,20 @@ def _component(kind: registry.Kind, node: ast.expr, text: str) -> Any:
         return registry.find(kind, node.id)
     if isinstance(node, ast.Call) and (own := _in_file(node.func)):
         return _of_file(kind, own, node, text)
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.args:
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
         raise BadInput(f"{text!r} must name its fields: name(field=value, …)")
     found = registry.entry(kind, node.func.id)
-    return registry.find(kind, node.func.id, **_fields(found.make, found.fields(), node, text))
+    named = _short_named(node, found.fields(), text) if node.args else node
+    return registry.find(kind, node.func.id, **_fields(found.make, found.fields(), named, text))
+
+
+def _short_named(call: ast.Call, fields: Mapping[str, Any], text: str) -> ast.Call:
+    """`srg(telea/grid)` as `srg(occlusion=telea/grid)`: of a component with one field that has a short form."""
+    open_to = [name for name, default in fields.items() if part_traits(default).short]
+    if len(call.args) != 1 or len(open_to) != 1 or short_form.read(call.args[0]) is None:
+        also = f" (of {open_to[0]} alone also imputer/segmenter)" if len(open_to) == 1 else ""
+        raise BadInput(f"{text!r} must name its fields: name(field=value, …){also}")
+    return ast.Call(call.func, [], [ast.keyword(open_to[0], call.args[0]), *call.keywords])
 
 
 def _admits_dataset(hint: Any) -> bool:
@@ -153,6 +170,10 @@ def _field(default: Any, hint: Any, node: ast.expr, text: str) -> Any:
         return _of_file(known[0] if known else None, own, node, text)
     if known is not None and known[0] != "part" and isinstance(node, ast.Name | ast.Call):
         return _component(known[0], node, text)
+    if (short := short_form.read(node)) and (names := part_traits(default).short):
+        return _of_short_form(default, names, short, text)
+    if (other := _other_part(default, hint, node)) is not None:
+        return _component(other, node, text)
     if dataclasses.is_dataclass(default) and not isinstance(default, type) and isinstance(node, ast.Call):
         parts = {f.name: getattr(default, f.name) for f in dataclasses.fields(default) if f.init}
         changed = _fields(type(default), parts, node, text)
@@ -164,6 +185,41 @@ def _field(default: Any, hint: Any, node: ast.expr, text: str) -> Any:
     if isinstance(value, str) and (known is not None or dataclasses.is_dataclass(default)):
         raise BadInput(f"{text!r}: {value!r} must look like name or name(field=value, …)")
     return (value,) if isinstance(default, tuple) and not isinstance(value, tuple) and value is not None else value
+
+
+def _of_short_form(default: Any, names: tuple[str, ...], short: ShortForm, text: str) -> Any:
+    """The default with the two components of a short form, and with the number of its class where none is given."""
+    left, right, times = names
+    sides: dict[str, Any] = {}
+    for name, node, count in ((left, short.left, None), (right, short.right, short.count)):
+        known = registry.name_of(getattr(default, name))
+        if known is None:  # the default holds user code
+            raise BadInput(f"{text!r} must name its fields: {left}=…, {right}=…")
+        sides[name] = _component(known[0], node if count is None else _counted(known[0], node, count, text), text)
+    usual = {f.name: f.default for f in dataclasses.fields(default)}[times]
+    return dataclasses.replace(default, **sides, **{times: usual if short.times is None else short.times})
+
+
+def _counted(kind: registry.Kind, node: ast.expr, count: int, text: str) -> ast.Call:
+    """`slic` with a number as `slic(n=…)`: its first field."""
+    if not isinstance(node, ast.Name):
+        raise BadInput(f"{text!r}: {ast.unparse(node)}-{count} says it twice: leave -{count} out")
+    fields = list(registry.entry(kind, node.id).fields())
+    if not fields:
+        raise BadInput(f"{text!r}: {kind} {node.id!r} has no number: leave -{count} out")
+    return ast.Call(node, [], [ast.keyword(fields[0], ast.Constant(count))])
+
+
+def _other_part(default: Any, hint: Any, node: ast.expr) -> registry.Kind | None:
+    """The kind of a component in place of a part, where the field takes others than its default: `energy(of=road)`."""
+    known = registry.name_of(default)
+    name = node.func if isinstance(node, ast.Call) else node
+    if known is None or known[0] != "part" or hint is type(default) or not isinstance(name, ast.Name):
+        return None
+    if name.id == known[1] and isinstance(node, ast.Call):  # the default with other fields
+        return None
+    kinds: tuple[registry.Kind, ...] = ("part", "metric")
+    return next((kind for kind in kinds if registry.is_known(kind, name.id)), None)
 
 
 def _value(node: ast.expr, hint: Any, text: str) -> Any:

@@ -43,7 +43,7 @@ def pearson(one: Sequence[float], other: Sequence[float], level: float = 0.95) -
     return Correlation(r, math.tanh(z - half), math.tanh(z + half), n)
 
 
-def violations(accuracy: Mapping[str, Mapping[str, float]], classes: int, n: int) -> list[str]:
+def violations(accuracy: Mapping[str, Mapping[str, float | None]], classes: int, n: int) -> list[str]:
     """The assumptions that the measured accuracies violate, in sentences; `unknown` has the unmeasured ones.
 
     `accuracy` holds accuracies on `composite` and `without` pictures, and on objects alone (`grey`), for the roles
@@ -80,7 +80,7 @@ def violations(accuracy: Mapping[str, Mapping[str, float]], classes: int, n: int
     return sentences
 
 
-def unknown(accuracy: Mapping[str, Mapping[str, float]]) -> list[str]:
+def unknown(accuracy: Mapping[str, Mapping[str, float | None]]) -> list[str]:
     """The accuracies that the design assumes and that were not measured, in words."""
     measured = _Accuracies(accuracy)
     return [
@@ -100,7 +100,7 @@ _SHOWN = {"composite": "with objects on scenes", "without": "with scenes alone",
 class _Accuracies:
     """Accuracies by role and pictures; NaN where none was measured, which is neither above nor below any limit."""
 
-    accuracy: Mapping[str, Mapping[str, float]]
+    accuracy: Mapping[str, Mapping[str, float | None]]
 
     def __call__(self, role: str, what: str) -> float:
         value = self.accuracy.get(role, {}).get(what)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -11,22 +13,37 @@ from heatproof.stats.setups import RANDOM
 
 MEASURES = ("mif", "lif", "r_oms")
 # What fills hidden parts, how much is hidden at once, and what else distinguishes a strategy.
-STRATEGY = ("imputer", "n_superpixels", "asked")
+STRATEGY = ("imputer", "n_superpixels", "variant")
 PLACE = ("dataset", "model", *STRATEGY)
 
 
-def strategies_of(notes: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The occlusion strategies in the notes of a run's pixel-flipping studies: the setup, and its metrics' labels.
+@dataclass(frozen=True)
+class Strategy:
+    """An occlusion strategy, and under which label each of its metrics is stored."""
 
-    Strategies with equal names get the label of their MIF metric, which differs, as `asked`.
-    """
-    noted = [{"asked": "", **setup} for one in notes for setup in one.get("setups", ())]
-    distinct = [setup for at, setup in enumerate(noted) if setup not in noted[:at]]
-    names = [tuple(setup[name] for name in STRATEGY) for setup in distinct]
-    return [
-        setup if names.count(name) == 1 else {**setup, "asked": str(setup.get("mif", ""))}
-        for setup, name in zip(distinct, names, strict=True)
-    ]
+    imputer: str
+    n_superpixels: int
+    variant: str = ""  # what distinguishes it from another with the same imputer on as many segments
+    mif: str | None = None
+    lif: str | None = None
+    srg: str | None = None
+    r_oms: str | None = None
+    asked: str = ""  # the variant, in runs of earlier versions
+
+    @property
+    def name(self) -> tuple[str, int, str]:
+        return self.imputer, self.n_superpixels, self.variant
+
+    def label(self, measure: str) -> str | None:
+        """The label of a measure's metric, if it was judged."""
+        return {"mif": self.mif, "lif": self.lif, "r_oms": self.r_oms}[measure]
+
+
+def distinguished(strategies: Iterable[Strategy]) -> list[Strategy]:
+    """Each strategy once. Those with equal names get the label of their MIF metric, which differs, as `variant`."""
+    found = list(dict.fromkeys(replace(one, variant=one.variant or one.asked, asked="") for one in strategies))
+    names = Counter(one.name for one in found)
+    return [one if names[one.name] == 1 else replace(one, variant=one.mif or "") for one in found]
 
 
 def strategy_name(imputer: object, n_superpixels: object, variant: object) -> str:
@@ -34,8 +51,8 @@ def strategy_name(imputer: object, n_superpixels: object, variant: object) -> st
     return f"{imputer} on {n_superpixels} superpixels" + (f", {variant}" if variant else "")
 
 
-def setups_table(scores: pd.DataFrame, strategies: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """Columns dataset, model, imputer, n_superpixels, asked, method, mif, lif, r_oms: means over images, NaN for none.
+def setups_table(scores: pd.DataFrame, strategies: Sequence[Strategy]) -> pd.DataFrame:
+    """Columns dataset, model, imputer, n_superpixels, variant, method, mif, lif, r_oms: means over images, or NaN.
 
     Only images that every scored method of a strategy was scored on count, so that methods are compared on the
     same pictures.
@@ -46,7 +63,7 @@ def setups_table(scores: pd.DataFrame, strategies: Sequence[Mapping[str, Any]]) 
         parts = _parts(ok, strategy)
         for place in dict.fromkeys(place for part in parts.values() for place in part):
             means = _shared(parts, place).mean()
-            setup = dict(zip(PLACE, (*place, *(strategy[name] for name in STRATEGY)), strict=True))
+            setup = dict(zip(PLACE, (*place, *strategy.name), strict=True))
             methods = dict.fromkeys(method for part in parts.values() if place in part for method in part[place])
             for method in methods:
                 values = {name: means.get((name, method), float("nan")) for name in MEASURES}
@@ -54,7 +71,7 @@ def setups_table(scores: pd.DataFrame, strategies: Sequence[Mapping[str, Any]]) 
     return pd.DataFrame(rows, columns=[*PLACE, "method", *MEASURES])
 
 
-def gains(scores: pd.DataFrame, strategy: Mapping[str, Any], dataset: str, model: str) -> dict[str, pd.DataFrame]:
+def gains(scores: pd.DataFrame, strategy: Strategy, dataset: str, model: str) -> dict[str, pd.DataFrame]:
     """SRG = LIF - MIF, MRG = R-OMS - MIF and LRG = LIF - R-OMS under one strategy, each images × methods.
 
     They are of the images that `setups_table` takes means of, and each is there only if its two parts are.
@@ -104,8 +121,8 @@ def random_among(methods: Iterable[str]) -> str:
     return next((name for name in methods if name.partition("(")[0] == RANDOM), RANDOM)
 
 
-def _parts(ok: pd.DataFrame, strategy: Mapping[str, Any]) -> dict[str, dict[tuple[str, str], pd.DataFrame]]:
-    return {name: _wide(ok, str(strategy[name])) for name in MEASURES if name in strategy}
+def _parts(ok: pd.DataFrame, strategy: Strategy) -> dict[str, dict[tuple[str, str], pd.DataFrame]]:
+    return {name: _wide(ok, label) for name in MEASURES if (label := strategy.label(name)) is not None}
 
 
 def _shared(parts: Mapping[str, Mapping[tuple[str, str], pd.DataFrame]], place: tuple[str, str]) -> pd.DataFrame:

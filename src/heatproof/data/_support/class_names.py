@@ -4,6 +4,7 @@ folders."""
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Collection, Sequence
 
 from heatproof.data._support.files import numbered
@@ -49,3 +50,29 @@ def class_indices(names: Sequence[str], classes: Sequence[str] = ()) -> dict[str
 def plainly(name: str) -> str:
     """A class name in lower case with spaces for `_`, for comparisons."""
     return " ".join(name.replace("_", " ").casefold().split())
+
+
+def found_in(classes: Sequence[str], own: Sequence[str], what: str) -> dict[str, int]:
+    """The index of each class of a data set that numbers its classes itself, as `own` lists them.
+
+    Where the model's classes are given they decide, by name; those it does not have are left out and named.
+    """
+    if not classes:
+        return {name: index for index, name in enumerate(own)}
+    places: dict[str, int] = {}
+    for index, known in enumerate(classes):
+        places.setdefault(plainly(known), index)
+    indices = {name: places[plainly(name)] for name in own if plainly(name) in places}
+    lost = [name for name in own if name not in indices]
+    if not indices:
+        raise BadInput(
+            f"{what} has {len(own)} classes ({', '.join(own[:3])}, …) and the model has none of them by these names: "
+            "name the model's classes so (factory.classes = […]), or explain the predicted class (--target predicted)"
+        )
+    if lost:
+        warnings.warn(
+            f"{len(lost)} of {len(own)} classes of {what} are not among the model's and are left out: "
+            f"{', '.join(lost[:5])}{', …' if len(lost) > 5 else ''}",
+            stacklevel=3,
+        )
+    return indices

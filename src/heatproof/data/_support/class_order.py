@@ -7,4 +7,4 @@ from heatproof.data._support.picture_files import PictureFiles
 
 def alphabetical(dataset: object) -> tuple[str, ...]:
     """The names that are numbered alphabetically; empty if they contain an index or the classes are known."""
-    return dataset.guessed if isinstance(dataset, PictureFiles) else ()
+    return dataset.label_names if isinstance(dataset, PictureFiles) else ()

@@ -53,8 +53,8 @@ class PictureFiles:
         return any(file.mask is not None for file in self.files)
 
     @property
-    def guessed(self) -> tuple[str, ...]:
-        """Class names that were numbered in alphabetical order, since nothing else orders them."""
+    def label_names(self) -> tuple[str, ...]:
+        """What the labels 0, 1, … mean where the data set numbers its classes; empty where they are the model's."""
         return ()
 
     def __len__(self) -> int:

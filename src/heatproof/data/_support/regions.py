@@ -128,7 +128,7 @@ def rasterise(segmentation: Any, width: int, height: int) -> NDArray[np.bool_]:
     if isinstance(segmentation, Mapping):
         counts = segmentation.get("counts")
         if isinstance(counts, str | bytes):
-            counts = unpacked(counts.encode("latin-1") if isinstance(counts, str) else counts)
+            counts = unpacked(counts)
         if not isinstance(counts, list) or not all(isinstance(n, int) and n >= 0 for n in counts):
             raise BadInput("run lengths must be a list of counts, or such a list packed as COCO does")
         if sum(counts) != width * height:
@@ -148,7 +148,7 @@ def rasterise(segmentation: Any, width: int, height: int) -> NDArray[np.bool_]:
     return np.array(canvas, dtype=np.bool_)
 
 
-def unpacked(text: bytes) -> list[int]:
+def unpacked(text: str | bytes) -> list[int]:
     """The counts in COCO's packed run lengths.
 
     A number is written in groups of five bits, lowest first, as characters from '0' on; the sixth bit of a character
@@ -157,7 +157,7 @@ def unpacked(text: bytes) -> list[int]:
     """
     counts: list[int] = []
     value = shift = 0
-    for character in text:
+    for character in text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text:
         bits = character - 48
         if not 0 <= bits < 64:
             raise BadInput(f"packed run lengths hold a character that is none of theirs: {chr(character)!r}")

@@ -22,10 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from heatproof.data._support.coco_json import read_annotations
 from heatproof.data._support.listing import pictures_under
 from heatproof.data._support.pictures import read_picture
 from heatproof.data.bam.classes import FIRST_VALIDATION, OBJECTS, SCENES
-from heatproof.data.bam.coco import Cutout, candidates, cut_out, read_annotations
+from heatproof.data.bam.coco import Cutout, candidates, cut_out
 from heatproof.data.bam.masks import write_masks
 from heatproof.errors import BadInput
 

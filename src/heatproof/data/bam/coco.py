@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import defaultdict
 from collections.abc import Iterator
@@ -25,18 +24,6 @@ class Cutout(NamedTuple):
     source: str  # COCO's image id, twelve digits
     pixels: NDArray[np.uint8]  # (h, w, 3)
     mask: NDArray[np.bool_]  # (h, w)
-
-
-def read_annotations(path: Path) -> dict[str, Any]:
-    """`instances_*.json` with its images, annotations and categories, or `BadInput`."""
-    try:
-        content = json.loads(path.read_text())
-    except (OSError, ValueError) as error:
-        raise BadInput(f"{path} must be a COCO instances file: {error}") from error
-    lacking = [name for name in ("images", "annotations", "categories") if name not in content]
-    if lacking:
-        raise BadInput(f"{path} must be a COCO instances file; it has no {', '.join(lacking)}")
-    return dict(content)
 
 
 def candidates(content: dict[str, Any], category: str, legacy: bool) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:

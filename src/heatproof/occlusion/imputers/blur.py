@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -43,6 +44,7 @@ class Blur:
 
     sigma: float = 10.0  # in pixels
     kernel: int | None = None  # pixels per side; RISE's 11 for a sigma of 5 cut the Gaussian near its middle
+    in_words: ClassVar[str] = "the blurred picture"
 
     def __post_init__(self) -> None:
         if self.sigma <= 0:

@@ -20,6 +20,10 @@ class Constant:
 
     colour: tuple[float, ...] = (0.0,)
 
+    @property
+    def in_words(self) -> str:
+        return "black" if not any(self.colour) else "one colour"
+
     def __post_init__(self) -> None:
         if isinstance(self.colour, int | float):  # the short form, as on a command line
             object.__setattr__(self, "colour", (float(self.colour),))

@@ -26,6 +26,7 @@ class Diffusion:
     prior: Any = "embedded"  # or `diffusers:FOLDER_OR_HUB_ID`, or a Denoiser
     sampler: Sampler = field(default_factory=Sampler)
     random: ClassVar[bool] = True
+    in_words: ClassVar[str] = "what a diffusion model draws"
 
     def premise(self, model: Model, batch: Batch, /) -> None:
         """Raises if the prior cannot paint such pictures."""

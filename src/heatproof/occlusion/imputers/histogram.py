@@ -49,6 +49,7 @@ class Histogram:
     bins: int = 7  # per channel
     colour: tuple[float, ...] = IMAGENET_MEAN  # of a picture with nothing visible
     random: ClassVar[bool] = True
+    in_words: ClassVar[str] = "one colour of the visible pixels, drawn at random"
 
     def __post_init__(self) -> None:
         if not 1 <= self.bins <= 64:

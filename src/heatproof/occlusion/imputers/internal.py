@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -97,6 +97,8 @@ class Internal:
     There is no occluded picture; the game calls `answer` instead. A network may implement
     `forward_kept(normalised images, kept patches) -> logits` itself.
     """
+
+    in_words: ClassVar[str] = "nothing: their tokens are dropped"
 
     def answer(self, model: Model, images: Images, keep: Keep, /) -> Logits:
         kept = kept_patches(keep.to(model.device), patch_size(model))

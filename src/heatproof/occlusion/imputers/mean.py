@@ -41,6 +41,10 @@ class Mean:
 
     colour: tuple[float, ...] = IMAGENET_MEAN
 
+    @property
+    def in_words(self) -> str:
+        return "ImageNet's mean colour" if self.colour == IMAGENET_MEAN else "one colour"
+
     def __call__(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Images:
         return repainted(images, keep, self.filling(images, keep, seeds))
 

@@ -47,6 +47,7 @@ class Nearest:
     colour: tuple[float, ...] = IMAGENET_MEAN  # of a picture with nothing visible
     search: Literal["exact", "chamfer"] = "exact"  # chamfer: the nearest up to a pixel, in a fifth of the time
     concurrent: ClassVar[bool] = True
+    in_words: ClassVar[str] = "the colour of the nearest visible pixel"
 
     def __call__(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Images:
         find = nearest_exactly if self.search == "exact" else nearest_by_chamfer

@@ -23,6 +23,7 @@ class Noise:
     mean: tuple[float, ...] = IMAGENET_MEAN
     std: tuple[float, ...] = IMAGENET_STD
     random: ClassVar[bool] = True
+    in_words: ClassVar[str] = "noise with the mean and spread of photos"
 
     def __call__(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Images:
         return repainted(images, keep, self.filling(images, keep, seeds))

@@ -84,6 +84,7 @@ class NoisyLinear:
     tolerance: float = 0.002  # of multigrid: root mean square; half a grey level of 256
     random: ClassVar[bool] = True
     concurrent: ClassVar[bool] = True
+    in_words: ClassVar[str] = "the mean of their neighbours and a little noise (ROAD)"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "colour", tuple(self.colour))

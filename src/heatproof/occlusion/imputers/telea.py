@@ -49,6 +49,7 @@ class Telea:
     radius: float = 3.0
     colour: tuple[float, ...] = IMAGENET_MEAN  # of a picture with nothing left to paint from
     concurrent: ClassVar[bool] = True
+    in_words: ClassVar[str] = "inpainting from the visible pixels (Telea)"
 
     def __call__(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Images:
         filled = coloured(self.colour, images).expand_as(images).clone()

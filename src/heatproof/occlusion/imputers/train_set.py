@@ -81,6 +81,7 @@ class TrainSet:
     donors: Any = "two_factor(split=train, count=1000)"  # a data set or its name
     count: int = 1000  # donors, drawn among all pictures of the data set
     random: ClassVar[bool] = True
+    in_words: ClassVar[str] = "pixels of another picture"
 
     def __post_init__(self) -> None:
         if self.count < 1:

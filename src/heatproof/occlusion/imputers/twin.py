@@ -21,6 +21,7 @@ class Twin:
     """
 
     needs: ClassVar[tuple[Need, ...]] = ("twins",)
+    in_words: ClassVar[str] = "the same picture without its object"
 
     def for_batch(self, batch: Batch, /) -> Imputer:
         """The imputer bound to the twins of these pictures; the game calls it before it hides parts of them."""

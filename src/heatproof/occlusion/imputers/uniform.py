@@ -21,6 +21,7 @@ class Uniform:
     """Every hidden pixel and channel is drawn uniformly from [0, 1]."""
 
     random: ClassVar[bool] = True
+    in_words: ClassVar[str] = "uniform noise"
 
     def __call__(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Images:
         return repainted(images, keep, self.filling(images, keep, seeds))

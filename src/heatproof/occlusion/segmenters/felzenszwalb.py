@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from skimage.segmentation import felzenszwalb
@@ -23,6 +24,7 @@ class Felzenszwalb:
     scale: float = 100.0  # larger gives larger regions
     sigma: float = 0.8
     min_size: int = 20
+    in_words: ClassVar[str] = "regions of even colour (Felzenszwalb)"
 
     def __call__(self, images: Images, /) -> Segments:
         pictures = images.permute(0, 2, 3, 1).double().cpu().numpy()

@@ -25,6 +25,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -94,6 +95,7 @@ class FromFile:
     """Label maps read from a folder (`<image id>.npy` or `.png`) or from one `.npz` keyed by image id."""
 
     path: str = ""
+    in_words: ClassVar[str] = "segments from files"
 
     def __post_init__(self) -> None:
         if self.path:  # a stored study must find the same maps from any directory

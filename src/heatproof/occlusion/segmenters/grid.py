@@ -18,6 +18,10 @@ class Grid:
 
     side: int = 5
 
+    @property
+    def in_words(self) -> str:
+        return f"{self.side**2} rectangles"
+
     def __post_init__(self) -> None:
         if self.side < 1:
             raise BadInput(f"side of a grid must be at least 1, got {self.side}")

@@ -18,6 +18,10 @@ class Patches:
 
     size: int = 16
 
+    @property
+    def in_words(self) -> str:
+        return f"patches of {self.size}×{self.size} pixels"
+
     def __post_init__(self) -> None:
         if self.size < 1:
             raise BadInput(f"size of a patch must be at least 1 pixel, got {self.size}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 
@@ -14,6 +15,8 @@ from heatproof.types import Images, Segments
 @dataclass(frozen=True)
 class Pixels:
     """Every pixel is a segment of its own."""
+
+    in_words: ClassVar[str] = "single pixels"
 
     def __call__(self, images: Images, /) -> Segments:
         count, _, height, width = images.shape

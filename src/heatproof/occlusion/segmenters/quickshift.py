@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +31,7 @@ class Quickshift:
     ratio: float = 0.2
     reference_side: int | None = 224  # kernel_size applies to pictures of this side and shrinks with smaller ones
     seed: int = 777
+    in_words: ClassVar[str] = "superpixels of similar colour (quick shift)"
 
     def __call__(self, images: Images, /) -> Segments:
         pictures = images.permute(0, 2, 3, 1).double().cpu().numpy()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
@@ -43,6 +43,7 @@ class SegmentAnything:
 
     checkpoint: str = ""
     network: str = "vit_b"
+    in_words: ClassVar[str] = "segments by Segment Anything"
 
     def __call__(self, images: Images, /) -> Segments:
         if not self.checkpoint:

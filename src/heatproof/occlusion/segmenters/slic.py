@@ -64,6 +64,10 @@ class Slic:
     space: Space = "grey"
 
     @property
+    def in_words(self) -> str:
+        return f"about {self.n} superpixels (SLIC)"
+
+    @property
     def expected(self) -> int:
         return self.n
 

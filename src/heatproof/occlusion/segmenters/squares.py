@@ -22,6 +22,10 @@ class Squares:
     compactness: float = 10.0
 
     @property
+    def in_words(self) -> str:
+        return f"about {self.n} nearly square superpixels"
+
+    @property
     def expected(self) -> int:
         return self.n
 

@@ -1,6 +1,6 @@
 """The report's sections. Each is a function of a `Reading` that returns HTML, or None where it does not apply.
 
-The section of a protocol is declared by name, and stands between the curves and the gallery of runs of that protocol:
+The section of a protocol is declared by name, and stands after the curves of runs of that protocol:
 
     @section_of("pixel_flipping")
     def pixel_flipping(reading: Reading) -> str | None: ...

@@ -9,10 +9,27 @@ from heatproof.report.run_numbers import Reading
 from heatproof.report.typeset import MISSING, breakable, escape, number
 
 
-def section(name: str, title: str, lead: str, body: str) -> str:
-    """A section with its anchor. `title` is escaped; `lead` and `body` are HTML."""
+def section(
+    name: str,
+    title: str,
+    lead: str,
+    body: str,
+    *,
+    picture: str = "",
+    opened: str = "",
+    rest: str = "",
+    named: str = "Details",
+) -> str:
+    """A section with its anchor: one sentence and a picture; the `rest` of the text and the body are folded.
+
+    `title` and `named`, the fold's name, are escaped; all others are HTML. What is `opened` stands before the fold.
+    """
     opening = f'<p class="lead">{lead}</p>' if lead else ""
-    return f'<section id="{escape(name)}"><h2>{escape(title)}</h2>{opening}{body}</section>'
+    frame = f'<div class="picture" tabindex="0" role="group" aria-label="{escape(title)}">'
+    drawn = f"{frame}{picture}</div>" if picture else ""
+    more = f'<p class="about">{rest}</p>' * bool(rest) + body
+    folded = fold(named, more, class_="more") if more else ""
+    return f'<section id="{escape(name)}"><h2>{escape(title)}</h2>{opening}{drawn}{opened}{folded}</section>'
 
 
 def metric_heading(reading: Reading, metric: str) -> str:

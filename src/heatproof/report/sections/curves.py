@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from heatproof.report.charts import Line, small_multiples
 from heatproof.report.charts import curves as draw
 from heatproof.report.run_numbers import Panel, Reading
 from heatproof.report.sections.blocks import fold, metric_heading, section, unfolding
-from heatproof.report.typeset import counted
-from heatproof.stats.bootstrap import resampled_means
+from heatproof.report.typeset import counted, escape
+from heatproof.stats.mean_curve import mean_curve
 
-POINTS = 31  # per curve: more cannot be seen at this size
 SHOWN = 4  # metrics in full; further ones are behind a fold
 LOUD = 8  # contestants in colour; with many methods the others are thin and grey
 
@@ -31,6 +25,7 @@ def curves(reading: Reading) -> str | None:
     }
     pieces: list[tuple[str, str]] = []
     internal: list[str] = []
+    drawn: dict[str, tuple[str, str]] = {}
     ranking = {panel.metric for panel, standing in reading.standings.items() if standing.ranks}
     met = dict.fromkeys([*reading.metrics, *sorted({panel.metric for panel in grouped})])
     for metric in met:
@@ -40,19 +35,34 @@ def curves(reading: Reading) -> str | None:
             if panel.metric == metric
         ]
         if charts:
+            drawn.setdefault(metric, charts[0])
             body = f'<div class="metric">{metric_heading(reading, metric)}{small_multiples(charts)}</div>'
             if metric in ranking:
                 pieces.append((metric, body))
             else:
                 internal.append(body)
-    lead = (
+    rest = (
         "Mean over images; bands are 95&nbsp;% bootstrap intervals over images. Controls are grey, each with its own "
         "dashes."
     )
     body = unfolding(pieces, SHOWN)
     if internal:
         body += fold(f"Curves that rank no method ({counted(len(internal), 'metric')})", "".join(internal))
-    return section("curves", "Curves", lead, body)
+    first = next((panel.metric for panel in reading.main if panel.metric in drawn), next(iter(drawn), ""))
+    if not drawn:
+        return None
+    caption, picture = drawn[first]
+    lead = f"What lies behind {escape(first)}: its curve, mean over {escape(caption)}."
+    return section("curves", "Curves", lead, body, picture=picture, rest=rest, named="All curves")
+
+
+def chart_of(reading: Reading, panel: Panel) -> str:
+    """The curves of one comparison; empty where it has none."""
+    found = reading.curves
+    if not len(found):
+        return ""
+    here = (found["metric"] == panel.metric) & (found["dataset"] == panel.dataset) & (found["model"] == panel.model)
+    return _chart(reading, panel, found.loc[here])[1] if here.any() else ""
 
 
 def _chart(reading: Reading, panel: Panel, part: pd.DataFrame) -> tuple[str, str]:
@@ -78,31 +88,3 @@ def _chart(reading: Reading, panel: Panel, part: pd.DataFrame) -> tuple[str, str
     )
     images = counted(int(part["image"].nunique()), "image")
     return f"{where + ' · ' if where else ''}{images}", drawing
-
-
-Floats = NDArray[np.float64]
-
-
-def mean_curve(xs: Sequence[Any], ys: Sequence[Any]) -> tuple[Floats, Floats, Floats, Floats] | None:
-    """x, mean, low, high over images; curves on different x are interpolated on one grid over their range."""
-    pairs = [(np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)) for x, y in zip(xs, ys, strict=True)]
-    pairs = [(x, y) for x, y in pairs if x.size > 1 and x.shape == y.shape and np.isfinite(x).all()]
-    if not pairs:
-        return None
-    first = pairs[0][0]
-    if len(first) <= POINTS and all(np.array_equal(x, first) for x, _ in pairs):
-        grid, table = first, np.stack([y for _, y in pairs])
-    else:
-        low, high = max(float(x.min()) for x, _ in pairs), min(float(x.max()) for x, _ in pairs)
-        if low >= high:
-            return None
-        grid = np.linspace(low, high, POINTS)
-        table = np.stack([np.interp(grid, x[np.argsort(x)], y[np.argsort(x)]) for x, y in pairs])
-    table = table[np.isfinite(table).all(axis=1)]
-    if not len(table):
-        return None
-    mean = table.mean(axis=0)
-    if len(table) < 2:
-        return grid, mean, mean, mean
-    lower, upper = np.quantile(resampled_means(table, resamples=400), [0.025, 0.975], axis=0)
-    return grid, mean, lower, upper

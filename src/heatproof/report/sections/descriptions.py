@@ -27,4 +27,4 @@ def descriptions(reading: Reading) -> str | None:
     if not parts:
         return None
     lead = "These numbers say what maps are like. None of them says that a map is right, so they rank no method."
-    return section("descriptions", "What the maps are like", lead, "".join(parts))
+    return section("descriptions", "What the maps are like", lead, "".join(parts), named="The numbers")

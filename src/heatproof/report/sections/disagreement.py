@@ -19,7 +19,7 @@ SHOWN = 3  # data sets and models in full; further ones are behind a fold
 
 def disagreement(reading: Reading) -> str | None:
     """One part per data set and model with at least two metrics that rank at least two methods."""
-    pieces = []
+    pieces, pictures = [], []
     for dataset, model in reading.settings:
         panels = [
             panel
@@ -29,16 +29,23 @@ def disagreement(reading: Reading) -> str | None:
         if len(panels) > 1:
             name = f"{model} on {dataset}"
             heading = f"<h3>{escape(name)}</h3>" if len(reading.settings) > 1 else ""
+            pictures.append(tau_chart(panels, tau_matrix(reading, panels)))
             pieces.append((name, f'<div class="metric">{heading}{_part(reading, panels)}</div>'))
     if not pieces:
         return None
-    lead = (
-        "Kendall’s tau between the rankings of the methods (controls left out): 1 is the same order, "
-        "0 no relation, "
-        "−1 the reverse. Where the tests of two measures contradict each other, a winner under one of them is a "
+    lead = "Kendall’s tau between the rankings by two measures: 1 is the same order, 0 no relation, −1 the reverse."
+    rest = (
+        "Controls are left out. Where the tests of two measures contradict each other, a winner under one of them is a "
         "winner under that one only; an order that the tests leave open may turn by chance."
     )
-    return section("disagreement", "Where the measures disagree", lead, unfolding(pieces, SHOWN))
+    body = unfolding(pieces, SHOWN)
+    return section("disagreement", "Where the measures disagree", lead, body, picture=pictures[0], rest=rest)
+
+
+def tau_chart(panels: list[Panel], taus: NDArray[np.float64]) -> str:
+    """The matrix of Kendall’s tau as a chart."""
+    names = [panel.metric for panel in panels]
+    return heatmap(taus, names, names, title="Kendall's tau between measures")
 
 
 def _part(reading: Reading, panels: list[Panel]) -> str:
@@ -47,7 +54,7 @@ def _part(reading: Reading, panels: list[Panel]) -> str:
     figures = [
         (
             "Kendall’s tau between measures",
-            heatmap(taus, names, names, title="Kendall's tau between measures"),
+            tau_chart(panels, taus),
         )
     ]
     if len(panels) <= 10:

@@ -12,7 +12,9 @@ import pandas as pd
 from heatproof.report.run_numbers import Panel, Reading
 from heatproof.report.sections import section_of
 from heatproof.report.sections.blocks import section, table
+from heatproof.report.sections.ranking import panel_chart
 from heatproof.report.typeset import MISSING, breakable, counted, escape, fixed
+from heatproof.results.protocol_notes import AuditPart, InDistributionNotes
 from heatproof.stats.falling import mean_curve_tau
 from heatproof.stats.out_of_distribution import alike, auroc, fpr95
 
@@ -47,18 +49,25 @@ def in_distribution(reading: Reading) -> str | None:
     parts = [part for part in (_controls(reading), _audit(reading)) if part]
     if not parts:
         return None
-    lead = (
+    main = [panel for panel in reading.main if _name(reading, panel) == "fud"]
+    picture = _unfamiliar_pictures(reading) + (panel_chart(reading, main[0]) if main else "")
+    lead = "FUD keeps what a map marks as important and lets a diffusion model redraw the rest."
+    rest = (
         "FUD keeps what a map marks as important, lets a diffusion model redraw the rest, and measures the "
         "confidence that is left. The guidance that keeps the class from being painted back is also an attack on "
         "the model, so read every score beside its controls."
     )
-    return section(PROTOCOL, "Within the data", lead, _unfamiliar_pictures(reading) + "".join(parts))
+    return section(PROTOCOL, "Within the data", lead, "".join(parts), picture=picture, rest=rest)
+
+
+def _name(reading: Reading, panel: Panel) -> str:
+    return reading.info.metric(panel.metric).name
 
 
 def _unfamiliar_pictures(reading: Reading) -> str:
     """A warning where the embedded prior, trained on the embedded scenes only, draws into other pictures."""
-    for study in reading.info.studies:
-        if study.notes.get("prior") == "embedded" and set(study.dataset_names) - {"two_factor"}:
+    for study in reading.info.of_protocol(PROTOCOL):
+        if study.noted(InDistributionNotes).prior == "embedded" and set(study.dataset_names) - {"two_factor"}:
             return (
                 '<p class="warning"><strong>The prior has never seen such pictures.</strong> The embedded diffusion '
                 "model was trained on the embedded scenes, so what it draws here may be as strange to the model as "
@@ -143,21 +152,21 @@ def _audit(reading: Reading) -> str | None:
 
 
 def _evaluations(
-    parts: Mapping[str, Mapping[str, str]],
+    parts: Mapping[str, AuditPart],
     scores: pd.DataFrame,
     curves: pd.DataFrame,
     details: Mapping[str, pd.Series[Any]],
 ) -> tuple[list[str], list[list[Any]], list[int]]:
     """Heads and rows of the table, and the numbers of pictures it rests on."""
-    evaluations = list(dict.fromkeys(about["evaluation"] for about in parts.values()))
-    statistics = dict.fromkeys(about["statistic"] for about in parts.values())
+    evaluations = list(dict.fromkeys(about.evaluation for about in parts.values()))
+    statistics = dict.fromkeys(about.statistic for about in parts.values())
     quality = [one for one in QUALITY if one in statistics]
     seen = {one: pictures(curves, _label(parts, one, "energy")) for one in evaluations}
     counts = sorted({n for found in seen.values() for n in found})
     uneven = len(counts) > 1  # then each row says how many pictures it rests on
     rows: list[list[Any]] = []
     for evaluation in evaluations:
-        labels = {about["statistic"]: label for label, about in parts.items() if about["evaluation"] == evaluation}
+        labels = {about.statistic: label for label, about in parts.items() if about.evaluation == evaluation}
         area, passing = separation(curves, labels.get("energy"))
         smooth = scores[scores["metric"] == labels.get("tau")]
         beside = details.get(labels.get("tau", ""), pd.Series(dtype=float))
@@ -197,9 +206,9 @@ def _by_chance(counts: list[int]) -> str:
     )
 
 
-def _reference(parts: Mapping[str, Mapping[str, str]]) -> str:
+def _reference(parts: Mapping[str, AuditPart]) -> str:
     """What the row of natural pictures is for, where there is one."""
-    name = next((about["evaluation"] for about in parts.values() if "reference" in about), "")
+    name = next((about.evaluation for about in parts.values() if about.reference), "")
     if not name:
         return ""
     return (
@@ -214,14 +223,15 @@ def _rounded(value: float) -> float | tuple[str, float]:
     return value if math.isnan(value) else (fixed(value, 2 if abs(value) < 10 else 1), value)
 
 
-def _label(parts: Mapping[str, Mapping[str, str]], evaluation: str, statistic: str) -> str | None:
+def _label(parts: Mapping[str, AuditPart], evaluation: str, statistic: str) -> str | None:
     wanted = (evaluation, statistic)
-    return next((label for label, about in parts.items() if (about["evaluation"], about["statistic"]) == wanted), None)
+    return next((label for label, about in parts.items() if (about.evaluation, about.statistic) == wanted), None)
 
 
-def audited(reading: Reading) -> Mapping[str, Mapping[str, str]]:
+def audited(reading: Reading) -> Mapping[str, AuditPart]:
     """The metric labels that belong to the audit, with evaluation and statistic, as the protocol noted them."""
-    return next((study.notes["audit"] for study in reading.info.of_protocol(PROTOCOL) if study.notes.get("audit")), {})
+    noted = (study.noted(InDistributionNotes).audit for study in reading.info.of_protocol(PROTOCOL))
+    return next(filter(None, noted), {})
 
 
 def separation(curves: pd.DataFrame, label: str | None) -> tuple[float, float]:

@@ -41,7 +41,7 @@ def missing(reading: Reading) -> str | None:
         )
         lead += f"{escape(listed(notes))}."
         body += _table(doubtful.assign(status=LITTLE))
-    return section("missing", "What is missing", lead, body)
+    return section("missing", "What is missing", lead, body, named="Every reason")
 
 
 def _table(rows: pd.DataFrame) -> str:

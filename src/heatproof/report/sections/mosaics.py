@@ -9,14 +9,16 @@ from heatproof.report.sections.blocks import metric_heading, section, unfolding
 from heatproof.report.sections.mosaic_exhibits import exhibits
 from heatproof.report.sections.mosaic_reliability import agreements, alphas, correlations
 from heatproof.report.typeset import counted, escape, listed
+from heatproof.results.protocol_notes import MosaicsNotes
 from heatproof.results.run_info import unsigned
 
 PROTOCOL = "mosaics"
 SHOWN = 2  # ratios in full; further ones are behind a fold
 
-LEAD = (
-    "In a mosaic half of the tiles (of an odd number the smaller half) show the class that is explained: the "
-    "mosaic’s own, whatever the model says. Positive relevance on them is right (TP), "
+LEAD = "Half of the tiles of a mosaic show the class that is explained: how much of the relevance is right?"
+REST = (
+    "Of an odd number of tiles the smaller half shows the class; it is the mosaic’s own, whatever the model says. "
+    "Positive relevance on them is right (TP), "
     "on the others wrong (FP); negative relevance is wrong on them (FN) and right on the others (TN). Relevance "
     "is added up, not counted. Precision alone can be said of methods whose maps are never negative; the other "
     "ratios need both signs. Where a ratio has no denominator there is no score, and it is counted as missing."
@@ -39,7 +41,8 @@ def mosaics(reading: Reading) -> str | None:
         agreements(reading, panels),
         exhibits(reading, panels, grid_of(reading)),
     )
-    return section(PROTOCOL, "Mosaics", LEAD, "".join(part for part in parts if part))
+    first = _charts(reading, metrics[0], panels)[0][1]
+    return section(PROTOCOL, "Mosaics", LEAD, "".join(part for part in parts if part), picture=first, rest=REST)
 
 
 def mosaic_panels(reading: Reading) -> list[Panel]:
@@ -50,9 +53,8 @@ def mosaic_panels(reading: Reading) -> list[Panel]:
 
 def grid_of(reading: Reading, dataset: str = "") -> int:
     """Tiles per side, as the run stored it: of a data set with a plan of its own, else of the protocol."""
-    for study in reading.info.of_protocol(PROTOCOL):
-        return int(study.notes.get("plans", {}).get(dataset, study.notes).get("grid", 2))
-    return 2
+    noted = (study.noted(MosaicsNotes) for study in reading.info.of_protocol(PROTOCOL))
+    return next(noted, MosaicsNotes()).grid_of(dataset)
 
 
 def chance(reading: Reading, panel: Panel) -> float:
@@ -69,6 +71,11 @@ def chance(reading: Reading, panel: Panel) -> float:
 
 
 def _spreads(reading: Reading, metric: str, panels: list[Panel]) -> str:
+    charts = small_multiples(_charts(reading, metric, panels))
+    return f'<div class="metric">{metric_heading(reading, metric)}{charts}</div>'
+
+
+def _charts(reading: Reading, metric: str, panels: list[Panel]) -> list[tuple[str, str]]:
     charts = []
     tables = {panel: reading.table(panel) for panel in panels if panel.metric == metric}
     within = [float(end) for table in tables.values() for end in (table.min().min(), table.max().max())]
@@ -87,7 +94,7 @@ def _spreads(reading: Reading, metric: str, panels: list[Panel]) -> str:
         title = f"{metric} over mosaics, {reading.named(panel)}"
         chart = strips(rows, title=title, reference=chance(reading, panel), within=within)
         charts.append((reading.named(panel) or counted(len(table), "mosaic"), chart))
-    return f'<div class="metric">{metric_heading(reading, metric)}{small_multiples(charts)}</div>'
+    return charts
 
 
 def one_signed(reading: Reading, panels: list[Panel]) -> dict[str, set[str]]:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from heatproof.report.heat import heat_uri, overlay, photo_uri, shown
 from heatproof.report.run_numbers import Exhibit, Reading
 from heatproof.report.typeset import breakable, escape, shortened
-from heatproof.results.run_info import StudyInfo
+from heatproof.results.protocol_notes import RelativeImportanceNotes
 
 SIDE = 112
 PICTURES = 2
 
 
-def paired_maps(reading: Reading, studies: list[StudyInfo]) -> str:
+def paired_maps(reading: Reading, notes: list[RelativeImportanceNotes]) -> str:
     """The first pictures that the gallery has under both models, a row for each."""
-    roles = next((one.notes["roles"] for one in studies if "roles" in one.notes), None)
+    roles = next((one.roles for one in notes if {"object", "scene"} <= set(one.roles)), None)
     if roles is None:
         return ""
     kept = {(one.model, one.dataset, one.image): one for one in reading.gallery}

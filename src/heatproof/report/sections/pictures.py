@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from heatproof.report.heat import photo_uri, shown
 from heatproof.report.run_numbers import Panel, Reading
 from heatproof.report.sections.blocks import fold, section
 from heatproof.report.sections.blocks import table as table_html
-from heatproof.report.typeset import breakable, count, escape
+from heatproof.report.typeset import breakable, count, escape, shortened
 from heatproof.results.census_text import in_words
 from heatproof.results.run_info import Census
 
@@ -15,6 +16,7 @@ LEAD = (
 )
 MOST = 1200  # classes in a table
 SHOWN = 12  # comparisons whose means on correctly classified pictures are listed
+GLIMPSE, GLIMPSES = 88, 12  # pixels on a side; pictures
 HALF = 0.5  # a model that is certainly right on fewer is judged on what it mostly does not know
 
 
@@ -24,8 +26,21 @@ def pictures(reading: Reading) -> str | None:
     if not entries:
         return None
     several = len(entries) > 1
-    body = "".join(_entry(entry, several) for entry in entries)
-    return section("pictures", "The pictures", LEAD, body + correct_only(reading))
+    body = "".join(_entry(entry, several) for entry in entries) + correct_only(reading)
+    lead = escape(in_words(entries[0]))
+    warnings = "".join(dict.fromkeys(map(misgivings, entries)))
+    return section("pictures", "The pictures", lead, body, picture=_glimpse(reading) + warnings, rest=LEAD)
+
+
+def _glimpse(reading: Reading) -> str:
+    """The first pictures in small."""
+    shown_pictures = {exhibit.image: exhibit for exhibit in reading.gallery}
+    tiles = "".join(
+        f'<img src="{photo_uri(shown(exhibit.picture, None, GLIMPSE))}" width="{GLIMPSE}" '
+        f'alt="{escape(shortened(exhibit.target, 40))}">'
+        for exhibit in list(shown_pictures.values())[:GLIMPSES]
+    )
+    return f'<div class="glimpse">{tiles}</div>' if tiles else ""
 
 
 def correct_only(reading: Reading) -> str:

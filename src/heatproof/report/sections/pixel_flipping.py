@@ -12,18 +12,20 @@ from heatproof.report.run_numbers import Reading
 from heatproof.report.sections import section_of
 from heatproof.report.sections.blocks import fold, section
 from heatproof.report.sections.blocks import table as set_table
+from heatproof.report.sections.curves import chart_of
 from heatproof.report.typeset import MISSING, counted, escape, listed, number
+from heatproof.results.protocol_notes import PixelFlippingNotes, strategies_of
 from heatproof.stats.bootstrap import interval
 from heatproof.stats.consistency import MEASURES, Consistency, Measure, consistency
 from heatproof.stats.ranks import FEWEST
 from heatproof.stats.strategies import (
     PLACE,
     STRATEGY,
+    Strategy,
     compared,
     gains,
     random_among,
     setups_table,
-    strategies_of,
     strategy_name,
     without_holes,
 )
@@ -38,24 +40,32 @@ ENOUGH = 2  # setups and methods, before agreement means anything
 @section_of("pixel_flipping")
 def pixel_flipping(reading: Reading) -> str | None:
     """The gains of every method under the strategy that confuses the model least, then what strategies agree on."""
-    strategies = strategies_of(reading.info.notes)
+    strategies = strategies_of(reading.info)
     table = setups_table(reading.scores, strategies)
     if table.empty:
         return None
-    lead = (
-        "Segments of a picture are painted over in the order of a map. MIF removes the most influential first (the "
+    lead = "Segments of a picture are painted over in the order of a map: the answer should fall at once, or last."
+    rest = (
+        "MIF removes the most influential first (the "
         "answer should fall at once), LIF the least (it should last); SRG = LIF − MIF cancels what the paint itself "
         "does. R-OMS is the answer that random orders leave: where it is low, the model is lost as soon as anything "
         "is hidden, and curves say more about the paint than about the maps."
     )
     body = _gains(reading, strategies, table) + _donors(reading) + _agreement(reading, table)
-    return section(PROTOCOL, "Pixel flipping", lead, body)
+    return section(PROTOCOL, "Pixel flipping", lead, body, picture=_falling(reading, strategies), rest=rest)
+
+
+def _falling(reading: Reading, strategies: list[Strategy]) -> str:
+    """The first curve of the answer while the most influential goes first."""
+    labels = {strategy.mif for strategy in strategies}
+    panel = next((panel for panel in reading.panels if panel.metric in labels), None)
+    return chart_of(reading, panel) if panel else ""
 
 
 def _donors(reading: Reading) -> str:
     """A note if hidden parts were taken from pictures that are judged themselves; else empty."""
-    noted = [notes.get("donors") for notes in reading.info.notes]
-    named = list(dict.fromkeys(str(name) for name in noted if name))
+    noted = [study.noted(PixelFlippingNotes).donors for study in reading.info.of_protocol(PROTOCOL)]
+    named = list(dict.fromkeys(name for name in noted if name))
     if not named:
         return ""
     takes = "takes" if len(named) == 1 else "take"
@@ -66,7 +76,7 @@ def _donors(reading: Reading) -> str:
     )
 
 
-def _gains(reading: Reading, strategies: list[Any], table: pd.DataFrame) -> str:
+def _gains(reading: Reading, strategies: list[Strategy], table: pd.DataFrame) -> str:
     """Per data set and model, the table of gains under the strategy with the highest R-OMS."""
     pieces = []
     for dataset, model in reading.settings:
@@ -76,7 +86,7 @@ def _gains(reading: Reading, strategies: list[Any], table: pd.DataFrame) -> str:
         known = here.dropna(subset=["mif", "lif", "r_oms"])  # a strategy without scores shows nothing
         best = (known if len(known) else here).sort_values("r_oms", ascending=False).iloc[0]
         chosen = {name: best[name] for name in STRATEGY}
-        strategy = next(one for one in strategies if all(one[name] == value for name, value in chosen.items()))
+        strategy = next(one for one in strategies if one.name == tuple(chosen.values()))
         rows = here[(here[list(STRATEGY)] == pd.Series(chosen)).all(axis=1)].set_index("method")
         setups = len(here[list(STRATEGY)].drop_duplicates())
         pieces.append(_gains_table(reading, gains(reading.scores, strategy, dataset, model), rows, setups))
@@ -193,7 +203,7 @@ def _scopes(table: pd.DataFrame) -> str:
         [
             str(row["dataset"]),
             str(row["model"]),
-            ", ".join(str(row[name]) for name in ("imputer", "asked") if row[name]),
+            ", ".join(str(row[name]) for name in ("imputer", "variant") if row[name]),
             str(row["n_superpixels"]),
             float(row["r_oms"]),
         ]

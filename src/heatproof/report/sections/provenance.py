@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from heatproof.report.run_numbers import Reading
 from heatproof.report.sections.blocks import fold, section
-from heatproof.report.typeset import breakable, duration, escape, link_or_text, shortened
+from heatproof.report.typeset import breakable, count, duration, escape, link_or_text, shortened
 from heatproof.results.run_info import ComponentInfo, MethodInfo, MetricInfo, RunInfo
 
 FURTHER = ("edition", "left_out", "machine", "damaged", "stopped", "until")
@@ -30,7 +30,34 @@ def provenance(reading: Reading) -> str | None:
     further = {name: stored[name] for name in FURTHER if stored[name]}
     if further:
         body += fold("Further notes", _json(further))
-    return section("provenance", "What was run", "The same recipe and seed give the same numbers again.", body)
+    lead = "The same recipe and seed give the same numbers again."
+    return section(
+        "provenance", "What was run", lead, body, picture=_figures(reading), named="Recipe, components, versions"
+    )
+
+
+def _figures(reading: Reading) -> str:
+    """How much there is of everything."""
+    contestants = [method for method in reading.methods if not reading.is_control(method)]
+    scores = reading.scores
+    beside = int((scores["status"] == "not_applicable").sum())
+    sizes = {
+        "method": len(contestants),
+        "image": int(scores[["dataset", "image"]].drop_duplicates().shape[0]),
+        "model": len({model for _, model in reading.settings}),
+        "metric": len(reading.metrics),
+        "score": len(scores),
+    }
+    facts = [(noun if size == 1 else f"{noun}s", count(size)) for noun, size in sizes.items()]
+    facts += [("missing", count(int((scores["status"] != "ok").sum()) - beside))]
+    facts += [("not applicable", count(beside))] * bool(beside)
+    met = [entry.accuracy.share for entry in reading.info.pictures if entry.accuracy]
+    if len(met) == 1:
+        facts.append(("of the model’s answers correct", f"{100 * met[0]:.0f} %"))
+    if reading.info.seconds is not None:
+        facts.append(("time", duration(reading.info.seconds)))
+    cells = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in facts)
+    return f'<dl class="figures">{cells}</dl>'
 
 
 def _facts(info: RunInfo) -> str:
@@ -58,8 +85,9 @@ def _components(title: str, labels: Sequence[str], known: Mapping[str, C], natur
         about = entry or ComponentInfo()
         paper = link_or_text(about.paper) if about.paper else ""
         full = f"<br><code>{breakable(about.label)}</code>" if about.label not in ("", label) else ""
+        hides = f"<br>Hides {escape(about.hides)}." if about.hides else ""
         rows.append(
-            f"<tr><th scope='row'>{escape(label)}{full}</th><td>{escape(about.summary)}</td>"
+            f"<tr><th scope='row'>{escape(label)}{full}</th><td>{escape(about.summary)}{hides}</td>"
             f"<td>{nature(entry)}</td><td>{paper}</td></tr>"
         )
     if not rows:

@@ -12,6 +12,7 @@ from heatproof.report.sections.instability import instability, mark
 from heatproof.report.typeset import MISSING, breakable, counted, escape, number
 
 NARROW = 4  # so many columns let two scoreboards stand side by side
+ALL = "All rankings"
 SHOWN = 6  # metrics in full; further ones are behind a fold
 
 
@@ -19,31 +20,30 @@ def ranking(reading: Reading) -> str | None:
     """A scoreboard per data set and model, and a dot-and-interval chart per metric."""
     if not reading.panels:
         return None
-    lead = (
-        "Mean over images; bars are 95&nbsp;% bootstrap-t intervals, from five images on. Bars of two methods "
-        "may overlap and the methods still differ: the tests compare them image by image. The number before a name is "
-        "its rank among the methods, or all the ranks that the tests leave open to it: they are right for all methods "
-        "of the page at once, unless a “beats” on it is wrong. Controls are yardsticks: "
-        "they are grey, in <em>italics</em>, and have no rank."
+    rest = (
+        "Bars are bootstrap-t intervals, from five images on. Bars of two methods may overlap and the "
+        "methods still differ: the tests compare them image by image. The ranks before the names are right for all "
+        "methods of the page at once, unless a “beats” on it is wrong. Controls are yardsticks: they are grey, in "
+        "<em>italics</em>, and have no rank."
     )
     if reading.page.looks:
-        lead += " The run stopped by what it found: intervals are wide enough to hold at every look at once."
+        rest += " The run stopped by what it found: intervals are wide enough to hold at every look at once."
     if "relative_importance" in reading.info.protocols:
-        lead += (
+        rest += (
             " Here single images are drawn again; the section on relative importance draws whole objects and scenes, "
             "which many images share: its wider intervals are the ones to quote."
         )
     if any(reading.is_share(panel) for panel in reading.panels):
-        lead += " A share that is 0 or 1 on every image has Wilson’s interval: no resample could differ."
+        rest += " A share that is 0 or 1 on every image has Wilson’s interval: no resample could differ."
     if any("skewed" in one.table and one.table["skewed"].any() for one in reading.standings.values()):
-        lead += (
+        rest += (
             " Where the scores of fewer than 200 images are strongly skewed, intervals are somewhat narrow: they hold "
             "the mean in fewer than 95 of 100 cases."
         )
     if any(groups.named("sampled") for groups in reading.run.groups.values()):
-        lead += " Images that fall into one sampled group are alike, and intervals allow for it."
-    lead += instability(reading)
-    lead += blind_legend(reading)
+        rest += " Images that fall into one sampled group are alike, and intervals allow for it."
+    rest += instability(reading)
+    rest += blind_legend(reading)
     several = len(reading.metrics) > 1
     boards = [(f"{model} on {dataset}", scoreboard(reading, dataset, model)) for dataset, model in reading.settings]
     body = unfolding(boards, 2) if several else ""
@@ -53,12 +53,18 @@ def ranking(reading: Reading) -> str | None:
         (metric, f'<div class="metric">{metric_heading(reading, metric)}{_charts(reading, metric)}</div>')
         for metric in reading.metrics
     ]
-    return section("ranking", "Ranking", lead, body + unfolding(pieces, SHOWN))
+    first = reading.main[0]
+    lead = (
+        f"Mean {escape(first.metric)} over {_caption(reading, first)} with 95&nbsp;% intervals; the number before a "
+        "name is its rank, or all the ranks that the tests leave open to it."
+    )
+    chart = panel_chart(reading, first)
+    return section("ranking", "Ranking", lead, body + unfolding(pieces, SHOWN), picture=chart, rest=rest, named=ALL)
 
 
 def _charts(reading: Reading, metric: str) -> str:
     panels = [panel for panel in reading.panels if panel.metric == metric]
-    charts = small_multiples([(_caption(reading, panel), _chart(reading, panel)) for panel in panels])
+    charts = small_multiples([(_caption(reading, panel), panel_chart(reading, panel)) for panel in panels])
     tables = [(reading.named(panel), numbers(reading, panel)) for panel in panels]
     numbers_html = "".join((f"<h4>{escape(where)}</h4>" if where else "") + table for where, table in tables if table)
     return charts + (fold("The numbers", numbers_html) if numbers_html else "")
@@ -90,7 +96,8 @@ def _caption(reading: Reading, panel: Panel) -> str:
     return f"{where + ' · ' if where else ''}{counted(images, 'image')}"
 
 
-def _chart(reading: Reading, panel: Panel) -> str:
+def panel_chart(reading: Reading, panel: Panel) -> str:
+    """The methods of one comparison with their intervals."""
     standing = reading.standings[panel]
     if not len(standing.table):
         return f'<p class="hole">No ranking: {escape(standing.reason)}</p>'

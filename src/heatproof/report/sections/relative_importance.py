@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,13 +14,15 @@ from heatproof.report.run_numbers import Panel, Reading
 from heatproof.report.sections import section_of
 from heatproof.report.sections.blocks import section, table
 from heatproof.report.sections.paired_maps import paired_maps
+from heatproof.report.sections.ranking import panel_chart
 from heatproof.report.sections.series import series
 from heatproof.report.typeset import counted, escape, listed, number
-from heatproof.results.run_info import StudyInfo
+from heatproof.results.protocol_notes import RelativeImportanceNotes, Variant
 from heatproof.stats import bootstrap
 from heatproof.stats.relative_importance import unknown, violations
 
 PROTOCOL = "relative_importance"
+Part = tuple[RelativeImportanceNotes, list[str]]  # of one study, and the models it judged
 TITLES = {
     "mcs": (
         "Model contrast (MCS)",
@@ -48,10 +50,11 @@ COLUMNS = {
     "mass": "“by mass” takes the region’s share of all the heat",
 }
 
-LEAD = (
-    "How important a pixel is cannot be known, but models and pictures can be built in which something is known to "
-    "matter more in one than in the other. Only pictures classified correctly on both sides of a comparison "
-    "are judged. Intervals resample objects and scenes, not pictures; grey names are blind controls."
+LEAD = "Models and pictures in which something is known to matter more in one than in the other."
+REST = (
+    "How important a pixel is cannot be known, but which of two matters more can be built in. Only pictures classified "
+    "correctly on both sides of a comparison are judged. Intervals resample objects and scenes, not pictures; grey "
+    "names are blind controls."
 )
 
 
@@ -61,24 +64,27 @@ def relative_importance(reading: Reading) -> str | None:
     studies = reading.info.of_protocol(PROTOCOL)
     if not studies:
         return None
-    parts = [premises(studies), columns_explained(studies), *(question(reading, studies, name) for name in TITLES)]
-    parts += [series(reading, studies), _robustness(reading, studies), paired_maps(reading, studies)]
+    notes = [study.noted(RelativeImportanceNotes) for study in studies]
+    own = list(zip(notes, (study.model_names for study in studies), strict=True))
+    parts = [premises(notes), columns_explained(notes), *(question(reading, own, name) for name in TITLES)]
+    parts += [series(reading, notes), _robustness(reading, own), paired_maps(reading, notes)]
     body = "".join(f'<div class="metric">{part}</div>' for part in parts if part)
-    return section(PROTOCOL, "Relative importance", LEAD, body)
+    main = [panel for panel in reading.main if any(panel.metric in one.metrics for one in notes)]
+    picture = panel_chart(reading, main[0]) if main else ""
+    return section(PROTOCOL, "Relative importance", LEAD, body, picture=picture, rest=REST)
 
 
-def premises(studies: list[StudyInfo]) -> str:
+def premises(noted: list[RelativeImportanceNotes]) -> str:
     """The accuracies the design rests on, and a warning where it does not hold."""
-    notes = next((one.notes for one in studies if "accuracy" in one.notes), None)
+    notes = next((one for one in noted if one.accuracy), None)
     if notes is None:
         return ""
-    measured = notes["accuracy"]
     rows = [
-        [notes["roles"][role], *(_percent(accuracies.get(what, math.nan)) for what in ("composite", "without", "grey"))]
-        for role, accuracies in measured.items()
+        [notes.roles.get(role, role), *(_percent(found.get(what)) for what in ("composite", "without", "grey"))]
+        for role, found in notes.accuracy.items()
     ]
-    broken = violations(measured, int(notes["classes"]), int(notes["pictures"]))
-    unmeasured = unknown(measured)
+    broken = violations(notes.accuracy, notes.classes, notes.pictures)
+    unmeasured = unknown(notes.accuracy)
     if broken:
         verdict = _warning("What follows rests on premises that do not hold here.", " ".join(broken))
     elif not unmeasured:
@@ -89,10 +95,10 @@ def premises(studies: list[StudyInfo]) -> str:
         verdict += _warning(
             "Whether the premises hold is not known.", f"No accuracy could be measured of {listed(unmeasured)}."
         )
-    if notes.get("twins"):
-        verdict += f"<p>{escape(notes['twins'])}</p>"
+    if notes.twins:
+        verdict += f"<p>{escape(notes.twins)}</p>"
     head = (
-        f"accuracy on {counted(int(notes['pictures']), 'picture')}",
+        f"accuracy on {counted(notes.pictures, 'picture')}",
         *("object on scene", "scene alone", "object alone"),
     )
     return f"<h3>The premises</h3>{verdict}{table(head, rows)}"
@@ -102,29 +108,23 @@ def _warning(strong: str, message: str) -> str:
     return f'<p class="warning"><strong>{escape(strong)}</strong> {escape(message)}</p>'
 
 
-def question(reading: Reading, studies: list[StudyInfo], name: str) -> str:
+def question(reading: Reading, noted: list[Part], name: str) -> str:
     """One metric's bars beside its random region, for every data set and model with scores."""
-    study = next((one for one in studies if one.notes.get("part") == name), None)
-    if study is None:
-        return ""
-    variants = variants_of(study)
-    main = next((label for label, fields in variants.items() if _usual(fields)), None)
+    notes, own = next((one for one in noted if one[0].part == name), (RelativeImportanceNotes(), []))
+    main = next((label for label, one in notes.metrics.items() if _usual(one)), None)
     if main is None:
         return ""
-    moved = next((label for label, fields in variants.items() if fields.get("region") == "moved"), None)
-    ids = study.notes.get("clusters", {})
-    own = study.model_names
-    names = study.notes.get("datasets", [])
+    moved = next((label for label, one in notes.metrics.items() if one.region == "moved"), None)
     charts, tables = [], []
     for panel in reading.panels:
-        if panel.metric != main or panel.model not in own or panel.dataset not in names:
+        if panel.metric != main or panel.model not in own or panel.dataset not in notes.datasets:
             continue
         scored = reading.table(panel)
         baseline = _means(reading, moved, panel)
         rows = []
         share = bootstrap.is_share(scored)
         for method in scored.columns:
-            span = clustered(scored[method], ids, share)
+            span = clustered(scored[method], notes.clusters, share)
             rows.append(
                 Bar(
                     method,
@@ -141,25 +141,18 @@ def question(reading: Reading, studies: list[StudyInfo], name: str) -> str:
         charts.append(
             (f"{panel.model} on {panel.dataset}", bars(rows, title=title, baseline_label="random region (moved)"))
         )
-        tables.append(_table(reading, panel, variants, ids) + _remarked(reading, panel) + _left_out(reading, panel))
+        tables.append(_table(reading, panel, notes) + _remarked(reading, panel) + _left_out(reading, panel))
     if not charts:
         return ""
     title, question = TITLES[name]
     return f"<h3>{escape(title)}</h3><p>{escape(question)}</p>{small_multiples(charts)}{''.join(tables)}"
 
 
-def variants_of(study: StudyInfo) -> dict[str, Mapping[str, Any]]:
-    """Metric labels of a study with their fields and registered name."""
-    stored = study.notes.get("metrics", {})
-    return {label: {**one.get("fields", {}), "metric": one.get("metric", "")} for label, one in stored.items()}
+def _usual(variant: Variant) -> bool:
+    return variant.region == "object" and variant.rule == "paper" and not variant.is_change
 
 
-def _usual(fields: Mapping[str, Any]) -> bool:
-    change = str(fields.get("metric", "")).endswith("_change")
-    return fields.get("region") == "object" and fields.get("rule") == "paper" and not change
-
-
-def clustered(values: pd.Series[Any], ids: Mapping[str, list[int]], share: bool = False) -> bootstrap.Interval:
+def clustered(values: pd.Series[Any], ids: Mapping[str, Sequence[int]], share: bool = False) -> bootstrap.Interval:
     """The mean with an interval over scenes and objects where these are known, else over pictures."""
     numbers = values.to_numpy(dtype=np.float64)
     if all(image in ids for image in values.index) and ids:
@@ -179,11 +172,9 @@ def _means(reading: Reading, label: str | None, panel: Panel) -> dict[str, float
     return {str(name): float(value) for name, value in reading.table(beside).mean().items()}
 
 
-def _table(
-    reading: Reading, panel: Panel, variants: Mapping[str, Mapping[str, Any]], ids: Mapping[str, list[int]]
-) -> str:
+def _table(reading: Reading, panel: Panel, notes: RelativeImportanceNotes) -> str:
     """Methods × variants: the score, its random regions, its scale-free form, the tie rate and blindness."""
-    labels = [label for label in variants if reading.has(Panel(label, panel.dataset, panel.model))]
+    labels = [label for label in notes.metrics if reading.has(Panel(label, panel.dataset, panel.model))]
     means = {label: _means(reading, label, panel) for label in labels}
     scored = reading.table(panel)
     ties = reading.detail(panel, "tie")
@@ -192,28 +183,28 @@ def _table(
     own = _means(reading, panel.metric, panel)
     tied = reading.info.metric(panel.metric).name == "idr"  # the others know no ties
     for method in sorted(scored.columns, key=lambda one: (reading.is_control(one), -own[one])):
-        span = clustered(scored[method], ids, share)
+        span = clustered(scored[method], notes.clusters, share)
         judged = scored[method].dropna().index
         cells: list[Any] = [_within(span)]
         cells += [means[label].get(method, math.nan) for label in labels if label != panel.metric]
         cells += [_percent(float(ties[method].reindex(judged).mean()))] if tied else []
         rows.append([method, *cells, str(span.n)])
-    head = ["method", "score", *(_variant(variants[label]) for label in labels if label != panel.metric)]
+    head = ["method", "score", *(_variant(notes.metrics[label]) for label in labels if label != panel.metric)]
     head += [*(["ties"] if tied else []), "pictures"]
     return table(head, rows, control=reading.is_control)
 
 
-def _variant(fields: Mapping[str, Any]) -> str:
-    words = ["mean relative change"] if str(fields["metric"]).endswith("_change") else []
-    words += [f"{fields['region']} region"] if fields.get("region") != "object" else []
-    words += [f"by {fields['rule']}"] if fields.get("rule") != "paper" else []
+def _variant(variant: Variant) -> str:
+    words = ["mean relative change"] if variant.is_change else []
+    words += [f"{variant.region} region"] if variant.region != "object" else []
+    words += [f"by {variant.rule}"] if variant.rule != "paper" else []
     return ", ".join(words) or "score"
 
 
-def columns_explained(studies: list[StudyInfo]) -> str:
+def columns_explained(notes: list[RelativeImportanceNotes]) -> str:
     """What the columns beside a score mean, once for all tables: those that some table has."""
-    variants = [fields for study in studies for fields in variants_of(study).values()]
-    met = {fields.get(name) for fields in variants for name in ("region", "rule")}
+    variants = [variant for one in notes for variant in one.metrics.values()]
+    met = {name for variant in variants for name in (variant.region, variant.rule)}
     meanings = [words for name, words in COLUMNS.items() if name in met]
     return f"<p>In the tables below, {escape(', '.join(meanings))}.</p>" if meanings else ""
 
@@ -261,19 +252,17 @@ def _left_out(reading: Reading, panel: Panel) -> str:
     return f'<p class="note">{counted(out, "picture")} of {total} left out for some method: {escape(why)}.</p>'
 
 
-def _robustness(reading: Reading, studies: list[StudyInfo]) -> str:
+def _robustness(reading: Reading, noted: list[Part]) -> str:
     """MCS and IDR again with objects of another size and place."""
     rows = []
-    for study in studies:
-        if study.notes.get("part") != "robustness":
+    for notes, own in noted:
+        if notes.part != "robustness":
             continue
-        variants = variants_of(study)
-        main = next((label for label, fields in variants.items() if _usual(fields)), None)
-        moved = next((label for label, fields in variants.items() if fields.get("region") == "moved"), None)
-        own = study.model_names
+        main = next((label for label, one in notes.metrics.items() if _usual(one)), None)
+        moved = next((label for label, one in notes.metrics.items() if one.region == "moved"), None)
         for panel in reading.panels:
-            if panel.dataset in study.notes["datasets"] and panel.model in own and panel.metric == main:
-                rows += _beside(reading, panel, moved, study.notes.get("clusters", {}))
+            if panel.dataset in notes.datasets and panel.model in own and panel.metric == main:
+                rows += _beside(reading, panel, moved, notes.clusters)
     if not rows:
         return ""
     head = ("metric", "method", "as above", "changed", "random region, changed", "pictures")
@@ -283,7 +272,7 @@ def _robustness(reading: Reading, studies: list[StudyInfo]) -> str:
     )
 
 
-def _beside(reading: Reading, panel: Panel, moved: str | None, ids: Mapping[str, list[int]]) -> list[list[Any]]:
+def _beside(reading: Reading, panel: Panel, moved: str | None, ids: Mapping[str, Sequence[int]]) -> list[list[Any]]:
     usual = next(
         (p for p in reading.panels if p.metric == panel.metric and p.model == panel.model and p != panel), None
     )

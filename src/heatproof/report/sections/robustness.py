@@ -28,12 +28,19 @@ def robustness(reading: Reading) -> str | None:
             figures.append((f"<h3>{breakable(named)}</h3>" if named else "") + _chart(reading, moves, holds))
     if not figures:
         return None
-    lead = (
-        "To the left are maps that hardly move when the picture gets a little noise, at the top those that order the "
-        "parts of the picture as the answer does when each is hidden. A map that ignores the picture does not move at "
-        "all: robustness alone is no virtue."
+    lead = "To the left are maps that hardly move under a little noise, at the top those that are also right."
+    rest = (
+        "At the top are maps that order the parts of the picture as the answer does when each is hidden. A map that "
+        "ignores the picture does not move at all: robustness alone is no virtue."
     )
-    return section("robustness", "Do maps hold still, and are they right?", lead, "".join(figures))
+    return section(
+        "robustness",
+        "Do maps hold still, and are they right?",
+        lead,
+        "".join(figures[1:]),
+        picture=figures[0],
+        rest=rest,
+    )
 
 
 def _chart(reading: Reading, moves: Panel, holds: Panel) -> str:
@@ -55,4 +62,4 @@ def _chart(reading: Reading, moves: Panel, holds: Panel) -> str:
         x_label=f"{moves.metric} (lower moves less)",
         y_label=f"{holds.metric} (higher is better)",
     )
-    return f'<figure class="scroll">{drawn}</figure>'
+    return f"<figure>{drawn}</figure>"

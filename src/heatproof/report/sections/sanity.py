@@ -9,6 +9,7 @@ import pandas as pd
 from heatproof.report.run_numbers import Panel, Reading
 from heatproof.report.sections import section_of
 from heatproof.report.sections.blocks import section, table
+from heatproof.report.sections.ranking import panel_chart
 from heatproof.report.typeset import breakable, fixed
 
 # What each check finds in the worst map, by the metric's registered name.
@@ -33,11 +34,22 @@ def sanity(reading: Reading) -> str | None:
     if not parts:
         return None
     lead = (
+        "Similarity to the map of the intact model: a map that does not depend on what the model learnt scores 1, as "
+        "the blind controls do."
+    )
+    rest = (
         "Similarities are to the map of the intact model, or of the explained class: a map that is blind to either "
         "scores 1, as the controls show. A map that is multiplied by the picture keeps some similarity without being "
         "blind. Passing means that a map is not blind, not that it is right."
     )
-    return section("sanity", "Do maps depend on what they explain?", lead, "".join(parts))
+    main = [panel for panel in reading.main if registered(reading, panel) in WORST]
+    picture = panel_chart(reading, main[0]) if main else ""
+    return section("sanity", "Do maps depend on what they explain?", lead, "".join(parts), picture=picture, rest=rest)
+
+
+def registered(reading: Reading, panel: Panel) -> str:
+    """The registered name of a panel's metric."""
+    return reading.info.metric(panel.metric).name
 
 
 def _table(reading: Reading, panels: Sequence[Panel]) -> str:
@@ -52,7 +64,7 @@ def _worst(reading: Reading, panels: Sequence[Panel]) -> str:
     """The contestant that each check finds nearest to blind, in a sentence, beside what the blind controls score."""
     items = []
     for panel in panels:
-        name = reading.info.metric(panel.metric).name
+        name = registered(reading, panel)
         means = reading.contenders(panel).mean()
         blind = [method for method in reading.table(panel).columns if reading.is_blind(method)]
         if name not in WORST or len(means) < 2:

@@ -14,21 +14,19 @@ from heatproof.report.charts import Line, curves, small_multiples
 from heatproof.report.run_numbers import Panel, Reading
 from heatproof.report.sections.blocks import table
 from heatproof.report.typeset import MISSING, escape, listed, number
-from heatproof.results.run_info import StudyInfo
+from heatproof.results.protocol_notes import RelativeImportanceNotes
 from heatproof.stats.relative_importance import Correlation, pearson
 
 
-def series(reading: Reading, studies: list[StudyInfo]) -> str:
+def series(reading: Reading, notes: list[RelativeImportanceNotes]) -> str:
     """Model contrast over k against the drop of accuracy, and how closely each method follows it."""
-    study = next((one for one in studies if one.notes.get("part") == "series"), None)
-    if study is None:
+    noted = next((one for one in notes if one.part == "series"), None)
+    if noted is None or not noted.series:
         return ""
-    accuracy = study.notes["series"]
     # User-defined weights may have any name: the study notes the k of each.
-    ks_of = {spec: int(row.get("k", _k(spec))) for spec, row in accuracy.items()}
-    drops = {ks_of[spec]: row["with_object"] - row["without_object"] for spec, row in accuracy.items()}
-    metrics = study.notes.get("metrics", {})
-    regions = {label: one.get("fields", {}).get("region") for label, one in metrics.items()}
+    ks_of = {spec: point.k or _k(spec) for spec, point in noted.series.items()}
+    drops = {ks_of[spec]: point.drop for spec, point in noted.series.items()}
+    regions = {label: one.region for label, one in noted.metrics.items()}
     scores, moved = (
         contrast_by_k(reading, ks_of, [label for label in regions if regions[label] == region])
         for region in ("object", "moved")
@@ -50,7 +48,7 @@ def series(reading: Reading, studies: list[StudyInfo]) -> str:
     rows = [_followed(method, scores, moved, drops) for method in scores]
     rows.sort(key=lambda row: (reading.is_control(row.method), _last_if_unknown(row.own.r)))
     accuracies = [
-        [str(k), *(f"{accuracy[spec][part]:.3f}" for part in ("with_object", "without_object")), drops[k]]
+        [str(k), _shown(noted.series[spec].with_object), _shown(noted.series[spec].without_object), drops[k]]
         for spec, k in sorted(ks_of.items(), key=lambda item: item[1])
     ]
     chart = curves(
@@ -66,6 +64,10 @@ def series(reading: Reading, studies: list[StudyInfo]) -> str:
         f"{small_multiples([('', chart)])}{followed}{_holes(scores, ks)}"
         f"{table(('k', 'accuracy with the object', 'without', 'drop'), accuracies)}"
     )
+
+
+def _shown(accuracy: float | None) -> str:
+    return MISSING if accuracy is None or math.isnan(accuracy) else f"{accuracy:.3f}"
 
 
 def _uneven(drops: dict[int, float]) -> str:

@@ -51,7 +51,9 @@ def significance(reading: Reading) -> str | None:
     lead = (
         "Read a row: <span class='swatch hp4'></span> it beats the method of the column, "
         "<span class='swatch hn4'></span> it loses to it, <span class='swatch hz'></span> these "
-        "images cannot tell. "
+        "images cannot tell."
+    )
+    rest = (
         "Numbers are effect sizes: the mean paired difference in standard deviations of the differences, shown where "
         f"the adjusted p is at most {ALPHA:g}. Pairs with a control are adjusted by themselves, so that yardsticks "
         f"cost the methods nothing. {escape(reading.page.sentence)}{blind_legend(reading)}"
@@ -59,7 +61,19 @@ def significance(reading: Reading) -> str | None:
     notes = [f"{counted(more, 'further matrix', 'further matrices')} not drawn."] * bool(more)
     notes += [f"{counted(unlisted, 'further table')} of pairs not written out."] * bool(unlisted)
     note = f'<p class="note">{" ".join(notes)}</p>' if notes else ""
-    return section("significance", "What is solid, what is noise", lead, unfolding(pieces, SHOWN) + note)
+    first = next((panel for panel in reading.main if panel in panels), panels[0])
+    tests = reading.pairs(first)
+    drawing = "" if tests is None else matrix(reading, first, tests)
+    lead += f" Here by {escape(first.metric)}{_of(reading, first)}."
+    body = unfolding(pieces, SHOWN) + note
+    return section(
+        "significance", "What is solid, what is noise", lead, body, picture=drawing, rest=rest, named="Every comparison"
+    )
+
+
+def _of(reading: Reading, panel: Panel) -> str:
+    where = reading.named(panel)
+    return f", {escape(where)}" if where else ""
 
 
 def _figures(reading: Reading, panel: Panel) -> list[tuple[str, str]]:

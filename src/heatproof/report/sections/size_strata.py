@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import pandas as pd
 
@@ -14,12 +12,13 @@ from heatproof.report.charts import Estimate, interval_ranking, small_multiples
 from heatproof.report.run_numbers import Panel, Reading
 from heatproof.report.sections.blocks import lower
 from heatproof.report.typeset import MINUS, MISSING, counted, escape, plus_minus
+from heatproof.results.protocol_notes import SizeStrata
 from heatproof.stats.strata import Strata, by_cutoffs, by_percentile, by_stratum, gain
 
 FEWEST = 5  # images: an interval drawn from fewer says more about luck than about the method
 
 
-def size_strata(reading: Reading, panel: Panel, wanted: Mapping[str, Any]) -> str | None:
+def size_strata(reading: Reading, panel: Panel, wanted: SizeStrata) -> str | None:
     """Means by region size with their intervals, and how much each method gains from small to large."""
     sizes = region_shares(reading, panel)
     table = reading.table(panel)
@@ -49,22 +48,15 @@ def region_shares(reading: Reading, panel: Panel) -> pd.Series[float]:
     return scores.loc[chosen].groupby("image", observed=True)["value"].first().astype(float)
 
 
-def strata_of(sizes: pd.Series[float], wanted: Mapping[str, Any]) -> Strata:
+def strata_of(sizes: pd.Series[float], wanted: SizeStrata) -> Strata:
     """Strata cut as the protocol specifies: at percentiles of these sizes or of a pool, or at fixed shares."""
     names = ("small", "medium", "large")
-    cutoffs = wanted.get("cutoffs")
-    if cutoffs is None:
-        percentiles = tuple(wanted.get("percentiles", (33.0, 67.0)))
-        return by_percentile(sizes, percentiles, names=_names(len(percentiles), names))
-    strata = by_cutoffs(sizes, cutoffs, names=_names(len(cutoffs), names))
-    if wanted.get("rule") != "percentile of a pool":
+    if wanted.cutoffs is None:
+        return by_percentile(sizes, wanted.percentiles, names=_names(len(wanted.percentiles), names))
+    strata = by_cutoffs(sizes, wanted.cutoffs, names=_names(len(wanted.cutoffs), names))
+    if wanted.rule != "percentile of a pool":
         return strata
-    return replace(
-        strata,
-        rule="percentile of a pool",
-        percentiles=tuple(wanted["percentiles"]),
-        pool_size=int(wanted["pool_size"]),
-    )
+    return replace(strata, rule=wanted.rule, percentiles=wanted.percentiles, pool_size=wanted.pool_size)
 
 
 def _names(cuts: int, usual: tuple[str, ...]) -> tuple[str, ...]:

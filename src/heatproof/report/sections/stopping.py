@@ -23,7 +23,13 @@ def stopping(reading: Reading) -> str | None:
         "look that decided it, at that look’s own share of the error rate: stopping at a result is allowed for. "
         "Pictures came in a random order over all groups, so that groups have no fixed shares.</p>"
     )
-    return section("stopping", "Why the run stopped", escape(sentences[0]), paragraphs + caution + _pairs(until))
+    return section(
+        "stopping",
+        "Why the run stopped",
+        escape(sentences[0]),
+        paragraphs + caution + _pairs(until),
+        named="Every pair",
+    )
 
 
 def _looks(until: Until) -> str:

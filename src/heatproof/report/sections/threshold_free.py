@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from heatproof.report.run_numbers import Reading
 from heatproof.report.sections import section_of
 from heatproof.report.sections.blocks import section, unfolding
 from heatproof.report.sections.normalising_rules import normalising_rules
+from heatproof.report.sections.ranking import panel_chart
 from heatproof.report.sections.size_strata import size_strata
 from heatproof.report.sections.threshold_choice import threshold_choice
 from heatproof.report.typeset import counted, escape, number
+from heatproof.results.protocol_notes import FittedTemperature, ThresholdFreeNotes
 
 SHOWN = 2  # data sets and models in full; further ones are behind a fold
 PROTOCOL = "threshold_free"
@@ -29,16 +28,25 @@ def threshold_free(reading: Reading) -> str | None:
             continue
         notes = notes_of(reading, panel.model)
         parts = (
-            size_strata(reading, panel, notes.get("strata", {})),
-            threshold_choice(reading, panel, paper=notes.get("area") == "paper"),
-            normalising_rules(reading, panel, notes.get("rules", {})),
+            size_strata(reading, panel, notes.strata),
+            threshold_choice(reading, panel, paper=notes.area == "paper"),
+            normalising_rules(reading, panel, notes.rules),
         )
         name = f"{panel.model} on {panel.dataset}"
-        heading = f"<h3>{escape(name)}</h3>{_temperature(notes.get('temperature'))}"
+        heading = f"<h3>{escape(name)}</h3>{_temperature(notes.temperature)}"
         pieces.append((name, f'<div class="metric">{heading}{"".join(part for part in parts if part)}</div>'))
     if not pieces:
         return None
-    return section(PROTOCOL, "Without a threshold", _lead(reading, label), unfolding(pieces, SHOWN))
+    first = next(panel for panel in reading.panels if panel.metric == label and not reading.contenders(panel).empty)
+    return section(
+        PROTOCOL,
+        "Without a threshold",
+        "AUC-IoU asks how well the hot pixels cover the true region at every threshold at once.",
+        unfolding(pieces, SHOWN),
+        picture=panel_chart(reading, first),
+        rest=_rest(reading, label),
+        named="By size, threshold and rule",
+    )
 
 
 def main_metric(reading: Reading) -> str | None:
@@ -46,13 +54,15 @@ def main_metric(reading: Reading) -> str | None:
     return next((label for label in reading.metrics if reading.info.metric(label).name == "auc_iou"), None)
 
 
-def notes_of(reading: Reading, model: str) -> Mapping[str, Any]:
+def notes_of(reading: Reading, model: str) -> ThresholdFreeNotes:
     """The protocol's own settings for a model, as the run stored them."""
-    return next((study.notes for study in reading.info.of_protocol(PROTOCOL) if model in study.model_names), {})
+    studies = reading.info.of_protocol(PROTOCOL)
+    found = (study.noted(ThresholdFreeNotes) for study in studies if model in study.model_names)
+    return next(found, ThresholdFreeNotes())
 
 
-def _lead(reading: Reading, label: str) -> str:
-    areas = {notes_of(reading, panel.model).get("area") for panel in reading.panels if panel.metric == label}
+def _rest(reading: Reading, label: str) -> str:
+    areas = {notes_of(reading, panel.model).area for panel in reading.panels if panel.metric == label}
     shown = (
         "Shown is the published area, at most 0.9: set against an IoU it is first divided by that."
         if areas == {"paper"}
@@ -60,24 +70,24 @@ def _lead(reading: Reading, label: str) -> str:
         "0.9: 1 is perfect, and it compares with an IoU."
     )
     return (
-        f"AUC-IoU asks how well the hot pixels cover the true region at every threshold at once. {shown} "
+        f"{shown} "
         'The curves themselves are under <a href="#curves">Curves</a>, the pairwise tests under '
         '<a href="#significance">What is solid, what is noise</a>.'
     )
 
 
-def _temperature(fit: Any) -> str:
-    if isinstance(fit, Mapping):
+def _temperature(fit: FittedTemperature | str) -> str:
+    if isinstance(fit, FittedTemperature):
         words = (
-            f"LIME reads probabilities of logits divided by T = {number(float(fit['value']))}, fitted on "
-            f"{counted(int(fit['pictures']), 'held-out picture')}: mean confidence "
-            f"{number(float(fit['confidence_before']))} → {number(float(fit['confidence_after']))} at an "
-            f"accuracy of {number(float(fit['accuracy']))}."
+            f"LIME reads probabilities of logits divided by T = {number(fit.value)}, fitted on "
+            f"{counted(fit.pictures, 'held-out picture')}: mean confidence "
+            f"{number(fit.confidence_before)} → {number(fit.confidence_after)} at an "
+            f"accuracy of {number(fit.accuracy)}."
         )
-        if fit.get("unlabelled"):
-            words += f" Left out: {counted(int(fit['unlabelled']), 'picture')} without a class of the model."
-        if fit.get("doubt"):
-            words += f" This temperature may mean nothing: {fit['doubt']}."
+        if fit.unlabelled:
+            words += f" Left out: {counted(fit.unlabelled, 'picture')} without a class of the model."
+        if fit.doubt:
+            words += f" This temperature may mean nothing: {fit.doubt}."
     elif fit:
         words = f"No temperature was fitted for methods that read probabilities: {fit}."
     else:

@@ -26,7 +26,8 @@ def verdict(reading: Reading) -> str | None:
         rest = f'<div class="cards">{"".join(cards[CARDS:])}</div>'
         body += fold(f"{counted(len(cards) - CARDS, 'further comparison')}", rest)
     page = f'<p class="note">{escape(reading.page.sentence)}</p>' if any(reading.page.pairs) else ""
-    return section("verdict", "The verdict", headline(reading), body + page)
+    named = "Every comparison in words" if len(cards) > 1 else "The comparison in words"
+    return section("verdict", "The verdict", headline(reading), body + page, named=named)
 
 
 def _card(reading: Reading, panel: Panel) -> str:

@@ -1,0 +1,282 @@
+"""Which methods work on which architectures: small random copies of real ones, into docs/architectures.md.
+
+    python benchmarks/architectures.py [--methods a,b] [--only vit,swin] [--out docs/architectures.md]
+
+Every method runs on three pictures, together and one by one. `works` means: finite maps, equal to 1e-5 of their largest
+value however pictures are batched. Otherwise the reason it gives is printed below the table. A traceback or any other
+error ends the script.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from heatproof import engine, registry
+from heatproof.attribute import attribute
+from heatproof.errors import HeatproofError, NotApplicable
+from heatproof.methods.input_x_gradient import InputXGradient
+from heatproof.models._support.torchvision_repair import import_torchvision
+from heatproof.types import Batch, Model
+
+CLASSES, CLOSE = 5, 1e-5
+SIDE = 64
+HIDDEN = ("random", "edges", "centre", "constant", "oracle", "inverted", "precomputed", "tcav", "random_weights")
+CHEAP: dict[str, dict[str, Any]] = {
+    "ablation_cam": {"limit": 4},
+    "agi": {"classes": 2, "steps": 2},
+    "attexplore": {"steps": 2, "draws": 2},
+    "blur_ig": {"steps": 3},
+    "boundary_ig": {"steps": 2, "attack_steps": 3},
+    "expected_gradients": {"draws": 2},
+    "gradient_shap": {"draws": 2},
+    "guided_ig": {"steps": 3},
+    "ig_smoothgrad": {"steps": 2, "draws": 2},
+    "integrated_gradients": {"steps": 3},
+    "isa": {"rounds": 2, "steps": 2},
+    "kernel_shap": {"samples": 60},
+    "lime": {"samples": 30},
+    "local_attribution": {"classes": 2, "steps": 2},
+    "mfaba": {"steps": 2},
+    "rise": {"masks": 20},
+    "score_cam": {"limit": 4},
+    "shapley": {"permutations": 2},
+    "smoothgrad": {"draws": 2},
+    "xrai": {"steps": 2},
+    "occlusion": {"positions": 7},
+}
+
+
+class LogitsOf(nn.Module):
+    """A classifier of transformers, logits alone."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.inner(pixel_values=images).logits  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """A small random copy of an architecture."""
+
+    name: str
+    make: Callable[[], nn.Module]
+    side: int = SIDE
+
+
+def timm_ones() -> Iterator[Architecture]:
+    vit = {"img_size": SIDE, "patch_size": 16, "embed_dim": 48, "depth": 2, "num_heads": 3}
+    stages = {"depths": (1, 1, 1, 1)}
+
+    def made(name: str, **sizes: Any) -> Callable[[], nn.Module]:
+        def make() -> nn.Module:
+            import timm
+
+            return timm.create_model(name, num_classes=CLASSES, **sizes)
+
+        return make
+
+    for name in (
+        "vit_tiny_patch16_224",
+        "vit_base_patch16_siglip_224",
+        "vit_medium_patch16_reg4_gap_256",
+        "vit_base_patch16_clip_224",
+        "deit_tiny_distilled_patch16_224",
+        "deit3_small_patch16_224",
+        "beit_base_patch16_224",
+        "eva02_tiny_patch14_224",
+        "vit_small_patch14_reg4_dinov2",
+    ):
+        yield Architecture(f"timm {name}", made(name, **vit))
+    yield Architecture("timm vit, average of patches", made("vit_tiny_patch16_224", global_pool="avg", **vit))
+    yield Architecture(
+        "timm vit, 64×32 patches of 16×8", made("vit_tiny_patch16_224", **{**vit, "patch_size": (16, 8)})
+    )
+    yield Architecture("timm cait_xxs24_224", made("cait_xxs24_224", **vit))
+    yield Architecture("timm xcit_nano_12_p16_224", made("xcit_nano_12_p16_224", img_size=SIDE, depth=2, embed_dim=48))
+    swin = {"img_size": SIDE, "patch_size": 4, "embed_dim": 24, "num_heads": (2, 2, 2, 2), **stages}
+    yield Architecture("timm swin_tiny_patch4_window7_224", made("swin_tiny_patch4_window7_224", window_size=4, **swin))
+    yield Architecture("timm swinv2_tiny_window8_256", made("swinv2_tiny_window8_256", window_size=4, **swin))
+    yield Architecture("timm mixer_s16_224", made("mixer_s16_224", img_size=SIDE))
+    yield Architecture("timm pvt_v2_b0", made("pvt_v2_b0"))
+    yield Architecture("timm maxvit_rmlp_pico_rw_256", made("maxvit_rmlp_pico_rw_256", img_size=SIDE))
+    yield Architecture("timm convnext_atto", made("convnext_atto"))
+    yield Architecture("timm resnet18", made("resnet18"))
+    yield Architecture("timm efficientnet_lite0", made("efficientnet_lite0"))
+    yield Architecture("timm mobilenetv3_small_050", made("mobilenetv3_small_050"))
+
+
+def torchvision_ones() -> Iterator[Architecture]:
+    def made(name: str, **sizes: Any) -> Callable[[], nn.Module]:
+        def make() -> nn.Module:
+            models = import_torchvision("this table").models
+            return models.get_model(name, weights=None, num_classes=CLASSES, **sizes)
+
+        return make
+
+    def vit() -> nn.Module:
+        models = import_torchvision("this table").models
+        return models.VisionTransformer(SIDE, 16, 2, 3, 48, 96, num_classes=CLASSES)
+
+    def swin() -> nn.Module:
+        models = import_torchvision("this table").models
+        return models.SwinTransformer([4, 4], 24, [1, 1], [2, 2], [4, 4], num_classes=CLASSES)
+
+    yield Architecture("torchvision vit", vit)
+    yield Architecture("torchvision swin", swin)
+    for name in ("resnet18", "vgg11", "densenet121", "mobilenet_v3_small", "squeezenet1_1", "shufflenet_v2_x0_5"):
+        yield Architecture(f"torchvision {name}", made(name))
+    yield Architecture("torchvision regnet_y_400mf", made("regnet_y_400mf"))
+
+
+def transformers_ones() -> Iterator[Architecture]:
+    sizes = {"hidden_size": 48, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 96}
+    shape = {"image_size": SIDE, "patch_size": 16}
+
+    def made(kind: str, **more: Any) -> Callable[[], nn.Module]:
+        def make() -> nn.Module:
+            import transformers
+
+            config = getattr(transformers, f"{kind}Config")(num_labels=CLASSES, **more)
+            return LogitsOf(getattr(transformers, f"{kind}ForImageClassification")(config))
+
+        return make
+
+    for kind in ("ViT", "DeiT", "Beit", "Dinov2", "ViTMSN"):
+        yield Architecture(f"transformers {kind}", made(kind, **sizes, **shape))
+    yield Architecture("transformers ViT, eager", made("ViT", attn_implementation="eager", **sizes, **shape))
+    for kind in ("CLIP", "Siglip"):
+        yield Architecture(f"transformers {kind}", made(kind, vision_config={**sizes, **shape}, text_config=sizes))
+    swin = {"image_size": SIDE, "patch_size": 4, "embed_dim": 24, "depths": [1, 1], "num_heads": [2, 2]}
+    for kind in ("Swin", "Swinv2"):
+        yield Architecture(f"transformers {kind}", made(kind, window_size=4, **swin))
+    yield Architecture("transformers ResNet", made("ResNet", embedding_size=8, hidden_sizes=[8, 16], depths=[1, 1]))
+    yield Architecture("transformers ConvNext", made("ConvNext", hidden_sizes=[8, 16, 24, 32], depths=[1, 1, 1, 1]))
+
+
+def all_of_them() -> list[Architecture]:
+    return [*timm_ones(), *torchvision_ones(), *transformers_ones()]
+
+
+def model_of(architecture: Architecture) -> Model:
+    """The network with seeded weights, moved off the symmetric points at which some begin."""
+    torch.manual_seed(0)
+    network = architecture.make().eval()
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.add_(0.02 * torch.randn_like(parameter))
+    return Model(architecture.name, network, (0.5,) * 3, (0.25,) * 3)
+
+
+def pictures(side: int) -> Batch:
+    images = torch.rand(3, 3, side, side, generator=torch.Generator().manual_seed(1))
+    return Batch(images, torch.tensor([0, 1, 2]), ("a", "b", "c"))
+
+
+def own_gradient_moves(model: Model, batch: Batch) -> bool:
+    """Whether PyTorch's own gradient of the network changes with batch mates, as that of XCiT does in torch 2.13."""
+    maps = torch.cat([InputXGradient()(model, batch.select([row])) for row in range(len(batch))])
+    together = InputXGradient()(model, batch)
+    return float((together - maps).abs().max()) > CLOSE * float(together.abs().max())
+
+
+def outcome(model: Model, batch: Batch, method: Any, exact: bool = True) -> str:
+    """Empty if it works, else the reason that the method gives; raises for anything else. Not `exact`: whatever the
+    batch mates do to it.
+    """
+    try:
+        together = attribute(model, batch, method).maps
+        alone = torch.cat([attribute(model, batch.select([row]), method).maps for row in range(len(batch))])
+    except NotApplicable as reason:
+        return str(reason)
+    gap = float((together - alone).abs().max()) / max(float(together.abs().max()), 1e-12)
+    if exact and gap > CLOSE and not _unstable(method):
+        raise AssertionError(f"{model.name}: {method} moves by {gap:.2g} with its batch mates")
+    return ""
+
+
+def _unstable(method: Any) -> bool:
+    from heatproof.stability import is_unstable
+
+    return bool(is_unstable(method))
+
+
+def chosen_methods(names: Sequence[str] = ()) -> dict[str, Any]:
+    wanted = names or [name for name in registry.names("method") if name not in HIDDEN]
+    return {name: registry.find("method", name, **CHEAP.get(name, {})) for name in wanted}
+
+
+def table(found: dict[str, dict[str, str]], methods: Sequence[str], moved: Sequence[str] = ()) -> str:
+    """The page: a row per architecture, a column per method that does not work everywhere, and the reasons."""
+    everywhere = [name for name in methods if not any(row[name] for row in found.values())]
+    others = [name for name in methods if name not in everywhere]
+    reasons: dict[str, int] = {}
+    lines = [
+        "# Which methods work on which architectures",
+        "",
+        "Written by `benchmarks/architectures.py`: small copies with random weights, three pictures, together and one",
+        "by one. ✓ means finite maps that are the same to 1e-5 however pictures are batched; a number is a reason.",
+        "`heatproof list methods --for MODEL` makes such a list for your own network.",
+        "",
+        f"On all {len(found)} architectures: {', '.join(f'`{name}`' for name in everywhere)}.",
+        "",
+        "| architecture | " + " | ".join(f"`{name}`" for name in others) + " |",
+        "|---|" + "---|" * len(others),
+    ]
+    for name, row in found.items():
+        cells = []
+        for method in others:
+            reason = row[method].replace(name, "…")
+            cells.append("✓" if not reason else str(reasons.setdefault(reason, len(reasons) + 1)))
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    lines += ["", *(f"{number}. {reason}" for reason, number in reasons.items()), ""]
+    for name in moved:
+        lines += [
+            f"{name}: PyTorch {torch.__version__} itself gives another gradient for a picture alone than in a batch."
+        ]
+    return "\n".join([*lines, ""] if moved else lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--methods", default="")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--out", type=Path, default=Path(__file__).parents[1] / "docs" / "architectures.md")
+    given = parser.parse_args()
+    warnings.filterwarnings("ignore")
+    torch.set_num_threads(1)
+    import_torchvision("this table")
+    methods = chosen_methods([name for name in given.methods.split(",") if name])
+    words = [word for word in given.only.split(",") if word]
+    found: dict[str, dict[str, str]] = {}
+    moved: list[str] = []
+    with engine.use(engine.Engine(measure=False)):
+        for architecture in all_of_them():
+            if words and not any(word in architecture.name for word in words):
+                continue
+            model, batch = model_of(architecture), pictures(architecture.side)
+            row, exact = {}, not own_gradient_moves(model, batch)
+            moved += [] if exact else [architecture.name]
+            for name, method in methods.items():
+                try:
+                    row[name] = outcome(model, batch, method, exact)
+                except HeatproofError as error:
+                    raise SystemExit(f"{architecture.name}, {name}: {type(error).__name__}: {error}") from error
+            found[architecture.name] = row
+            print(architecture.name, {name: reason[:60] or "works" for name, reason in row.items()}, file=sys.stderr)
+    given.out.write_text(table(found, list(methods), moved))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,150 @@
+"""The first screen: which method to use, a matrix of methods and questions, the leaders' maps, advice, limits."""
+
+from __future__ import annotations
+
+from heatproof.report.answers import Answers, Cell, answers
+from heatproof.report.heat import heat_uri, overlay, photo_uri, shown
+from heatproof.report.questions import Question
+from heatproof.report.run_numbers import Exhibit, Reading
+from heatproof.report.sections.advice import advice, limits
+from heatproof.report.typeset import counted, escape, listed, shortened
+from heatproof.stats.marks import MARKS, Mark
+
+LEADERS = 3  # whose heatmaps stand beside each other
+SIDE = 160
+SIGN: dict[Mark, str] = {"best": "★", "good": "●", "behind": "◐", "open": "○", "beaten": "✕"}
+WORDS: dict[Mark, str] = {
+    "best": "clearly best",
+    "good": "good: no method beats it",
+    "behind": "behind: some method beats it",
+    "open": "not separable",
+    "beaten": "beaten by a blind map",
+}
+MEANING: dict[Mark, str] = {
+    "best": "beats every other method and every blind map",
+    "good": "beats every blind map, and no method beats it; where pictures are redrawn: beats some method",
+    "behind": "beats every blind map, but some method beats it",
+    "open": "these pictures do not tell it from a blind map, or from any method",
+    "beaten": "a map that looks at nothing scores better",
+}
+
+
+def answer(reading: Reading) -> str | None:
+    """Nothing for runs without any comparison of methods."""
+    if not reading.panels:
+        return None
+    found = answers(reading)
+    if not found.methods:
+        return None
+    items = "".join(f"<li>{sentence}</li>" for sentence in advice(reading, found))
+    lacking = limits(reading)
+    tail = f'<p class="limits">{lacking}</p>' if lacking else ""
+    return (
+        f'<section id="answer"><h2>Which method should I use?</h2><p class="lead">{recommendation(reading, found)}</p>'
+        f'<div class="first"><div>{matrix(reading, found)}</div><div>{_leaders(reading, found)}'
+        f'<ul class="advice">{items}</ul>{tail}</div></div></section>'
+    )
+
+
+def recommendation(reading: Reading, found: Answers) -> str:
+    """The one sentence to take away, as HTML."""
+    asked = len(found.questions)
+    leaders = found.leaders
+    if not leaders:
+        if any(found.holding(method) for method in found.methods):
+            best = next(method for method in found.methods if found.holding(method))
+            return (
+                f"No method is without a fault here: <strong>{escape(best)}</strong> has the best marks, and somewhere "
+                "a map that looks at nothing beats it."
+            )
+        return "None of these methods is shown to be better than a map that looks at nothing: add pictures."
+    first = leaders[0]
+    alike = [one for one in leaders[1:] if found.holding(one) == found.holding(first)]
+    held, applying = found.holding(first), found.applying(first)
+    of = f"{held} of {counted(asked, 'question')}" if asked > 1 else "the one question asked"
+    sentence = (
+        f"Start with <strong>{escape(first)}</strong>: nothing beats it in {of}"
+        f"{'' if applying == asked else f' ({applying} apply to it)'}, and no blind map beats it anywhere."
+    )
+    if alike:
+        some = listed([f"<strong>{escape(one)}</strong>" for one in alike[:3]])
+        sentence += f" As many hold for {some}{' and others' if len(alike) > 3 else ''}; the rows say which."
+    return sentence
+
+
+def matrix(reading: Reading, found: Answers) -> str:
+    """Methods × questions. Every cell is a button that explains itself, and has its words for a reader's voice."""
+    heads = "".join(f'<th scope="col">{escape(one.words)}</th>' for one in found.questions)
+    rows = "".join(
+        f'<tr data-method="{escape(method)}"><th scope="row" title="{escape(_whole(reading, method))}">'
+        f"{escape(shortened(method, 34))}</th>"
+        + "".join(_cell(reading, found.cell(method, one), method, one) for one in found.questions)
+        + "</tr>"
+        for method in found.methods
+    )
+    used = [mark for mark in MARKS if any(one.found and one.found.mark == mark for one in found.cells.values())]
+    legend = "".join(
+        f'<li title="{MEANING[mark]}"><span class="m-{mark}" aria-hidden="true">{SIGN[mark]}</span> {WORDS[mark]}</li>'
+        for mark in used
+    )
+    if any(one.found is None for one in found.cells.values()):
+        legend += '<li><span class="m-none">n/a</span> not applicable</li>'
+    return (
+        f'<div class="scroll"><table class="answers"><thead><tr><th scope="col">method</th>{heads}</tr></thead>'
+        f'<tbody>{rows}</tbody></table></div><ul class="legend">{legend}</ul>'
+        '<p class="note" id="cell-note" aria-live="polite">By the adjusted tests of this page. A fraction says in how '
+        "many comparisons the mark is reached; choose a cell to see them.</p>"
+    )
+
+
+def _whole(reading: Reading, method: str) -> str:
+    return reading.info.method(method).label or method
+
+
+def _cell(reading: Reading, cell: Cell, method: str, question: Question) -> str:
+    if cell.found is None:
+        why = "; ".join(cell.reasons) or "no metric of this question was run"
+        note = f"{method} · {question.words} Not applicable: {why}"
+        return (
+            f'<td class="m-none"><button type="button" data-note="{escape(note)}" title="{escape(why)}">n/a'
+            "</button></td>"
+        )
+    mark = cell.found.mark
+    each = "; ".join(
+        f"{panel.metric}{f' ({where})' if (where := reading.named(panel)) else ''}: {WORDS[one]}"
+        for panel, one in cell.marks.items()
+    )
+    share = "" if cell.found.unanimous else f"<small>{cell.found.reached}/{cell.found.of}</small>"
+    beaten = f'<small class="m-beaten">✕{cell.beaten}</small>' if cell.beaten and mark != "beaten" else ""
+    spoken = WORDS[mark] + ("" if cell.found.unanimous else f" in {cell.found.reached} of {cell.found.of} comparisons")
+    note = f"{method} · {question.words} {each}" + (f"; not judged: {'; '.join(cell.reasons)}" if cell.reasons else "")
+    return (
+        f'<td class="m-{mark}"><button type="button" data-note="{escape(note)}" title="{escape(each)}">'
+        f'<span aria-hidden="true">{SIGN[mark]}</span>{share}{beaten}<span class="voice">{spoken}</span></button></td>'
+    )
+
+
+def _leaders(reading: Reading, found: Answers) -> str:
+    """A picture and what the first methods say of it."""
+    shown_methods = [*found.leaders, *(one for one in found.methods if one not in found.leaders)]
+    for exhibit in reading.gallery:
+        chosen = [method for method in shown_methods if method in exhibit.maps][:LEADERS]
+        if chosen:
+            return _strip(exhibit, chosen)
+    return ""
+
+
+def _strip(exhibit: Exhibit, methods: list[str]) -> str:
+    tiles = [
+        f'<figure><img src="{photo_uri(shown(exhibit.picture, exhibit.region, SIDE))}" width="{SIDE}" '
+        f'alt="The image {escape(exhibit.image)}"><figcaption>{escape(shortened(exhibit.target, 20))}</figcaption>'
+        "</figure>"
+    ]
+    for method in methods:
+        source = heat_uri(overlay(exhibit.picture, exhibit.maps[method], exhibit.region, SIDE))
+        tiles.append(
+            f'<figure data-method="{escape(method)}"><img src="{source}" width="{SIDE}" '
+            f'alt="Heatmap of {escape(method)}">'
+            f"<figcaption>{escape(shortened(method, 20))}</figcaption></figure>"
+        )
+    return f'<div class="strip">{"".join(tiles)}</div>'
