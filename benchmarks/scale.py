@@ -23,7 +23,7 @@ import torch
 from heatproof import engine, models, registry
 from heatproof.audit.judges.price import passes_of
 from heatproof.errors import HeatproofError
-from heatproof.occlusion.segmenters.slic import SLIC
+from heatproof.occlusion.segmenters.slic import Slic
 from heatproof.registry import name_of
 from heatproof.run.shards import fitted
 from heatproof.spec.parse import parse
@@ -59,7 +59,7 @@ def methods(count: int) -> list[Any]:
 
 
 def demand(name: str, explained: float, count: int) -> Demand:
-    """Of one protocol, counted on the first picture of its own data; `explained` are passes for a map of each method."""
+    """Of one protocol, counted on the first picture of its own data; `explained`: passes for a map of each method."""
     protocol = registry.find("protocol", name, **dict(protocol_traits(registry.entry("protocol", name).make()).brief))
     first, second = parse("method", "saliency"), parse("method", "random")
     passes, imputed, uncounted = 0.0, dict[str, float](), []
@@ -99,7 +99,7 @@ def imputing(name: str) -> float:
     generator = torch.Generator().manual_seed(0)
     images = torch.rand(2, 3, 7, 7, generator=generator)
     images = torch.nn.functional.interpolate(images, size=(224, 224), mode="bilinear")
-    segments = SLIC()(images)
+    segments = Slic()(images)
     hidden = torch.rand(2, int(segments.max()) + 1, generator=generator) < 0.5
     keep = ~torch.gather(hidden, 1, segments.flatten(1)).view_as(segments)
     imputer = registry.find("imputer", name)
@@ -120,8 +120,8 @@ def lines(options: argparse.Namespace) -> Iterator[str]:
     demands = [demand(name, explained, len(chosen)) for name in FIVE]
     seconds = {name: imputing(name) for name in sorted({name for one in demands for name in one.imputed})}
     yield (
-        f"{options.pictures:,} pictures, {len(chosen)} methods, {options.network}: a pass takes {each * 1000:.0f} ms of a "
-        f"core here; assumed are {options.cores} cores in a node and {options.gpu_rate:,} passes per second and GPU."
+        f"{options.pictures:,} pictures, {len(chosen)} methods, {options.network}: a pass takes {each * 1000:.0f} ms "
+        f"of a core here; assumed are {options.cores} cores in a node and {options.gpu_rate:,} passes per second and GPU."
     )
     yield ""
     yield (

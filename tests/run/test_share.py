@@ -83,7 +83,9 @@ def test_parts_put_together_are_the_whole_run_and_nothing_is_computed(
 
 
 def test_what_is_missing_is_named(parts: list[Path], tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"4 units of work are in none .* \(part 2 of 3 was not given\); first: saliency"):
+    with pytest.raises(
+        BadInput, match=r"4 units of work are in none .* \(part 2 of 3 was not given\); first: saliency"
+    ):
         gather([parts[0], parts[2]], tmp_path / "out")
     with pytest.raises(BadInput):
         Results.load(tmp_path / "out")

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from heatproof.executors import Executor
     from heatproof.results import Results
+    from heatproof.run.share import Share
     from heatproof.run.until import Solid
 
 SETTINGS = 6  # data sets and models whose pictures are counted in the terminal; the report has all
@@ -36,6 +37,7 @@ def run_and_report(
     passes: StoredEngine = StoredEngine(),  # noqa: B008  # it is frozen
     on: str | Executor = "local",
     until: Solid | None = None,
+    share: Share | None = None,
 ) -> None:
     from heatproof.report import report as draw
     from heatproof.run.loop import run as judge
@@ -54,6 +56,7 @@ def run_and_report(
                 choices=passes.choices,
                 on=on,
                 until=until,
+                share=share,
             )
             page = draw(results, out / "report.html")
     except KeyboardInterrupt:
@@ -68,6 +71,13 @@ def run_and_report(
         echo(f"{name} was damaged and has been computed again.", err=True)
     for sentence in stopped_in_words(results.info.until):
         line(sentence, err=True)
+    if share is not None:
+        line(f"Part {share} of the study is done; heatproof gather puts the parts together.", err=True)
+    end(results, page)
+
+
+def end(results: Results, page: Path) -> NoReturn:
+    """Say what the results lack, name the page, and leave with the exit status."""
     for sentence in pictures_in_words(results.info.pictures)[:SETTINGS]:
         line(sentence, err=True)
     if not results.complete:

@@ -10,6 +10,7 @@ import typer
 from heatproof.cli._outcome import crew_of, run_and_report, show_forecast, show_plan
 from heatproof.cli._replayed import FirstRun
 from heatproof.cli._terminal import Device, Gpus, On, Out, Quiet, Workers, line, readable_errors, usage
+from heatproof.run.share import Share
 from heatproof.run.stored_engine import StoredEngine
 from heatproof.run.until import NAME, Solid
 
@@ -47,6 +48,9 @@ def run(
     race: Annotated[
         bool, typer.Option("--race", help="With --until: drop beaten methods, stop when the first place is decided.")
     ] = False,
+    part: Annotated[
+        str | None, typer.Option(help="Only this part of the work, for job arrays; see gather.", metavar="K/N")
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say what will be run, how long it takes, and what it can show.")
     ] = False,
@@ -65,6 +69,7 @@ def run(
     with readable_errors():
         rule = _rule(until, margin, max_images, race)
         crew = crew_of(on, gpus_per_worker)
+        share = None if part is None else Share.parse(part)
     if study is not None:
         moved = {"--model": model, "--images": images}
         given = {
@@ -87,7 +92,7 @@ def run(
             if trust_code and study.suffix != ".py":
                 _list_code(study, models_too=not model)
             studies = load(study, trust_pickle, model or [], images or [], trust_code)
-            rule = rule or Solid.load(study)
+            rule, share = rule or Solid.load(study), share or Share.load(study)
             before, passes = FirstRun.beside(study, trust_code), StoredEngine.beside(study)
     else:
         with readable_errors():
@@ -106,7 +111,7 @@ def run(
         show_forecast(studies, device, workers, crew, rule)
         return
     show_plan(studies, quiet)
-    run_and_report(studies, out, device, workers, quiet, before, chosen, crew, rule)
+    run_and_report(studies, out, device, workers, quiet, before, chosen, crew, rule, share)
 
 
 def _rule(until: str | None, margin: float | None, max_images: int | None, race: bool) -> Solid | None:

@@ -14,6 +14,7 @@ from heatproof.run.info import describe
 from heatproof.run.pictures import write_pictures
 from heatproof.run.rounds import Course, described
 from heatproof.run.shards import Shard, counted
+from heatproof.run.share import Share
 from heatproof.run.stopped import judged_part
 from heatproof.run.store import Store, Unit
 from heatproof.run.until import dump
@@ -35,6 +36,7 @@ def commit(
     state: State,
     part: str = "",
     course: Course | None = None,
+    share: Share | None = None,
 ) -> Results:
     """Write the results from the units in the store. `run.json` comes last: only then do they count."""
     work = work if course is None else kept(course)
@@ -49,14 +51,19 @@ def commit(
         until=None if course is None else described(course, finished=not part),
     )
     store.put_json("info.json", info.plain())
-    store.put_json("study.json", dump(studies, None if course is None else course.rule))
+    store.put_json("study.json", dump(studies, share if course is None else course.rule))
     files |= {name: sha256_of(store.root / name) for name in ("gallery.json", "info.json", "study.json")}
     record.write(state, reason=part, results=files, partial=part)
     return Results.load(store.root)
 
 
 def commit_finished(
-    studies: Sequence[Study], work: Sequence[Shard], store: Store, record: Record, course: Course | None = None
+    studies: Sequence[Study],
+    work: Sequence[Shard],
+    store: Store,
+    record: Record,
+    course: Course | None = None,
+    share: Share | None = None,
 ) -> None:
     """Of a run that was stopped, the part that a report can be drawn of.
 
@@ -64,7 +71,7 @@ def commit_finished(
     """
     judged, part = judged_part(work if course is None else kept(course), store)
     if judged and (record.state.partial or not record.state.results):
-        commit(studies, judged, store, record, "stopped", part, course)
+        commit(studies, judged, store, record, "stopped", part, course, share)
     else:
         record.write("stopped", reason=part)
 

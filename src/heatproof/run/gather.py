@@ -15,11 +15,11 @@ from heatproof.results import Results
 from heatproof.results.gallery import GalleryFolder
 from heatproof.run.commit import commit
 from heatproof.run.engine_choices import engine_of, resume_choices, take_over
-from heatproof.run.findings import Counted, Finding, Maps, Pictures, Rows
+from heatproof.run.findings import Counted, Maps, Pictures, Rows
 from heatproof.run.gallery import is_kept
 from heatproof.run.recording import recording
-from heatproof.run.share import Share
 from heatproof.run.shards import counted, shards
+from heatproof.run.share import Share
 from heatproof.run.store import Store
 from heatproof.run.stored_engine import StoredEngine
 from heatproof.run.task import Task, tasks
@@ -80,7 +80,9 @@ def _same_study(places: Sequence[Path]) -> list[Share]:
         kept.append({"studies": [{**one, "folder": ""} for one in held["studies"]], "of": share.of})
     for place, one in zip(places, kept, strict=True):
         if one != kept[0]:
-            raise BadInput(f"{place} is a part of another study than {places[0]}: they differ in {_apart(one, kept[0])}")
+            raise BadInput(
+                f"{place} is a part of another study than {places[0]}: they differ in {_apart(one, kept[0])}"
+            )
     return shares
 
 
@@ -89,7 +91,9 @@ def _apart(one: dict[str, Any], other: dict[str, Any]) -> str:
         return f"the number of parts ({one['of']} and {other['of']})"
     if len(one["studies"]) != len(other["studies"]):
         return f"the number of studies ({len(one['studies'])} and {len(other['studies'])})"
-    names = [name for a, b in zip(one["studies"], other["studies"], strict=True) for name in a if a[name] != b.get(name)]
+    names = [
+        name for a, b in zip(one["studies"], other["studies"], strict=True) for name in a if a[name] != b.get(name)
+    ]
     return ", ".join(dict.fromkeys(names))
 
 
@@ -104,7 +108,9 @@ def _complete(todo: Sequence[Task], sources: Sequence[Store], shares: Sequence[S
     if not lost:
         return
     missing = sorted(set(range(1, shares[0].of + 1)) - {share.number for share in shares})
-    parts = f"part {', '.join(map(str, missing))} of {shares[0].of} was not given" if missing else "a part is not finished"
+    parts = (
+        f"part {', '.join(map(str, missing))} of {shares[0].of} was not given" if missing else "a part is not finished"
+    )
     (method, metric), shard = lost[0]
     raise BadInput(
         f"{len(lost)} units of work are in none of these directories ({parts}); first: {method} · {metric} on "
@@ -113,7 +119,7 @@ def _complete(todo: Sequence[Task], sources: Sequence[Store], shares: Sequence[S
     )
 
 
-def _found(task: Task, sources: Sequence[Store]) -> Iterator[Finding]:
+def _found(task: Task, sources: Sequence[Store]) -> Iterator[Counted | Rows | Pictures | Maps]:
     """What the parts hold of a task, as if it were computed."""
     shard = task.shard
     for source in sources:

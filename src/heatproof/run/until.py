@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from heatproof.errors import BadInput
+from heatproof.run.share import Share
 
 if TYPE_CHECKING:
     from heatproof.spec.study import Study
@@ -89,11 +90,12 @@ def prepared(studies: Sequence[Study], rule: Solid) -> list[Study]:
     ]
 
 
-def dump(studies: Sequence[Study], rule: Solid | None) -> dict[str, Any]:
-    """What study.json holds: the studies, and the rule by which the run stops if there is one."""
+def dump(studies: Sequence[Study], extent: Solid | Share | None) -> dict[str, Any]:
+    """What study.json holds: the studies, and the rule by which the run stops or the part that it does, if any."""
     from heatproof.spec import study
 
-    return {**study.dump(studies), **({} if rule is None else {"until": rule.plain()})}
+    kind = "until" if isinstance(extent, Solid) else "part"
+    return {**study.dump(studies), **({} if extent is None else {kind: extent.plain()})}
 
 
 def _least(limit: int | None, most: int | None) -> int | None:
