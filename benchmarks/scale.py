@@ -121,7 +121,7 @@ def lines(options: argparse.Namespace) -> Iterator[str]:
     seconds = {name: imputing(name) for name in sorted({name for one in demands for name in one.imputed})}
     yield (
         f"{options.pictures:,} pictures, {len(chosen)} methods, {options.network}: a pass takes {each * 1000:.0f} ms "
-        f"of a core here; assumed are {options.cores} cores in a node and {options.gpu_rate:,} passes per second and GPU."
+        f"of a core here; assumed: {options.cores} cores in a node and {options.gpu_rate:,} passes per second of a GPU."
     )
     yield ""
     yield (

@@ -1,4 +1,4 @@
-"""Weak scaling: equal work per worker for 1, 2 and 4 workers, by the local pool and on Ray (1 and 2 pretended machines).
+"""Weak scaling: equal work per worker for 1, 2 and 4 workers, by the local pool and on Ray (1 and 2 pretend machines).
 
     python benchmarks/weak_scaling.py
 
@@ -114,7 +114,7 @@ def rows(nodes: int) -> Iterator[tuple[str, int, tuple[float, float, float, floa
 def main() -> None:
     argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0]).parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"
-    os.environ["RAY_worker_niceness"] = "0"
+    os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112  # Ray's own spelling
     print("| executor | workers | CPU ms per score, workers | of local, 1 worker | driver | CPU s to start a worker |")
     print("|---|---:|---:|---:|---:|---:|")
     base = 0.0

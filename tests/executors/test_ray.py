@@ -91,7 +91,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     caches = tmp_path_factory.mktemp("caches")
     quiet = {"include_dashboard": False, "object_store_memory": 100_000_000}
     before = dict(os.environ)
-    os.environ["RAY_worker_niceness"] = "0"  # else a busy machine hardly gets round to the workers
+    os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112  # else a busy machine hardly gets round to the workers
     os.environ["HEATPROOF_CACHE"] = str(caches / "head")
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, **quiet})
     os.environ["HEATPROOF_CACHE"] = str(caches / "other")

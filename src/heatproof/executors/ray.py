@@ -224,7 +224,8 @@ class Ray:
 
 
 def _lost(part: int | None, error: Exception) -> str:
-    reason = str(error).strip().splitlines()[0]
+    reasons = str(error).strip().splitlines() or [type(error).__name__]
+    reason = reasons[-1 if part is None else 0].strip()  # of a worker that cannot start, the last line says why
     if part is None:
         return f"workers cannot start on the Ray cluster ({reason}): is this heatproof installed on all its machines?"
     return (
