@@ -104,11 +104,19 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     cluster.shutdown()
 
 
-@pytest.fixture
-def study(tmp_path: Path) -> Study:
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the user files lie, and the flag that a process met the deadly metric."""
+    folder = tmp_path_factory.mktemp("home")
     for name, text in {"net.py": NET, "STUDY.py": STUDY}.items():
-        (tmp_path / name).write_text(text.replace("FOLDER", str(tmp_path)))
-    return load(tmp_path / "STUDY.py")[0]
+        (folder / name).write_text(text.replace("FOLDER", str(folder)))
+    (folder / "flag").touch()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def study(home: Path) -> Study:
+    return load(home / "STUDY.py")[0]
 
 
 def scores(results: Results) -> pd.DataFrame:
@@ -127,12 +135,11 @@ def actors_alive() -> int:
 
 
 def test_what_is_lost_is_done_again_and_the_table_is_the_local_runs(
-    cluster: Cluster, study: Study, tmp_path: Path
+    cluster: Cluster, study: Study, home: Path, tmp_path: Path
 ) -> None:
     """A worker ends by kill -9, and a machine disappears; user code, models and networks of user files came along."""
-    (tmp_path / "flag").touch()
     local = run(study, tmp_path / "local", workers=2)
-    (tmp_path / "flag").unlink()
+    (home / "flag").unlink()
     counts: list[tuple[int, int]] = []
 
     def watch(done: int, total: int, label: str) -> None:
@@ -142,7 +149,7 @@ def test_what_is_lost_is_done_again_and_the_table_is_the_local_runs(
             cluster.other = None
 
     far = run(study, tmp_path / "ray", workers=2, on="ray", watch=watch)
-    assert (tmp_path / "flag").exists()  # a worker met it and was killed
+    assert (home / "flag").exists()  # a worker met it and was killed
     assert cluster.other is None
     pd.testing.assert_frame_equal(scores(far), scores(local), check_exact=True)
     assert counts == [(done, 80) for done in range(1, 81)]
@@ -150,8 +157,6 @@ def test_what_is_lost_is_done_again_and_the_table_is_the_local_runs(
 
 
 def test_ctrl_c_ends_the_workers_and_keeps_what_is_finished(cluster: Cluster, study: Study, tmp_path: Path) -> None:
-    (tmp_path / "flag").touch()
-
     def stop(done: int, total: int, label: str) -> None:
         if done == 12:
             raise KeyboardInterrupt
@@ -192,15 +197,14 @@ def test_errors_and_warnings_come_as_they_are() -> None:
 
 
 @pytest.mark.slow
-def test_ctrl_c_on_the_command_line_leaves_nothing_running(study: Study, tmp_path: Path) -> None:
-    (tmp_path / "flag").touch()
+def test_ctrl_c_on_the_command_line_leaves_nothing_running(home: Path, tmp_path: Path) -> None:
     environment = {**os.environ, "RAY_TMPDIR": str(tmp_path), "RAY_ADDRESS": "local"}
     command = [
         sys.executable,
         "-m",
         "heatproof.cli",
         "run",
-        str(tmp_path / "STUDY.py"),
+        str(home / "STUDY.py"),
         "--on",
         "ray",
         "--workers",
