@@ -5,10 +5,12 @@ The machines are pretended (`ray.cluster_utils`), the processes are not. One clu
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -198,36 +200,31 @@ def test_errors_and_warnings_come_as_they_are() -> None:
 
 @pytest.mark.slow
 def test_ctrl_c_on_the_command_line_leaves_nothing_running(home: Path, tmp_path: Path) -> None:
-    environment = {**os.environ, "RAY_TMPDIR": str(tmp_path), "RAY_ADDRESS": "local"}
-    command = [
-        sys.executable,
-        "-m",
-        "heatproof.cli",
-        "run",
-        str(home / "STUDY.py"),
-        "--on",
-        "ray",
-        "--workers",
-        "2",
-    ]
-    process = subprocess.Popen(
-        [*command, "--out", str(tmp_path / "run")], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
-    while process.poll() is None and not list((tmp_path / "run").rglob("units/*/*.json")):
-        time.sleep(0.2)
-    process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=300)
-    assert process.returncode == 130, output.decode()
-    assert "Everything finished is kept" in output.decode()
-    mine = str(tmp_path).encode()
-    left = []
+    with tempfile.TemporaryDirectory(dir="/tmp") as short:  # the names of Ray's sockets are limited to 107 bytes
+        environment = {**os.environ, "RAY_TMPDIR": short, "RAY_ADDRESS": "local", "RAY_worker_niceness": "0"}
+        words = ["run", str(home / "STUDY.py"), "--on", "ray", "--workers", "2", "--out", str(tmp_path / "run")]
+        command = [sys.executable, "-m", "heatproof.cli", *words]
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        while process.poll() is None and not any((tmp_path / "run").glob("*/**/*.*")):  # maps, or rows
+            time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=300)
+        assert process.returncode == 130, output.decode()
+        assert "Everything finished is kept" in output.decode()
+        deadline = time.monotonic() + 60
+        while (left := _running(f"RAY_TMPDIR={short}".encode())) and time.monotonic() < deadline:
+            time.sleep(0.5)
+        assert left == []
+
+
+def _running(setting: bytes) -> list[str]:
+    """Processes with this setting in their environment."""
+    found = []
     for entry in Path("/proc").iterdir():
-        try:
-            if entry.name.isdigit() and mine in (entry / "environ").read_bytes():
-                left.append(entry.name)
-        except OSError:
-            continue
-    assert left == []
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit() and setting in (entry / "environ").read_bytes().split(b"\0"):
+                found.append((entry / "cmdline").read_bytes().decode())
+    return [command for command in found if command]  # those that ended and wait for their parent have none
 
 
 @pytest.mark.parametrize("share", [0, -1, 1.5, True, "half"])
