@@ -3,15 +3,15 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: demo test check venv browser slow clean
+.PHONY: demo test check venv browser axe slow clean
 
 demo: venv
 	$(BIN)/heatproof demo --out runs/demo
 
-test: venv browser check
+test: venv browser axe check
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -m "not slow"
 
-slow: venv browser
+slow: venv browser axe
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
 
 check: venv
@@ -33,6 +33,17 @@ browser:
 	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || test -n "$$HEATPROOF_CHROMIUM" \
 	|| { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } \
 	|| { echo "The report's tests need a browser: sudo apt-get install -y chromium (or set HEATPROOF_CHROMIUM)"; exit 1; }
+
+# And for faults of accessibility; a tool of the tests, not a part of the package.
+AXE := 4.14.0
+axe: .venv/axe/$(AXE)
+
+.venv/axe/$(AXE): | venv
+	@command -v npm >/dev/null \
+	|| { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -y -qq npm >/dev/null; } \
+	|| { echo "The report's tests need npm for axe-core: sudo apt-get install -y npm"; exit 1; }
+	npm install --silent --no-audit --no-fund --prefix .venv/axe axe-core@$(AXE)
+	touch $@
 
 clean:
 	rm -rf .venv runs build

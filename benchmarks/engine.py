@@ -79,12 +79,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--rounds", type=int, default=5)
-    asked = parser.parse_args()
-    torch.set_num_threads(asked.threads)
+    requested = parser.parse_args()
+    torch.set_num_threads(requested.threads)
     with tempfile.TemporaryDirectory() as fresh:  # so that the first call shows what measuring costs
         os.environ["HEATPROOF_CACHE"] = fresh
-        compare("embedded:object", 64, 512, asked.rounds)
-        compare("efficientnet-lite0", 224, 64, asked.rounds)
+        compare("embedded:object", 64, 512, requested.rounds)
+        compare("efficientnet-lite0", 224, 64, requested.rounds)
 
 
 if __name__ == "__main__":

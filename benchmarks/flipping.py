@@ -79,13 +79,13 @@ def overhead(model: Model, batch: Batch, photos: str) -> None:
             with bare.watching():
                 return plain(*question)
 
-        asked = attribute(model, batch, lambda model, batch: maps)
+        requested = attribute(model, batch, lambda model, batch: maps)
         if isinstance(imputer, TrainSet):  # donors are read once in a run
             imputer(batch.images, maps > 2, seeds=Game(model, batch, occlusion)._seeds(0))
         engine.forward = watched
         with whole.watching():
-            MIF(occlusion)(asked)
-            LIF(occlusion)(asked)
+            MIF(occlusion)(requested)
+            LIF(occlusion)(requested)
         engine.forward = plain
         count = game_of(model, batch, occlusion).evaluated
         ratio = f"wall {whole.wall / bare.wall:.3f}, CPU {whole.cpu / bare.cpu:.3f}"
@@ -95,9 +95,9 @@ def overhead(model: Model, batch: Batch, photos: str) -> None:
 def ours(model: Model, batch: Batch, maps: list[Maps], occlusion: Occlusion) -> int:
     """MIF and LIF of every map and the random baseline; how many images that took."""
     for one in maps:
-        asked = Attribution(model, batch, Mean(), one)  # type: ignore[arg-type]
-        MIF(occlusion, points=26)(asked)
-        LIF(occlusion, points=26)(asked)
+        requested = Attribution(model, batch, Mean(), one)  # type: ignore[arg-type]
+        MIF(occlusion, points=26)(requested)
+        LIF(occlusion, points=26)(requested)
     game = game_of(model, batch, occlusion)
     random_curves(game, removals(game.counts, "linear", 26), ORDERS)
     return game.evaluated
@@ -164,12 +164,12 @@ def contest(model: Model, batch: Batch) -> None:
             engine.forward(model, batch.images)  # measured and exported before the clock starts
             fresh = batch.aimed(batch.targets)
             count = timed(f"heatproof, {backend}", lambda fresh=fresh: ours(model, fresh, maps, occlusion))
-    asked = len(orders) * 26 * len(batch)
-    print(f"  passes: {asked} asked, {count} made: shared coalitions save {1 - count / asked:.1%}")
+    requested = len(orders) * 26 * len(batch)
+    print(f"  passes: {requested} asked, {count} made: shared coalitions save {1 - count / requested:.1%}")
     fastest = min(times[name].wall for name in ("Quantus PixelFlipping", "plain loop"))
     for backend in ("eager", "onnx"):
         spent = times[f"heatproof, {backend}"].wall
-        per_pass = (fastest / asked) / (spent / count)
+        per_pass = (fastest / requested) / (spent / count)
         gain = f"{fastest / spent:.2f}× the faster of the two"
         print(f"  {backend}: {gain}; {per_pass:.2f}× per pass from layout and back-end")
 
@@ -210,17 +210,17 @@ def main() -> None:
     parser.add_argument("--photos", default="", help="a folder of pictures; without it embedded ones are enlarged")
     parser.add_argument("--images", type=int, default=16)
     parser.add_argument("--point", help=argparse.SUPPRESS)
-    asked = parser.parse_args()
-    if asked.point:
-        one_point(*(int(number) for number in asked.point.split(",")))
+    requested = parser.parse_args()
+    if requested.point:
+        one_point(*(int(number) for number in requested.point.split(",")))
         return
-    parts = asked.parts.split(",")
+    parts = requested.parts.split(",")
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, NumPy {np.__version__}")
     if {"overhead", "contest"} & set(parts):
         model = models.load("efficientnet-lite0")
-        batch = pictures(model, asked.photos, asked.images)
+        batch = pictures(model, requested.photos, requested.images)
         if "overhead" in parts:
-            overhead(model, batch, asked.photos)
+            overhead(model, batch, requested.photos)
         if "contest" in parts:
             contest(model, batch)
     if "growth" in parts:

@@ -33,7 +33,7 @@ from heatproof.types import Attribution
 
 @dataclass(eq=False)
 class Counted:
-    """A prior that counts the pictures it is asked about."""
+    """A prior that counts the pictures it is given."""
 
     inner: Any = field(default_factory=lambda: priors.find("embedded"))
     calls: int = 0
@@ -48,7 +48,7 @@ class Counted:
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """What one profile said, and what it cost."""
+    """What one profile scored, and what it cost."""
 
     scores: np.ndarray[Any, Any]  # (methods, pictures)
     calls: float  # of the prior, per picture
@@ -82,11 +82,11 @@ def agreement(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> tuple[f
 
 
 def main() -> None:
-    asked = argparse.ArgumentParser(description=__doc__)
-    asked.add_argument("--pictures", type=int, default=8)
-    asked.add_argument("--levels", default="0.9,0.8,0.7,0.6,0.5,0.4,0.3,0.2,0.1")
-    asked.add_argument("--draws", type=int, default=1)
-    given = asked.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--pictures", type=int, default=8)
+    parser.add_argument("--levels", default="0.9,0.8,0.7,0.6,0.5,0.4,0.3,0.2,0.1")
+    parser.add_argument("--draws", type=int, default=1)
+    given = parser.parse_args()
     metric = Fud(levels=tuple(float(level) for level in given.levels.split(",")), draws=given.draws, controls=())
     model = models.load("embedded:object")
     batch = TwoFactor(count=given.pictures).batch(range(given.pictures))

@@ -51,9 +51,9 @@ def main() -> None:
     words.add_argument("--maps", type=int, default=64)
     words.add_argument("--side", type=int, default=224)
     words.add_argument("--rounds", type=int, default=5)
-    asked = words.parse_args()
+    requested = words.parse_args()
     torch.set_num_threads(1)
-    maps, regions = invented(asked.maps, asked.side)
+    maps, regions = invented(requested.maps, requested.side)
     runs: dict[str, Callable[[], Tensor]] = {}
     for count in COUNTS:
         if not torch.equal(naive(maps[:8], regions[:8], count), iou_curve(maps[:8], regions[:8], count)):
@@ -62,13 +62,13 @@ def main() -> None:
         runs[f"sorted, K = {count}"] = partial(iou_curve, maps, regions, count)
     runs["exact integral"] = partial(exact_auc_iou, maps, regions)
     seconds: dict[str, list[float]] = {label: [] for label in runs}
-    for _ in range(asked.rounds):
+    for _ in range(requested.rounds):
         for label, run in runs.items():
             before = time.process_time()
             run()
             seconds[label].append(time.process_time() - before)
     middle = {label: statistics.median(each) for label, each in seconds.items()}
-    print(f"{asked.maps} maps of {asked.side}², median of {asked.rounds} rounds, CPU time of one thread")
+    print(f"{requested.maps} maps of {requested.side}², median of {requested.rounds} rounds, CPU time of one thread")
     print(f"{'':20}{'ms':>10}{'times faster than the naive loop at this K':>46}")
     for label, each in middle.items():
         rival = middle[f"naive, {label.partition(', ')[2]}"] if "K =" in label else middle["naive, K = 19"]

@@ -7,7 +7,7 @@ A method's limit is its passes times the time measured for such a pass in the sa
 code around the passes. A pass is the best one for as many rows as the method can ask for at once: a walk whose every
 step needs the one before has no more rows than images, and fewer once some of them have arrived. Methods that must hear
 or change the network's own layers are held against passes of that network, all others against the best there is (batch
-norms folded, memory layout). Walks that may end early are held against the rows they really asked for. References run
+norms folded, memory layout). Walks that may end early are held against the rows they really requested. References run
 the same settings on the same images, and stand against the same limit.
 
 A machine's speed changes from second to second, so passes run before and after the method, each time about as long as
@@ -170,9 +170,9 @@ def counted_passes(stage: Stage, method: Any) -> tuple[Cost, dict[int, float]]:
     """The passes a method really asks for per image, and how many rows at a time: a run of its own, not timed."""
     batch = stage.batch
     fresh = Batch(batch.images, batch.targets, batch.ids)  # answers are kept per batch
-    with counting() as asked:
+    with counting() as requested:
         attribute(stage.model, fresh, method)
-    return asked.cost(len(batch)), asked.shares()
+    return requested.cost(len(batch)), requested.shares()
 
 
 def pictures(count: int, side: int) -> Tensor:

@@ -58,47 +58,47 @@ def pictures(model: Model, count: int) -> Batch:
 
 @dataclass(frozen=True)
 class Work:
-    """Metrics that share one occlusion: asked of a batch that nobody has asked about yet."""
+    """Metrics that share one occlusion: of a batch that nothing is known of yet."""
 
     metrics: tuple[Metric, ...]
 
-    def run(self, asked: Attribution) -> int:
+    def run(self, judged: Attribution) -> int:
         """How many pictures reached the network."""
-        fresh = replace(asked, batch=asked.batch.aimed(asked.batch.targets))
+        fresh = replace(judged, batch=judged.batch.aimed(judged.batch.targets))
         for metric in self.metrics:
             metric(fresh)
         occlusions = {repr(metric.occlusion): metric.occlusion for metric in self.metrics}  # type: ignore[attr-defined]
         return sum(game_of(fresh.model, fresh.batch, each).evaluated for each in occlusions.values())
 
 
-def ratios(asked: Attribution, work: dict[str, Work], rounds: int, clock: Clock) -> None:
+def ratios(judged: Attribution, work: dict[str, Work], rounds: int, clock: Clock) -> None:
     """Time per network picture over that of a bare pass, taken just before."""
-    shown = asked.batch.images.repeat(-(-BARE // len(asked.batch)), 1, 1, 1)[:BARE]
+    shown = judged.batch.images.repeat(-(-BARE // len(judged.batch)), 1, 1, 1)[:BARE]
     found: dict[str, list[tuple[float, float, int]]] = {name: [] for name in work}
     for number in range(rounds + 1):  # the first only warms up
         for name, each in work.items():
             times = [clock()]
-            engine.forward(asked.model, shown)
+            engine.forward(judged.model, shown)
             times.append(clock())
-            count = each.run(asked)
+            count = each.run(judged)
             times.append(clock())
             if number:
                 found[name].append(((times[1] - times[0]) / BARE, (times[2] - times[1]) / count, count))
     for name, all_rounds in found.items():
         each_ratio = [whole / bare for bare, whole, _ in all_rounds]
         bare, whole = (1e3 * statistics.median(one[place] for one in all_rounds) for place in (0, 1))
-        said = " ".join(f"{ratio:.3f}" for ratio in each_ratio)
+        ratios_shown = " ".join(f"{ratio:.3f}" for ratio in each_ratio)
         print(
             f"  {name:36}{statistics.median(each_ratio):7.3f}   {whole:7.2f} ms against {bare:6.2f}"
-            f"   {all_rounds[0][2]:5} pictures   rounds {said}",
+            f"   {all_rounds[0][2]:5} pictures   rounds {ratios_shown}",
             flush=True,
         )
 
 
-def passes(asked: Attribution, rounds: int) -> None:
+def passes(judged: Attribution, rounds: int) -> None:
     print("\nCPU time per network picture over a bare pass, on one core")
     ratios(
-        asked,
+        judged,
         {
             "flipping, mean": Work((SRG(Occlusion(Mean(), Grid(5))),)),
             "flipping, nearest": Work((SRG(Occlusion(Nearest(), Grid(5))),)),
@@ -113,16 +113,16 @@ def passes(asked: Attribution, rounds: int) -> None:
     )
 
 
-def exact_road(asked: Attribution) -> None:
+def exact_road(judged: Attribution) -> None:
     """The exact solver once: it takes long, and nothing depends on its second digit."""
     occlusion = Occlusion(NoisyLinear(solver="exact"), Pixels(), 1)
-    ratios(asked, {"ROAD, exact": Work((Road(occlusion),))}, 1, time.process_time)
+    ratios(judged, {"ROAD, exact": Work((Road(occlusion),))}, 1, time.process_time)
 
 
-def telea(asked: Attribution, rounds: int) -> None:
+def telea(judged: Attribution, rounds: int) -> None:
     print(f"\nwall time per network picture over a bare pass, {engine.cores()} cores, torch has one")
     slow = {name: Work((SRG(Occlusion(each, Grid(5))),)) for name, each in (("telea", Telea()), ("nearest", Nearest()))}
-    ratios(asked, {**slow, "ROAD": Work((Road(),))}, rounds, time.perf_counter)
+    ratios(judged, {**slow, "ROAD": Work((Road(),))}, rounds, time.perf_counter)
 
 
 @dataclass(frozen=True)
@@ -148,8 +148,8 @@ def road(model: Model, batch: Batch) -> None:
     scores, answers = {}, {}
     for name, (fill, shown) in fills.items():
         metric = Road(Occlusion(fill, Pixels(), 1))
-        asked = [Attribution(model, shown, fill, one) for one in maps]  # type: ignore[arg-type]
-        scores[name] = torch.stack([metric(one).values for one in asked])
+        judged = [Attribution(model, shown, fill, one) for one in maps]  # type: ignore[arg-type]
+        scores[name] = torch.stack([metric(one).values for one in judged])
         answers[name] = game_of(model, shown, metric.occlusion)._memory.table[:, 0]
     for name in list(fills)[1:]:
         moved = abs(answers[name] - answers["exact"])
@@ -226,12 +226,12 @@ def main() -> None:
     if {"passes", "telea", "road"} & set(parts):
         model = models.load("efficientnet-lite0")
         batch = pictures(model, words.images)
-        asked = attribute(model, batch, parse("method", "saliency"))
+        judged = attribute(model, batch, parse("method", "saliency"))
         if "passes" in parts:
-            passes(asked, words.rounds)
-            exact_road(asked)
+            passes(judged, words.rounds)
+            exact_road(judged)
         if "telea" in parts:
-            telea(asked, words.rounds)
+            telea(judged, words.rounds)
         if "road" in parts:
             road(model, batch)
     if "counts" in parts:

@@ -104,8 +104,8 @@ def theirs(call: str) -> list[float]:
     def explain(model: nn.Module, inputs: Any, targets: Any, **_: Any) -> Any:
         pictures = torch.as_tensor(np.asarray(inputs), dtype=torch.float32).clamp(0, 1)
         count = len(pictures)
-        asked = Batch(pictures, torch.as_tensor(np.asarray(targets)).long(), tuple(map(str, range(count))))
-        return method(Model("theirs", model), asked).detach().numpy()[:, None]
+        requested = Batch(pictures, torch.as_tensor(np.asarray(targets)).long(), tuple(map(str, range(count))))
+        return method(Model("theirs", model), requested).detach().numpy()[:, None]
 
     np.random.seed(0)  # noqa: NPY002  it draws from the global state
     torch.manual_seed(0)

@@ -54,8 +54,8 @@ def printed(words: list[str]) -> str:
 
 def about(name: str) -> str:
     """The first sentence of the benchmark's own description."""
-    told = ast.get_docstring(ast.parse((HERE / f"{name}.py").read_text())) or ""
-    return told.splitlines()[0]
+    message = ast.get_docstring(ast.parse((HERE / f"{name}.py").read_text())) or ""
+    return message.splitlines()[0]
 
 
 def section(words: list[str]) -> str:
@@ -73,8 +73,8 @@ def sections(page: str) -> dict[str, str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("benchmarks", nargs="+", help="names without .py, each with its options in one string")
-    for asked in parser.parse_args().benchmarks:
-        words = shlex.split(asked)
+    for requested in parser.parse_args().benchmarks:
+        words = shlex.split(requested)
         found = section(words)
         kept = sections(PAGE.read_text()) if PAGE.exists() else {}
         kept[f"python benchmarks/{words[0]}.py {shlex.join(words[1:])}".rstrip()] = found

@@ -24,7 +24,7 @@ class Reference:
     library: str
     prepare: Callable[[Model, Batch, Any], Work]
     most: int = 8
-    shortens: bool = True  # it can be asked for as few steps as ours
+    shortens: bool = True  # it can be requested as few steps as ours
 
     def images(self, batch: Batch) -> int:
         return min(self.most, len(batch))

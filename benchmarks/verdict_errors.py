@@ -5,7 +5,7 @@
     python benchmarks/verdict_errors.py --write              # the tables of docs/statistics.md from what is there
 
 Scores are z = picture + group effects + noise per method, as they are (normal), exponentiated (lognormal) or cut at a
-threshold (hit or miss). A replicate is wrong if any pair on the page is said to "beat" the other. Limits are
+threshold (hit or miss). A replicate is wrong if any pair on the page is reported to "beat" the other. Limits are
 Clopper–Pearson's (95 %).
 """
 
@@ -208,8 +208,18 @@ def _sequence(values: np.ndarray, kind: str) -> np.ndarray:
     return np.where(clear.any(axis=0), (clear.argmax(axis=0) + 1) * (1 if kind == "bernstein" else 20), np.inf)
 
 
-def cells() -> Iterator[tuple[str, Callable[[int], Found], int]]:
-    """(name, what to run, replicates) of everything that is measured."""
+Measured = tuple[str, Callable[[int], Found], int]  # name, what to run, replicates
+
+
+def cells() -> Iterator[Measured]:
+    """Everything that is measured."""
+    yield from _error_cells()
+    yield from _power_cells()
+    yield from _coverage_cells()
+    yield from _sequence_cells()
+
+
+def _error_cells() -> Iterator[Measured]:
     for n in (16, 60, 200, 1000):
         for cards in (1, 12):
             for situation in ("independent", "fixed", "beyond", "sampled", "sampled40"):
@@ -219,6 +229,9 @@ def cells() -> Iterator[tuple[str, Callable[[int], Found], int]]:
                     cell = Cell(situation, shape, n, cards, unequal)
                     reps = 2000 if cards == 1 else 1000 if n < 1000 else 400
                     yield cell.name, lambda reps, cell=cell: study(cell, 1, reps), reps
+
+
+def _power_cells() -> Iterator[Measured]:
     for n in (16, 60, 200):
         for situation in ("independent", "fixed", "beyond", "sampled", "sampled40"):
             for shape in ("normal", "lognormal", "hits"):
@@ -226,11 +239,17 @@ def cells() -> Iterator[tuple[str, Callable[[int], Found], int]]:
                 if situation == "sampled40" and n == 16:
                     continue
                 yield cell.name, lambda reps, cell=cell: study(cell, 2, reps), 500
+
+
+def _coverage_cells() -> Iterator[Measured]:
     for what in ("mean", "difference"):
         for shape in ("normal", "beta(½, 3)", "lognormal", "hits"):
             for n in (16, 60, 200):
                 name = f"coverage {what} {shape} n={n}"
                 yield name, lambda reps, one=(shape, n, what): coverage(*one, reps), 2000
+
+
+def _sequence_cells() -> Iterator[Measured]:
     for kind in STOPPING:
         for situation in ("independent", "fixed", "sampled", "sampled40"):
             for shape, unequal in (("normal", False), ("lognormal", False), ("hits", False), ("lognormal", True)):
@@ -280,8 +299,8 @@ def _errors(found: dict[str, Found]) -> str:
                 name = f"errors {situation} {shape} {spread} n={{}} M={cards}"
                 measured = [found.get(name.format(n)) for n in (16, 60, 200, 1000)]
                 if any(measured):
-                    told = shape + (", unequal spread" if spread == "unequal" else "")
-                    rows.append(f"| {words} | {cards} | {told} | {' | '.join(map(_share, measured))} |")
+                    message = shape + (", unequal spread" if spread == "unequal" else "")
+                    rows.append(f"| {words} | {cards} | {message} | {' | '.join(map(_share, measured))} |")
     head = "| for whom | metrics | scores | n = 16 | n = 60 | n = 200 | n = 1,000 |\n|---|---|---|---|---|---|---|\n"
     return (
         "**A wrong “beats” anywhere on the page**, % of null studies [95 % limits] (replicates), eight methods; "
@@ -295,8 +314,8 @@ def _share(found: Found | None) -> str:
     if found is None:
         return "–"
     low, high = limits(found["wrong"], found["reps"])
-    told = f"{100 * found['wrong'] / found['reps']:.1f} [{100 * low:.1f}, {100 * high:.1f}] ({found['reps']})"
-    return f"**{told}**" if high > 0.07 else told
+    message = f"{100 * found['wrong'] / found['reps']:.1f} [{100 * low:.1f}, {100 * high:.1f}] ({found['reps']})"
+    return f"**{message}**" if high > 0.07 else message
 
 
 def _replicates(found: dict[str, Found], kind: str) -> str:
@@ -310,11 +329,11 @@ def _power(found: dict[str, Found]) -> str:
         for shape in ("normal", "lognormal", "hits"):
             measured = [found.get(f"power {situation} {shape} equal n={n} M=1") for n in (16, 60, 200)]
             if any(measured):
-                told = [
+                message = [
                     "–" if one is None else f"{100 * one['power']:.1f} ({100 * one['signed_ranks']:.1f})"
                     for one in measured
                 ]
-                rows.append(f"| {words} | {shape} | {' | '.join(told)} |")
+                rows.append(f"| {words} | {shape} | {' | '.join(message)} |")
     head = "| for whom | scores | n = 16 | n = 60 | n = 200 |\n|---|---|---|---|---|\n"
     return (
         "**Power**: share of the seven true pairs that are found, %, and in brackets by Wilcoxon’s signed ranks with "
@@ -331,13 +350,13 @@ def _coverage(found: dict[str, Found]) -> str:
         for shape in ("normal", "beta(½, 3)", "lognormal", "hits"):
             measured = [found.get(f"coverage {what} {shape} n={n}") for n in (16, 60, 200)]
             if any(measured):
-                told = [
+                message = [
                     "–"
                     if one is None
                     else f"{100 * one['held'] / one['reps']:.1f} ({100 * one['flagged'] / one['reps']:.0f})"
                     for one in measured
                 ]
-                rows.append(f"| {what} | {shape} | {' | '.join(told)} |")
+                rows.append(f"| {what} | {shape} | {' | '.join(message)} |")
     head = "| interval of | scores | n = 16 | n = 60 | n = 200 |\n|---|---|---|---|---|\n"
     return (
         "**Coverage** of 95 % intervals, %, and in brackets how many of them carry the warning that the scores are "

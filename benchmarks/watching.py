@@ -16,8 +16,8 @@ from heatproof.types import Cost, Model
 
 
 @dataclass
-class Asked:
-    """The rows of every micro-batch a method asked for, without those that fill it up; and slopes per forward."""
+class Requested:
+    """The rows of every micro-batch a method requested, without those that fill it up; and slopes per forward."""
 
     portions: list[int]
     filled: int = 0
@@ -35,25 +35,25 @@ class Asked:
 
 
 @contextmanager
-def counting() -> Iterator[Asked]:
+def counting() -> Iterator[Requested]:
     """What passes through the engine, without a hook: a network that is listened to is run as it is."""
-    asked = Asked([])
+    requested = Requested([])
     portions, grad = engine.Plan.portions, torch.autograd.grad
 
     def watched(plan: engine.Plan, rows: int) -> Iterator[tuple[int, int]]:
         for first, size in portions(plan, rows):
-            asked.portions.append(min(size, rows - first))
-            asked.filled += size
+            requested.portions.append(min(size, rows - first))
+            requested.filled += size
             yield first, size
 
     def back(outputs: Any, inputs: Any, *arguments: Any, **named: Any) -> Any:
         found = grad(outputs, inputs, *arguments, **named)
-        asked.slopes += len(found[0])
+        requested.slopes += len(found[0])
         return found
 
     engine.Plan.portions, torch.autograd.grad = watched, back  # type: ignore[method-assign]
     try:
-        yield asked
+        yield requested
     finally:
         engine.Plan.portions, torch.autograd.grad = portions, grad  # type: ignore[method-assign]
 

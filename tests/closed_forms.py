@@ -77,7 +77,7 @@ def values(answer: Any) -> Tensor:
 
 
 def alone(metric: Any, attribution: Attribution) -> Tensor:
-    """The scores of each picture asked about by itself, in reverse order, put back."""
+    """The scores of each picture given by itself, in reverse order, put back."""
     found = []
     for row in reversed(range(len(attribution.batch))):
         batch = attribution.batch.select([row])

@@ -15,7 +15,7 @@ from heatproof.types import Attribution, Metric, Scored, Scores, keyed_seed
 
 @dataclass(frozen=True)
 class NoiseMetric:
-    """A number drawn by lot for every map, the same when asked again."""
+    """A number drawn by lot for every map, the same when called again."""
 
     higher_is_better: ClassVar[bool] = True
     measures: ClassVar[Literal["faithfulness"]] = "faithfulness"

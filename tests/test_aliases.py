@@ -93,7 +93,7 @@ def test_settings_match_and_fields_replace_them():
         parse("metric", "PixelFlipping(steps_at_once=5)")
 
 
-def test_what_is_nobody_s_name_is_told_the_nearest_alias():
+def test_an_unknown_name_is_refused_with_the_nearest_alias():
     with pytest.raises(UnknownName, match="PixelFlipping"):
         registry.entry("metric", "PixelFliping")
 

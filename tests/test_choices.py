@@ -37,8 +37,8 @@ def _choices() -> list[tuple[registry.Kind, str, str]]:
 
 @pytest.mark.parametrize(("kind", "name", "choice"), _choices(), ids=str)
 def test_every_choice_of_every_registered_component_is_checked(kind, name, choice):
-    said = f"{choice} of {kind} {name!r} must be one of .*, got 'misspelt'"
-    with pytest.raises(BadInput, match=said):
+    output = f"{choice} of {kind} {name!r} must be one of .*, got 'misspelt'"
+    with pytest.raises(BadInput, match=output):
         registry.entry(kind, name).make(**{choice: "misspelt"})
 
 
@@ -60,12 +60,12 @@ def test_by_place_by_name_in_lists_and_without_a_registered_name(make):
 
 
 def test_the_sentence_is_that_of_the_command_line():
-    said = []
+    output = []
     for make in (lambda: Fud(window="early"), lambda: parse("metric", "fud(window=early)")):
         with pytest.raises(BadInput) as caught:
             make()
-        said.append(str(caught.value))
-    assert said[0] == said[1]
+        output.append(str(caught.value))
+    assert output[0] == output[1]
 
 
 @checked
@@ -105,7 +105,7 @@ def test_an_init_of_ones_own_is_left_alone():
     assert checked(dataclass(init=False)(Own)).__init__ is before
 
 
-def test_checking_is_no_part_of_what_somebodys_own_code_does():
+def test_checking_is_no_part_of_what_user_code_does():
     def made():
         @dataclass(frozen=True)
         class Own:

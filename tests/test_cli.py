@@ -79,7 +79,7 @@ def test_a_run_on_ones_own_model_and_photos(shell: CliRunner, photos: Path, tmp_
     out = tmp_path / "run"
     words = ["run", "--model", f"{tmp_path / 'mine.py'}:factory", "--images", str(photos), "--out", str(out)]
     answer = shell.invoke(app, [*words, "--methods", "saliency,random", "--metrics", "srg"])
-    assert answer.exit_code == 1, answer.output  # one picture is broken: said, and the run goes on
+    assert answer.exit_code == 1, answer.output  # one picture is broken: reported, and the run goes on
     scores = pd.read_parquet(out / "scores.parquet")
     assert set(scores[scores["status"] != "ok"]["image"]) == {"1_dog/broken.jpg"}
     assert (scores["status"] == "ok").sum() == 6 * 2
@@ -87,7 +87,7 @@ def test_a_run_on_ones_own_model_and_photos(shell: CliRunner, photos: Path, tmp_
     assert "broken.jpg" in (out / "report.html").read_text()
 
 
-def test_options_said_again_add_to_what_was_said(shell: CliRunner, tmp_path: Path) -> None:
+def test_repeated_options_add_up(shell: CliRunner, tmp_path: Path) -> None:
     words = ["--images", "two_factor(count=4)", "--model", "embedded:object", "--metrics", "mif(points=3)"]
     words += ["--methods", "random", "--methods", "centre,constant", "--metrics", "srg(points=3)"]
     answer = shell.invoke(app, ["run", *words, "--out", str(tmp_path)])
@@ -122,7 +122,7 @@ def test_what_an_earlier_table_showed_does_not_vanish_without_a_word(shell: CliR
     assert (tmp_path / "run" / "study.json").read_text() == stored
 
 
-def test_fewer_pictures_than_last_time_are_said(shell: CliRunner, tmp_path: Path) -> None:
+def test_fewer_pictures_than_last_time_are_reported(shell: CliRunner, tmp_path: Path) -> None:
     words = ["run", "--metrics", "pointing_game", "--methods", "edges,centre", "--quiet", "--out", str(tmp_path)]
     assert "shows them again" not in shell.invoke(app, [*words, "--limit", "3"]).output
     assert "shows them again" not in shell.invoke(app, [*words, "--limit", "3"]).output
@@ -196,18 +196,18 @@ def test_a_place_that_cannot_be_written_is_a_sentence_and_status_two(shell: CliR
     run, taken = tmp_path / "run", tmp_path / "taken"
     taken.write_text("a file")
     assert shell.invoke(app, [*words, str(run)]).exit_code == 0
-    for asked in (
+    for requested in (
         [*words, str(taken)],
         [*words, str(taken / "x")],
         ["report", str(run), "--out", str(taken / "x.html")],
     ):
-        answer = shell.invoke(app, asked)
-        assert answer.exit_code == 2, (asked, answer.output)
+        answer = shell.invoke(app, requested)
+        assert answer.exit_code == 2, (requested, answer.output)
         assert "cannot be written" in answer.output
         assert str(taken) in answer.output
 
 
-def test_a_method_or_metric_without_a_single_score_is_said_and_status_one(shell: CliRunner, tmp_path: Path) -> None:
+def test_a_method_or_metric_without_a_single_score_is_named_and_status_one(shell: CliRunner, tmp_path: Path) -> None:
     words = ["run", "--limit", "1", "--quiet", "--metrics", "srg(points=3),pointing_game"]
     answer = shell.invoke(app, [*words, "--methods", "attention_rollout", "--out", str(tmp_path / "none")])
     assert answer.exit_code == 2, answer.output  # known before the work starts
@@ -281,7 +281,7 @@ def test_explain_draws_a_grid_and_keeps_the_maps(shell: CliRunner, photos: Path,
         str(out),
     ]
     answer = shell.invoke(app, [*words, str(photos / "0_cat")])
-    assert answer.exit_code == 1, answer.output  # a CNN has no attention to roll out: said
+    assert answer.exit_code == 1, answer.output  # a CNN has no attention to roll out: reported
     assert "attention_rollout" in answer.output
     with Image.open(out) as grid:
         assert grid.width > 3 * 180
@@ -307,9 +307,9 @@ def test_consistency_of_a_table(shell: CliRunner, tmp_path: Path) -> None:
     pd.DataFrame(rows).to_csv(tmp_path / "scores.csv", index=False)
     answer = shell.invoke(app, ["consistency", str(tmp_path / "scores.csv"), "--json"])
     assert answer.exit_code == 0, answer.output
-    told = json.loads(answer.stdout)
-    assert told["n_setups"] == 4
-    assert told["distinct_rankings"] == {"mif": 2, "lif": 1, "srg": 1}
+    message = json.loads(answer.stdout)
+    assert message["n_setups"] == 4
+    assert message["distinct_rankings"] == {"mif": 2, "lif": 1, "srg": 1}
     pd.DataFrame(rows[:-1]).to_csv(tmp_path / "hole.csv", index=False)
     assert shell.invoke(app, ["consistency", str(tmp_path / "hole.csv")]).exit_code == 2
     pd.DataFrame(rows[:3]).to_csv(tmp_path / "one.csv", index=False)
@@ -334,16 +334,16 @@ def test_the_quick_demo(tmp_path: Path) -> None:
 
 
 def test_consistency_reads_the_strategies_of_a_run(shell: CliRunner, tmp_path: Path) -> None:
-    asked = "pixel_flipping(imputers=[mean, blur(sigma=3.0)], numbers=[9])"
+    requested = "pixel_flipping(imputers=[mean, blur(sigma=3.0)], numbers=[9])"
     out = str(tmp_path / "run")
-    words = ["run", "--protocols", asked, "--methods", "saliency,random", "--limit", "2", "--quiet", "--out", out]
+    words = ["run", "--protocols", requested, "--methods", "saliency,random", "--limit", "2", "--quiet", "--out", out]
     answer = shell.invoke(app, words)
     assert answer.exit_code == 0, answer.output
     found = shell.invoke(app, ["consistency", out, "--json"])
     assert found.exit_code == 0, found.output
-    told = json.loads(found.stdout)
-    assert told["n_setups"] == 2
-    assert set(told["reference_ranking"]) == {"saliency", "random"}
+    message = json.loads(found.stdout)
+    assert message["n_setups"] == 2
+    assert set(message["reference_ranking"]) == {"saliency", "random"}
     assert 'id="pixel_flipping"' in (tmp_path / "run" / "report.html").read_text()
 
 

@@ -57,7 +57,7 @@ class Judge:
 
 
 @pytest.mark.parametrize(
-    ("fault", "told"),
+    ("fault", "message"),
     [
         ("", ""),
         ("no direction", "higher_is_better is None"),
@@ -69,7 +69,7 @@ class Judge:
         ("raises", "ZeroDivisionError: by zero"),
     ],
 )
-def test_a_faulty_metric_is_told_what_is_wrong(fault: str, told: str) -> None:
+def test_a_faulty_metric_fails_with_what_is_wrong(fault: str, message: str) -> None:
     broken = [str(verdict) for verdict in testing.check_component("metric", Judge(fault)) if not verdict.holds]
     assert bool(broken) == bool(fault)
-    assert any(told in said for said in broken) or not fault
+    assert any(message in output for output in broken) or not fault

@@ -52,10 +52,10 @@ def test_errors_and_names_are_shown_and_not_obeyed(capsys, tmp_path):
     assert stop.value.exit_code == 2
     assert "\x1b" not in (shown := capsys.readouterr().err)
     assert "\\x1b]0;title\\x07" in shown
-    told = CliRunner().invoke(app, ["table", str(tmp_path / "\x1b[31mgone")])
-    assert told.exit_code == 2
-    assert "\x1b" not in told.output
-    assert "\\x1b[31mgone" in told.output
+    message = CliRunner().invoke(app, ["table", str(tmp_path / "\x1b[31mgone")])
+    assert message.exit_code == 2
+    assert "\x1b" not in message.output
+    assert "\\x1b[31mgone" in message.output
 
 
 def test_the_progress_bar_takes_no_markup(monkeypatch):

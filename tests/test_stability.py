@@ -20,7 +20,7 @@ from heatproof.spec.parse import parse
 from heatproof.stability import UNSTABLE, is_unstable, measured
 from heatproof.types import Batch, Maps, Model
 
-UNMEASURED = {"bcos", "precomputed"}  # they need another model, or files
+UNMEASURED = {"bcos", "precomputed", "mean_region"}  # they need another model, files or data
 
 
 @dataclass(frozen=True)

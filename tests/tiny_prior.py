@@ -1,4 +1,4 @@
-"""A tiny untrained prior for 32×32 pictures, and one that counts what it is asked."""
+"""A tiny untrained prior for 32×32 pictures, and one that counts what it is given."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ def tiny(size: int = 32) -> Prior:
 
 @dataclass(eq=False)
 class Counting:
-    """A denoiser that notes how many rows it was asked about, at which step."""
+    """A denoiser that notes how many rows it was given, at which step."""
 
     inner: Prior = field(default_factory=tiny)
-    asked: list[tuple[int, int]] = field(default_factory=list)
+    calls: list[tuple[int, int]] = field(default_factory=list)
 
     def __getattr__(self, name: str) -> object:
         return getattr(self.inner, name)
 
     def __call__(self, x: Tensor, t: int, /) -> Tensor:
-        self.asked.append((t, len(x)))
+        self.calls.append((t, len(x)))
         return self.inner(x, t)
 
     @property
     def rows(self) -> int:
-        return sum(rows for _, rows in self.asked)
+        return sum(rows for _, rows in self.calls)

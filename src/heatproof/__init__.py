@@ -17,6 +17,7 @@ from heatproof._version import __version__
 if TYPE_CHECKING:
     from heatproof.attribute import attribute
     from heatproof.audit.judges import audit
+    from heatproof.data.in_memory import pictures
     from heatproof.errors import HeatproofError
     from heatproof.judge import judge
     from heatproof.models import load
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "attribute": ["attribute"],
     "audit.judges": ["audit"],
+    "data.in_memory": ["pictures"],
     "errors": ["HeatproofError"],
     "judge": ["judge"],
     "models": ["load"],
@@ -93,6 +95,7 @@ __all__ = [
     "metric",
     "names",
     "part",
+    "pictures",
     "protocol",
     "report",
     "run",

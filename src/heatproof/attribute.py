@@ -5,15 +5,24 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from heatproof.by_label import is_several, parts
 from heatproof.engine.backends.eager import evaluating
 from heatproof.engine.checks import check_targets, no_slopes
 from heatproof.errors import BadInput, BadModel, BadShape, HeatproofError, NotApplicable
 from heatproof.spec import recipe
+from heatproof.traits import misfit
 from heatproof.types import AnyMethod, Attribution, Batch, Images, Logits, Model, check_maps
 
 
 def attribute(model: Model, batch: Batch, method: AnyMethod) -> Attribution:
-    """The method's maps of a batch, checked."""
+    """The method's maps of a batch, checked; of a model with several labels or values, label by label."""
+    if is_several(model, batch):
+        maps = batch.images.new_zeros(len(batch), *batch.images.shape[2:], dtype=torch.float32)
+        for rows, one, few in parts(model, batch):
+            maps[rows] = attribute(one, few, method).maps
+        return Attribution(model, batch, method, maps)  # type: ignore[arg-type]
+    if reason := misfit(method, model.question):
+        raise NotApplicable(reason)
     wanted = (len(batch), *batch.images.shape[2:])
     try:
         maps = method(model, batch) if len(batch) else batch.images.new_zeros(wanted)  # an empty batch needs no call

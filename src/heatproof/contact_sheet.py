@@ -1,4 +1,4 @@
-"""Pictures × methods as one labelled PNG, and the raw maps: for looking, not for judging."""
+"""Pictures × methods as one labelled picture, and the raw maps: for looking, not for judging."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import io
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -18,21 +18,25 @@ from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor
 
 from heatproof import engine
-from heatproof.data._support.class_names import plainly
-from heatproof.data._support.files import identity
+from heatproof.data._support.files import PictureFile, identity, read_batch
 from heatproof.data._support.listing import pictures_under
-from heatproof.data._support.pictures import apply_view, read_picture, takes_grey
+from heatproof.data._support.pictures import takes_grey
 from heatproof.data._support.value_range import warn_of_narrow
-from heatproof.errors import BadInput, HeatproofError, UnknownName
+from heatproof.errors import BadInput, NotApplicable
 from heatproof.models._support.outputs import recognised
-from heatproof.report.heat import overlay, shown
+from heatproof.models._support.targets import needs_choice, target_index
+from heatproof.report.heat import legend, overlay, shown
+from heatproof.results import plots
+from heatproof.results.gallery import Picture
 from heatproof.run.store import write_atomically
 from heatproof.run.unit import message, watched
 from heatproof.spec import recipe
 from heatproof.spec.study import distinct
-from heatproof.types import AnyMethod, Batch, Logits, Model
+from heatproof.types import AnyMethod, Batch, Logits, Model, read
 
-SIDE, GAP, HEAD, LINE = 180, 6, 22, 16
+SIDE, GAP, HEAD, LINE, LEGEND, BAR = 180, 6, 22, 16, 28, 120  # pixels
+DRAWN = (".png", ".pdf", ".svg")
+EMPTY = "all zero"
 Watch = Callable[[int, int, str], None]
 
 
@@ -45,6 +49,14 @@ class Sheet:
     targets: tuple[str, ...]
     maps: dict[str, NDArray[np.float32]]  # (B, H, W) each
     missing: dict[str, str]  # pictures and methods that gave nothing, with the reason
+    probabilities: tuple[float, ...] = ()  # the model's, of the explained class
+    inapplicable: frozenset[str] = frozenset()  # those of the missing methods that do not apply to the network
+
+    @property
+    def answers(self) -> list[str]:
+        """The explained class of every picture, with the model's probability where it is known."""
+        known = [f" {100 * share:.0f} %" for share in self.probabilities] or [""] * len(self.targets)
+        return [f"{target}{share}" for target, share in zip(self.targets, known, strict=True)]
 
 
 def explain(
@@ -61,53 +73,39 @@ def explain(
         raise BadInput("name at least one method, e.g. --methods saliency,lrp")
     distinct("methods", [recipe.label(method) for method in methods])
     missing: dict[str, str] = {}
+    inapplicable: set[str] = set()
     batch, files = _read(model, images, seed, missing)
     warn_of_narrow(batch)
     model = recognised(model, batch.images)
     maps: dict[str, NDArray[np.float32]] = {}
     with engine.threads_for([model]):
-        batch = batch.aimed(_targets(model, engine.forward(model, batch.images), target))
+        logits = engine.forward(model, batch.images)
+        batch = batch.aimed(_targets(model, logits, target))
+        shares = read(logits, batch.targets, "probability").tolist()
         for done, method in enumerate(methods):
             title = recipe.label(method)
             if watch:
                 watch(done, len(methods), title)
             try:
                 maps[title] = watched(model, batch, method).maps.cpu().numpy()
+            except NotApplicable as error:
+                missing[title] = message(error)
+                inapplicable.add(title)
             except (Exception, SystemExit) as error:  # of any kind: the other methods' maps are still useful
                 missing[title] = message(error)
     classes = [model.classes[t] if t < len(model.classes) else str(t) for t in batch.targets.tolist()]
     shown_as = batch.images.cpu().expand(-1, 3, -1, -1)  # grey pictures are drawn in three equal channels
     pixels = (shown_as * 255).round().byte().permute(0, 2, 3, 1).numpy()
-    return Sheet(files, pixels, tuple(classes), maps, missing)
+    return Sheet(files, pixels, tuple(classes), maps, missing, tuple(shares), frozenset(inapplicable))
 
 
 def _targets(model: Model, logits: Logits, target: str) -> Tensor:
-    """The class to explain in each picture: the prediction, or the class of this index or name for all."""
+    """The class to explain in each picture: the prediction (of several labels the likeliest), or this one for all."""
     if target == "predicted":
+        if model.question == "value" and model.several:
+            raise BadInput(needs_choice(model))
         return logits.argmax(1)
-    return torch.full((len(logits),), _class_index(model, logits.shape[1], target), device=logits.device)
-
-
-def _class_index(model: Model, count: int, target: str) -> int:
-    reach = f"0 … {count - 1}"
-    if re.fullmatch(r"[+-]?\d+", target.strip()):
-        if not 0 <= int(target) < count:
-            raise BadInput(f"target must be a class of model {model.name!r}, whose indices are {reach}, got {target}")
-        return int(target)
-    names = [plainly(name) for name in model.classes]
-    if not names:
-        raise BadInput(
-            f"target must be 'predicted' or a class index in {reach}, since model {model.name!r} names no classes, "
-            f"got {target!r}"
-        )
-    # An exact match first, else one that differs in case or underscores.
-    places = [index for index, name in enumerate(model.classes) if name == target]
-    places = places or [index for index, name in enumerate(names) if name == plainly(target)]
-    if not places:
-        raise UnknownName.among(f"class of model {model.name!r}", plainly(target), names)
-    if len(places) > 1:
-        raise BadInput(f"target {target!r} may be any of the classes {', '.join(map(str, places))}: give the index")
-    return places[0]
+    return torch.full((len(logits),), target_index(model, logits.shape[1], target), device=logits.device)
 
 
 def unique_ids(images: Sequence[Path]) -> dict[Path, str]:
@@ -123,33 +121,28 @@ def unique_ids(images: Sequence[Path]) -> dict[Path, str]:
 
 def _read(model: Model, images: Sequence[Path], seed: int, missing: dict[str, str]) -> tuple[Batch, tuple[str, ...]]:
     """The readable pictures as a batch, and their paths."""
-    tensors, ids, files = [], [], []
-    for file, name in unique_ids(images).items():
-        try:
-            tensors.append(apply_view(read_picture(file, takes_grey(model)), model.view))
-            ids.append(name)
-            files.append(str(file))
-        except (HeatproofError, OSError) as error:
-            missing[str(file)] = str(error)
-    if not tensors:
+    named = {name: file for file, name in unique_ids(images).items()}
+    files = [PictureFile(name, file) for name, file in named.items()]
+    batch = read_batch(files, model.view, grey=takes_grey(model))
+    missing |= {str(named[name]): reason for name, reason in batch.missing.items()}
+    if not len(batch):
         reasons = "; ".join(f"{name}: {reason}" for name, reason in missing.items())
         raise BadInput(f"none of the pictures could be read: {reasons or 'no pictures there'}")
-    if len({tensor.shape for tensor in tensors}) > 1:
-        raise BadInput(f"model {model.name!r} declares no input size, so the pictures must all be of one size")
-    targets = torch.zeros(len(tensors), dtype=torch.int64)
-    return Batch(torch.stack(tensors), targets, tuple(ids), seed=seed).to(model.device), tuple(files)
+    return replace(batch, seed=seed).to(model.device), tuple(str(named[name]) for name in batch.ids)
 
 
 def places(out: Path) -> tuple[Path, Path]:
-    """Paths of the grid (.png) and the raw maps (.npz): inside `out` if it is a folder, else side by side."""
+    """Paths of the grid (.png, .pdf, .svg) and the maps (.npz): inside `out` if it is a folder, else side by side."""
     if out.is_dir():
         return out / "maps.png", out / "maps.npz"
-    if out.suffix.lower() in (".png", ".npz"):
-        return out.with_suffix(".png"), out.with_suffix(".npz")
+    if out.suffix.lower() in DRAWN:
+        return out, out.with_suffix(".npz")
+    if out.suffix.lower() == ".npz":
+        return out.with_suffix(".png"), out
     if out.suffix and not out.suffix[1:].isdigit():  # the ".2" of a name like v1.2 is no file type
         raise BadInput(
-            "the grid is written as .png and the maps beside it as .npz, so --out must end in one of them or in "
-            f"nothing, or be a folder, got {out.name!r}: take {out.with_suffix('.png').name!r}"
+            "the grid is written as .png, .pdf or .svg and the maps beside it as .npz, so --out must end in one of "
+            f"them or in nothing, or be a folder, got {out.name!r}: take {out.with_suffix('.png').name!r}"
         )
     return out.with_name(f"{out.name}.png"), out.with_name(f"{out.name}.npz")
 
@@ -157,14 +150,25 @@ def places(out: Path) -> tuple[Path, Path]:
 def write(sheet: Sheet, out: Path) -> tuple[Path, Path]:
     """Writes the grid and the raw maps to the paths of `places`, and returns them."""
     grid, beside = places(out)
-    picture = io.BytesIO()
-    draw(sheet).save(picture, "PNG")
-    write_atomically(grid, picture.getvalue())
+    write_atomically(grid, drawn(sheet, grid.suffix.lower()))
     arrays: dict[str, Any] = dict(sheet.maps)
     raw = io.BytesIO()
     np.savez_compressed(raw, ids=np.array(sheet.ids), targets=np.array(sheet.targets), **arrays)
     write_atomically(beside, raw.getvalue())
     return grid, beside
+
+
+def drawn(sheet: Sheet, ending: str) -> bytes:
+    """The grid as a file's content; PDF and SVG have their words as text, and need matplotlib."""
+    if ending != ".png":
+        rows = [
+            Picture("", "", name, pixels, None, answer, {title: maps[at] for title, maps in sheet.maps.items()})
+            for at, (name, pixels, answer) in enumerate(zip(sheet.ids, sheet.pictures, sheet.answers, strict=True))
+        ]
+        return plots.written(plots.grid(rows, list(sheet.maps)), ending.removeprefix("."))
+    picture = io.BytesIO()
+    draw(sheet).save(picture, "PNG")
+    return picture.getvalue()
 
 
 def draw(sheet: Sheet) -> Image.Image:
@@ -173,9 +177,10 @@ def draw(sheet: Sheet) -> Image.Image:
     step = SIDE + GAP
     titles = [wrapped(title, font.getlength) for title in ["picture", *sheet.maps]]
     head = HEAD + LINE * (max(len(lines) for lines in titles) - 1)
-    labels = [f"{Path(name).name}: {target}" for name, target in zip(sheet.ids, sheet.targets, strict=True)]
+    labels = [f"{Path(name).name}: {answer}" for name, answer in zip(sheet.ids, sheet.answers, strict=True)]
     width = max(step * (1 + len(sheet.maps)), *(ceil(font.getlength(label)) + GAP for label in labels))
-    canvas = Image.new("RGB", (GAP + width, head + (step + HEAD) * len(labels)), "white")
+    bottom = head + (step + HEAD) * len(labels)
+    canvas = Image.new("RGB", (GAP + width, bottom + LEGEND), "white")
     pen = ImageDraw.Draw(canvas)
     for column, lines in enumerate(titles):
         pen.text((GAP + step * column, 4), "\n".join(lines), "black", font, spacing=LINE - 13)
@@ -184,8 +189,20 @@ def draw(sheet: Sheet) -> Image.Image:
         canvas.paste(shown(sheet.pictures[row], None, SIDE), (GAP, top))
         for column, values in enumerate(sheet.maps.values(), start=1):
             canvas.paste(overlay(sheet.pictures[row], values[row], None, SIDE), (GAP + step * column, top))
+            if not np.any(values[row]):
+                pen.text((GAP + step * column + 6, top + SIDE - LINE - 4), EMPTY, "black", font)
         pen.text((GAP, top + SIDE + 2), label, "dimgray", font)
+    _draw_legend(canvas, pen, font, bottom)
     return canvas
+
+
+def _draw_legend(canvas: Image.Image, pen: ImageDraw.ImageDraw, font: Any, top: int) -> None:
+    """The colours, from evidence against the class to evidence for it; each map is scaled by itself."""
+    before, after = "against the class", "for the class"
+    left = GAP + ceil(font.getlength(before)) + GAP
+    canvas.paste(legend(BAR, 10), (left, top + 8))
+    pen.text((GAP, top + 4), before, "dimgray", font)
+    pen.text((left + BAR + GAP, top + 4), after, "dimgray", font)
 
 
 def wrapped(title: str, length: Callable[[str], float]) -> list[str]:

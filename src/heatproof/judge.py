@@ -6,11 +6,14 @@ results = heatproof.judge(network, "photos/", masks="masks/")
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from torch import nn
 
 from heatproof import data
+from heatproof.data import in_memory
 from heatproof.errors import BadInput
 from heatproof.on_tensors import AnyModel
 from heatproof.protocols.all import All, Preset
@@ -24,8 +27,10 @@ from heatproof.types import AnyMethod, Dataset, Model
 
 def judge(
     model: AnyModel | Sequence[AnyModel],
-    images: Dataset | str | Path,
+    images: Dataset | str | Path | Any,
     *,
+    mean: Sequence[float] | None = None,
+    std: Sequence[float] | None = None,
     masks: str | Path = "",
     methods: Sequence[AnyMethod | str] | None = None,
     preset: Preset = "common",
@@ -36,18 +41,21 @@ def judge(
 ) -> Results:
     """Judge methods under every protocol that applies, and draw `report.html` in `out`.
 
-    `model` is a name, a `Model` or a network that takes images in [0, 1]; `images` is a folder, a table or a data set,
-    `masks` a folder of masks. The protocols that do not apply, with what they would need, are in
-    `results.info.left_out`.
+    `model` is a name, a `Model` or a network, with the `mean` and `std` by which its inputs are normalised (without
+    them it takes images in [0, 1]); `images` is a folder, a table, a data set, or anything that `heatproof.pictures`
+    takes, such as a `DataLoader`; `masks` is a folder of masks. The protocols that do not apply, with what they would
+    need, are in `results.info.left_out`.
     """
-    results = run(studies(model, images, masks, methods, preset, pictures), out, device=device, watch=watch)
+    several = model if isinstance(model, Sequence) and not isinstance(model, str) else [model]
+    named = [_named(one, mean, std) for one in several]
+    results = run(studies(named, images, masks, methods, preset, pictures), out, device=device, watch=watch)
     report(results, Path(out) / "report.html")
     return results
 
 
 def studies(
     model: AnyModel | Sequence[AnyModel],
-    images: Dataset | str | Path,
+    images: Dataset | str | Path | Any,
     masks: str | Path = "",
     methods: Sequence[AnyMethod | str] | None = None,
     preset: Preset = "common",
@@ -55,14 +63,20 @@ def studies(
 ) -> list[Study]:
     """The studies that `judge` runs."""
     several = model if isinstance(model, Sequence) and not isinstance(model, str) else [model]
-    shown = data.load(str(images), str(masks)) if isinstance(images, str | Path) else images
-    if masks and shown is images:
+    if isinstance(images, str | Path):
+        shown = data.load(str(images), str(masks))
+    else:
+        shown = images if isinstance(images, Dataset) else in_memory.pictures(images)
+    if masks and not isinstance(images, str | Path):
         raise BadInput("masks belong to a folder of pictures: give the data set its own, or name the folder")
     every = All(preset) if pictures is None else All(preset, pictures)
     return every.studies([_named(one) for one in several], [shown], methods)
 
 
-def _named(model: AnyModel) -> Model | str:
+def _named(model: AnyModel, mean: Sequence[float] | None = None, std: Sequence[float] | None = None) -> Model | str:
     if isinstance(model, nn.Module):
-        return Model(type(model).__name__, model)
+        bare = Model(type(model).__name__, model)
+        return replace(bare, mean=tuple(mean or bare.mean), std=tuple(std or bare.std))
+    if mean is not None or std is not None:
+        raise BadInput("mean and std belong to a bare network: a Model or a model's name brings its own")
     return model

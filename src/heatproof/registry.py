@@ -59,9 +59,10 @@ class Entry:
 
     @property
     def paper(self) -> str:
-        """The docstring's line that starts with `Paper:`."""
-        found = re.search(r"^Paper:\s*(.+?)(?:\n\s*\n|\Z)", inspect.getdoc(self.make) or "", re.M | re.S)
-        return " ".join(found.group(1).split()) if found else ""
+        """The docstring's line that starts with `Paper:`; without one, that of the class it is a form of."""
+        bases = self.make.__mro__ if isinstance(self.make, type) else (self.make,)
+        found = (re.search(r"^Paper:\s*(.+?)(?:\n\s*\n|\Z)", inspect.getdoc(one) or "", re.M | re.S) for one in bases)
+        return next((" ".join(paper.group(1).split()) for paper in found if paper), "")
 
     def fields(self) -> dict[str, Any]:
         """The fields that can be set, with their defaults."""

@@ -16,7 +16,8 @@ from functools import cache
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from heatproof.errors import BadInput
-from heatproof.registry import fits, hints_of
+from heatproof.questions import ASKED, NO_PROBABILITY, Question, Unfit
+from heatproof.registry import fits, hints_of, name_of
 
 Rule: TypeAlias = Literal["abs_p99", "abs_min_max", "positive", "positive_p99", "min_max", "rank"]
 Measures: TypeAlias = Literal[
@@ -44,8 +45,10 @@ class MethodTraits:
     blind: bool = False  # a control that uses neither model nor answer
     normalisation: Rule = "abs_p99"  # how its maps become heat; the default suits pixel-wise gradients
     unstable: bool | None = None  # whether it amplifies float noise; None: as measured, for built-in methods
+    random: bool = False  # it samples: another seed gives another map
     stored: bool = False  # its maps are precomputed: it cannot explain other pictures, classes or models
     needs: tuple[Need, ...] = ()
+    unfit: Unfit = ()  # the questions of a model that it has no answer to, each with the reason
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,7 @@ class MetricTraits:
     chance: float | None = None  # the score of maps without information, where known
     target: str = ""  # "label" if it evaluates the picture's true class
     needs: tuple[Need, ...] = ()
+    unfit: Unfit = ()  # as of methods
     follows_map: bool = True  # for the audit: the pictures it shows depend on the map
     changes_pictures: bool = True  # for the audit: it shows the model changed pictures
 
@@ -150,6 +154,11 @@ def _known(traits: Any) -> tuple[tuple[str, Any, Any], ...]:
     return tuple((field.name, field.default, hints[field.name]) for field in fields(traits))
 
 
+def is_random(method: object) -> bool:
+    """Whether a method samples, by itself or by a component in its fields: a wrapped method, an imputer that draws."""
+    return any(getattr(part, "random", False) is True for part in parts_of(method))
+
+
 def cost_of(method: object) -> Any:
     """Passes per image that the method declares (`Cost`), or None."""
     declared: Callable[[], Any] | None = getattr(method, "cost", None)
@@ -159,10 +168,22 @@ def cost_of(method: object) -> Any:
 def premise_of(component: object) -> Callable[[Any, Any], None] | None:
     """The check that a component declares as `premise(model, batch)`, or None.
 
-    It raises for what the first picture shows before any work is done: a prior for pictures of another size.
+    It raises for what the first picture shows before any work is done: a prior for pictures of other channels.
     """
     declared: Callable[[Any, Any], None] | None = getattr(component, "premise", None)
     return declared
+
+
+def bound_to(method: T, dataset: object) -> T:
+    """The method as it is on this data set, if it declares that this matters (`for_dataset(dataset)`), else itself."""
+    declared: Callable[[object], T] | None = getattr(method, "for_dataset", None)
+    return method if declared is None else declared(dataset)
+
+
+def fast_of(metric: T) -> T:
+    """The metric on fewer points of its curve, if it declares such a form (`fast()`), else itself."""
+    declared: Callable[[], T] | None = getattr(metric, "fast", None)
+    return metric if declared is None else declared()
 
 
 def flip_book_of(metric: object) -> Callable[[Any], Any] | None:
@@ -174,6 +195,33 @@ def flip_book_of(metric: object) -> Callable[[Any], Any] | None:
 def needs_of(component: object) -> tuple[Need, ...]:
     """What a component of any kind needs."""
     return tuple(getattr(component, "needs", ()))
+
+
+def misfit(component: object, question: Question) -> str:
+    """Why a component, or one inside it, has no answer to such a question, as a sentence; empty if it has."""
+    found = unfit_part(component, question)
+    return f"{found[0]} does not apply to {ASKED[question]}: {found[1]}" if found else ""
+
+
+def unfit_part(component: object, question: Question) -> tuple[str, str] | None:
+    """The name of the first part without an answer to such a question, and why.
+
+    A method that reads a probability has none to a value; metrics scale values as they need.
+    """
+    for one in parts_of(component):
+        if reason := dict(getattr(one, "unfit", ())).get(question):
+            return title_of(one), reason
+        name = name_of(one)
+        reads = getattr(one, "readout", "logit") != "logit" and name is not None and name[0] == "method"
+        if question == "value" and reads:
+            return title_of(one), NO_PROBABILITY
+    return None
+
+
+def title_of(component: object) -> str:
+    """The registered name of a component, or that of its class."""
+    known = name_of(component)
+    return known[1] if known else str(getattr(component, "__name__", type(component).__name__))
 
 
 def parts_of(component: object) -> Iterator[Any]:

@@ -7,13 +7,14 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, get_args, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
-from heatproof import network_state
-from heatproof.errors import BadInput, BadModel, BadShape, NotApplicable
+from heatproof import network_state, outputs, questions
+from heatproof.errors import BadModel, BadShape, NotApplicable
+from heatproof.questions import Kind, Question
 from heatproof.spec import source_hash
 
 Images: TypeAlias = Tensor  # (B, C, H, W) float32 in [0, 1]; the model normalises
@@ -21,21 +22,9 @@ Maps: TypeAlias = Tensor  # (B, H, W) float32; larger = more evidence for the ta
 Keep: TypeAlias = Tensor  # (B, H, W) bool; True = the pixel stays visible. One polarity in the whole package
 Segments: TypeAlias = Tensor  # (B, H, W) int64; labels 0 … n-1 per image
 Scores: TypeAlias = Tensor  # (B,) one number per image
-Logits: TypeAlias = Tensor  # (B, classes)
-
-Readout: TypeAlias = Literal["probability", "logit", "log_probability"]
-Output: TypeAlias = Literal["logits", "probabilities"]
-
-
-def read(logits: Logits, targets: Tensor, readout: Readout) -> Tensor:
-    """The readout of each image's target: one number per row, differentiable."""
-    if readout == "probability":
-        logits = logits.softmax(-1)
-    elif readout == "log_probability":
-        logits = logits.log_softmax(-1)
-    elif readout != "logit":
-        raise BadInput(f"readout must be one of {', '.join(get_args(Readout))}, got {readout!r}")
-    return logits.gather(-1, targets.unsqueeze(-1)).squeeze(-1)
+Logits: TypeAlias = Tensor  # (B, columns that can be explained): `heatproof.outputs`
+Readout: TypeAlias = questions.Readout
+read = outputs.read
 
 
 class View(NamedTuple):
@@ -167,7 +156,7 @@ def check_maps(maps: Any, batch: Batch, whose: str = "") -> None:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """The model to explain: a classifier that takes images in [0, 1] and answers with logits."""
+    """The model to explain: a network that takes images in [0, 1], and what its numbers mean."""
 
     name: str
     network: nn.Module
@@ -178,17 +167,76 @@ class Model:
     task: str = "label"  # which of Batch.labels holds this model's classes
     classes: tuple[str, ...] = ()  # class names, where known
     fixed_size: bool = False  # True for networks that take one input size only (plain ViTs)
-    output: Output | None = None  # what the network outputs; None: recognised from its outputs
+    output: Kind | str | None = None  # what the numbers mean (heatproof.outputs); None: recognised from answers
+    probabilities: bool | None = None  # the network answers with probabilities of its kind; None: recognised
+    label: int | None = None  # of several labels or values, the one in question
 
     def __post_init__(self) -> None:
         # One place, once: dropout and batch-norm statistics must not move during an explanation.
         self.network.eval()
-        if self.output not in (None, *get_args(Output)):
-            raise BadModel(
-                f"model {self.name!r} declares the output {self.output!r}, and heatproof reads logits and the "
-                "probabilities of a softmax so far: for several labels or a number return [0, z] for the one to be "
-                "explained, torch.stack([torch.zeros_like(z[:, k]), z[:, k]], 1), and declare output='logits'"
-            )
+        if self.output is not None:
+            kind, probabilities = outputs.declared(self.output, f"model {self.name!r}")
+            object.__setattr__(self, "output", kind)
+            if probabilities is not None:
+                object.__setattr__(self, "probabilities", probabilities)
+        object.__setattr__(self, "classes", outputs.named(tuple(self.classes), self.kind if self.output else None))
+
+    @property
+    def kind(self) -> Kind:
+        """What the numbers mean, as far as is known: one number alone is a yes or no."""
+        default: Kind = "sigmoid" if self.width == 1 else "softmax"
+        return default if self.output is None else self.output  # type: ignore[return-value]
+
+    @property
+    def declared(self) -> str:
+        """The declared output in one word; empty if none is."""
+        scale = {None: "", True: ":probabilities", False: ":logits"}[self.probabilities]
+        return f"{self.output}{scale}" if self.output else ""
+
+    @property
+    def width(self) -> int | None:
+        """How many numbers the network answers with; None before its first answer."""
+        found: int | None = vars(self.whole).get("_width")
+        return found
+
+    @property
+    def several(self) -> bool:
+        """Whether it answers several questions at once, labels or values, none of which is chosen yet."""
+        return self.kind != "softmax" and self.label is None and (self.width or 1) > 1
+
+    @property
+    def question(self) -> Question:
+        """What is asked of it: one of several classes, yes or no, or a value."""
+        named: dict[Kind, Question] = {"softmax": "classes", "sigmoid": "yes_no", "regression": "value"}
+        return named[self.kind]
+
+    @property
+    def reading(self) -> str:
+        """How its numbers are read, for keys of what follows from them."""
+        scale = ":probabilities" if self.probabilities else ""
+        return f"{self.kind}{scale}{'' if self.label is None else f' {self.label}'}"
+
+    @property
+    def whole(self) -> Model:
+        """The model with all its labels or values, of which this is one; else itself."""
+        found: Model = vars(self).get("_whole", self)
+        return found
+
+    def of(self, label: int) -> Model:
+        """The model of one of several labels or values; the same object every time."""
+        kept: dict[int, Model] = vars(self).setdefault("_parts", {})
+        if label not in kept:
+            kept[label] = replace(self, label=label, classes=self._side_names(label))
+            vars(kept[label])["_whole"] = self
+        return kept[label]
+
+    def _side_names(self, label: int) -> tuple[str, ...]:
+        name = self.classes[label] if label < len(self.classes) else str(label)
+        return (name,) if self.kind == "regression" else (f"not {name}", name)
+
+    def read(self, logits: Logits, targets: Tensor, readout: Readout) -> Tensor:
+        """The readout of each row's target in this model's answers: one number per row, differentiable."""
+        return read(logits, targets, readout, self.question)
 
     @property
     def revision(self) -> str:
@@ -235,11 +283,15 @@ class Model:
         return self.logits(self.network(self.normalised(images).to(self.dtype)), len(images))
 
     def logits(self, answer: Any, count: int) -> Logits:
-        """The network's answer to `count` pictures as logits, or `BadModel`. Probabilities become their logarithms,
-        whose softmax they are; a 0 counts as the smallest positive float, so that gradients stay finite.
-        """
-        found = check_logits(answer, count, self.name)
-        return found.clamp_min(torch.finfo(found.dtype).tiny).log() if self.output == "probabilities" else found
+        """The network's answer to `count` pictures as columns that can be explained (`heatproof.outputs`)."""
+        found = check_answer(answer, count, self.name)
+        vars(self.whole)["_width"] = found.shape[1]
+        if self.kind == "softmax" and found.shape[1] < 2:
+            raise BadModel(
+                f"model {self.name!r} declares a softmax and answers with one number per image, whose softmax is "
+                "always 1: declare output='sigmoid' for a yes or no, output='regression' for a value"
+            )
+        return outputs.columns(found, self.kind, bool(self.probabilities), self.label)
 
 
 def check_network(network: nn.Module, name: str) -> None:
@@ -259,8 +311,8 @@ def _parameters(module: nn.Module) -> Iterator[nn.Parameter]:
             yield from _parameters(below)
 
 
-def check_logits(answer: Any, count: int, name: str) -> Logits:
-    """The network's answer as float (B, classes), or `BadModel` with what to do."""
+def check_answer(answer: Any, count: int, name: str) -> Tensor:
+    """The network's answer as float (B, numbers), or `BadModel` with what to do."""
     if not isinstance(answer, Tensor):
         inner = getattr(answer, "logits", None)
         if not isinstance(inner, Tensor):
@@ -269,17 +321,12 @@ def check_logits(answer: Any, count: int, name: str) -> Logits:
                 "wrap it in a module that returns the logits alone"
             )
         answer = inner
-    if answer.ndim != 2 or len(answer) != count:
+    if answer.ndim == 1 and len(answer) == count:  # one number per picture, squeezed
+        answer = answer.unsqueeze(1)
+    if answer.ndim != 2 or len(answer) != count or not answer.shape[1]:
         raise BadModel(f"model {name!r} must return logits of shape ({count}, classes), got {tuple(answer.shape)}")
-    if answer.shape[1] < 2:
-        raise BadModel(
-            f"model {name!r} must return at least two logits per image, got {answer.shape[1]}: the probability of a "
-            "single class is always 1; wrap a yes-or-no network that answers z in a module that returns "
-            "torch.cat([torch.zeros_like(z), z], 1), since the softmax of [0, z] is its sigmoid (z before any sigmoid: "
-            "of a probability p, z is torch.logit(p))"
-        )
-    logits: Logits = answer if answer.dtype in (torch.float32, torch.float64) else answer.float()
-    return logits
+    found: Tensor = answer if answer.dtype in (torch.float32, torch.float64) else answer.float()
+    return found
 
 
 @runtime_checkable

@@ -73,19 +73,19 @@ def test_energy_is_minus_the_log_of_summed_exponentials():
 
 
 def test_untouched_pictures_are_no_stranger_than_themselves():
-    told = Energy(Untouched())(_attribution())
-    torch.testing.assert_close(told.values, torch.zeros(4).double(), atol=1e-6, rtol=0)
-    assert told.curve.y.shape == (4, 5)
+    message = Energy(Untouched())(_attribution())
+    torch.testing.assert_close(message.values, torch.zeros(4).double(), atol=1e-6, rtol=0)
+    assert message.curve.y.shape == (4, 5)
 
 
 def test_a_picture_that_lost_its_evidence_is_stranger():
     model, shown = linear(), batch(4)
     model.network.fc.weight.data.abs_()  # bright is well known, black is not
-    told = Energy(Removal(Occlusion(Constant(), Grid(4), 1)))(Attribution(model, shown, None, torch.rand(4, 32, 32)))
-    assert bool((told.values > 0).all())
+    message = Energy(Removal(Occlusion(Constant(), Grid(4), 1)))(Attribution(model, shown, None, torch.rand(4, 32, 32)))
+    assert bool((message.values > 0).all())
     known = -model(shown.images).exp().sum(1).log().double().detach()
-    torch.testing.assert_close(told.curve.y[:, 0], known, atol=1e-5, rtol=0)
-    torch.testing.assert_close(told.values, told.curve.y[:, 1:].mean(1) - told.curve.y[:, 0])
+    torch.testing.assert_close(message.curve.y[:, 0], known, atol=1e-5, rtol=0)
+    torch.testing.assert_close(message.values, message.curve.y[:, 1:].mean(1) - message.curve.y[:, 0])
     with pytest.raises(BadInput, match="temperature"):
         Energy(temperature=0)
 
@@ -95,10 +95,10 @@ def test_quality_is_best_for_the_same_picture_and_falls_as_more_is_blackened(mea
     attribution = _attribution(2)
     best = ImageQuality(Untouched(), measure)(attribution).values
     metric = ImageQuality(Removal(Occlusion(Constant(), Grid(6), 1), levels=(0.9, 0.3)), measure)
-    told = metric(attribution)
+    message = metric(attribution)
     sign = 1 if metric.higher_is_better else -1
-    assert bool((sign * (best - told.values) > 0).all())
-    assert bool((sign * (told.curve.y[:, 0] - told.curve.y[:, 1]) > 0).all())
+    assert bool((sign * (best - message.values) > 0).all())
+    assert bool((sign * (message.curve.y[:, 0] - message.curve.y[:, 1]) > 0).all())
 
 
 @pytest.mark.parametrize("cores", [1, 3])
@@ -197,8 +197,8 @@ def test_the_mean_curve_falls_in_order_where_single_ones_do_not():
 
 
 def test_smoothness_tells_its_controls_and_how_far_the_curve_falls():
-    told = Smoothness(Removal(Occlusion(Mean(), Grid(4), 1)))(_attribution())
-    assert list(told.details) == ["fall", "random", "inverted", "scope"]
+    message = Smoothness(Removal(Occlusion(Mean(), Grid(4), 1)))(_attribution())
+    assert list(message.details) == ["fall", "random", "inverted", "scope"]
 
 
 def test_the_controls_of_smoothness_are_the_orders_they_are_named_after():
@@ -245,7 +245,7 @@ def test_the_mean_height_is_taken_in_the_order_of_what_is_removed():
     assert float(mean_height(curve)) == pytest.approx(0.5)
 
 
-def test_removal_takes_the_least_important_first_unless_told_otherwise():
+def test_removal_takes_the_least_important_first_by_default():
     attribution = _attribution()
     occlusion = Occlusion(Constant(), Grid(4), 1)
     least = Removal(occlusion).samples(attribution)
@@ -258,8 +258,8 @@ def test_removal_takes_the_least_important_first_unless_told_otherwise():
 
 def test_fud_brings_its_own_controls_to_the_audit_of_smoothness(tmp_path, monkeypatch):
     monkeypatch.setenv("HEATPROOF_CACHE", str(tmp_path))
-    told = Smoothness(Fud(prior=tiny(48), levels=(0.9, 0.5), draws=1, controls=()))(_attribution(2))
-    assert all(f"{name} " in note for note in told.notes for name in ("no guidance", "guidance only", "prior only"))
+    message = Smoothness(Fud(prior=tiny(48), levels=(0.9, 0.5), draws=1, controls=()))(_attribution(2))
+    assert all(f"{name} " in note for note in message.notes for name in ("no guidance", "guidance only", "prior only"))
 
 
 def test_other_pictures_in_the_same_folder_are_another_reference(tmp_path):

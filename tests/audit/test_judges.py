@@ -221,8 +221,10 @@ def test_cards_are_plain_numbers(panel: Panel) -> None:
 
 
 def test_the_command_writes_cards(tmp_path: Path) -> None:
-    asked = ["audit", "embedded:object", "two_factor", "--metrics", "auc_iou,sparseness", "--limit", "6", "-q"]
-    made = CliRunner().invoke(app, [*asked, "--disturbances", "0", "--methods", "edges,saliency", "-o", str(tmp_path)])
+    requested = ["audit", "embedded:object", "two_factor", "--metrics", "auc_iou,sparseness", "--limit", "6", "-q"]
+    made = CliRunner().invoke(
+        app, [*requested, "--disturbances", "0", "--methods", "edges,saliency", "-o", str(tmp_path)]
+    )
     assert made.exit_code == 0, made.output
     assert "auc_iou" in made.output
     assert {one.name for one in tmp_path.iterdir()} == {"cards.json", "judges.md"}

@@ -57,8 +57,8 @@ def words(tmp_path: Path) -> dict[str, str]:
 
 
 def spoken(words: dict[str, str], **changed: str) -> list[str]:
-    said = {**words, **{f"--{name}": value for name, value in changed.items()}}
-    return ["tcav", *(word for pair in said.items() for word in pair)]
+    message = {**words, **{f"--{name}": value for name, value in changed.items()}}
+    return ["tcav", *(word for pair in message.items() for word in pair)]
 
 
 @pytest.mark.parametrize(("target", "score"), [("0", 1.0), ("1", 0.0)])
@@ -67,12 +67,12 @@ def test_a_known_concept_is_found_for_and_against_a_class(
 ) -> None:
     answer = shell.invoke(app, [*spoken(words, target=target), "--json"])
     assert answer.exit_code == 0, answer.output
-    told = json.loads(answer.stdout)
-    assert told["score"] == score
-    assert told["pictures"] == 5
-    assert [row["layer"] for row in told["layers"]] == ["seen"]
-    assert told["layers"][0]["p"] < 0.01
-    assert told["layers"][0]["kept"] is True
+    message = json.loads(answer.stdout)
+    assert message["score"] == score
+    assert message["pictures"] == 5
+    assert [row["layer"] for row in message["layers"]] == ["seen"]
+    assert message["layers"][0]["p"] < 0.01
+    assert message["layers"][0]["kept"] is True
 
 
 def test_layers_and_score_can_be_read(shell: CliRunner, words: dict[str, str]) -> None:
@@ -131,7 +131,7 @@ def test_bad_input_is_a_sentence_and_status_two(
     assert "Traceback" not in answer.output
 
 
-def test_fewer_concept_pictures_than_wanted_are_said_and_still_tested(
+def test_fewer_concept_pictures_than_wanted_are_reported_and_still_tested(
     shell: CliRunner, words: dict[str, str], tmp_path: Path
 ) -> None:
     for path in sorted((tmp_path / "concept").iterdir())[8:]:

@@ -68,7 +68,7 @@ def test_the_picture_is_a_png_and_the_maps_an_npz_beside_it(photos: Path, given:
     assert answer.output.split() == [str(photos / grid), str(photos / raw)]
 
 
-@pytest.mark.parametrize("given", ["odd.jpg", "odd.pdf", "odd.npy"])
+@pytest.mark.parametrize("given", ["odd.jpg", "odd.gif", "odd.npy"])
 def test_another_ending_is_refused_before_anything_is_computed(photos: Path, given: str) -> None:
     answer = _explain("--methods", "edges", "--out", str(photos / given), str(photos / "dog"))
     assert answer.exit_code == 2
@@ -158,7 +158,7 @@ NAMED = Model("named", network(), view=View(32), classes=("tench", "Great_white 
 
 
 @pytest.mark.parametrize(("target", "index"), [("3", 3), ("hen", 3), ("great white_Shark", 1), ("4", 4), ("Crane", 4)])
-def test_the_class_explained_is_the_one_asked_for(photos: Path, target: str, index: int) -> None:
+def test_the_class_explained_is_the_chosen_one(photos: Path, target: str, index: int) -> None:
     seen: list[list[int]] = []
 
     def spy(model: Model, batch: Batch) -> torch.Tensor:
@@ -186,7 +186,7 @@ def test_a_class_that_there_is_not_is_refused(photos: Path, model: Model, target
     assert says in str(refused.value)
 
 
-def test_the_class_asked_for_is_stored_and_drawn(photos: Path, tmp_path: Path) -> None:
+def test_the_chosen_class_is_stored_and_drawn(photos: Path, tmp_path: Path) -> None:
     grids = set()
     for target in ("0", "1"):
         out = tmp_path / f"x{target}.npz"
@@ -291,3 +291,57 @@ def test_a_place_that_cannot_be_written_is_a_sentence(photos: Path) -> None:
     assert "cannot be written" in answer.output
     with pytest.raises(BadInput, match="at least one method"):
         contact_sheet.explain(MODEL, [photos], [])
+
+
+def test_the_line_up_is_drawn_where_no_method_is_named(photos: Path) -> None:
+    answer = _explain("--out", str(photos / "x.png"), str(photos / "dog"))
+    assert answer.exit_code == 0, answer.output
+    with np.load(photos / "x.npz") as maps:
+        assert {"saliency", "lrp", "grad_cam"} < set(maps.files)
+
+
+def test_a_method_of_the_line_up_that_does_not_apply_is_named_and_no_failure(photos: Path, tmp_path: Path) -> None:
+    (tmp_path / "flat.py").write_text(
+        "import torch\n"
+        "def make():\n    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 32 * 32, 4))\n"
+        "make.size = 32\n"
+    )
+    words = ["explain", "--model", f"{tmp_path / 'flat.py'}:make", "--quiet", str(photos / "dog")]
+    answer = CliRunner().invoke(app, [*words, "--out", str(tmp_path / "x.png")])
+    assert answer.exit_code == 0, answer.output
+    assert "grad_cam: " in answer.output
+    named = CliRunner().invoke(app, [*words, "--methods", "saliency,grad_cam", "--out", str(tmp_path / "x.png")])
+    assert named.exit_code == 1
+
+
+@pytest.mark.parametrize("ending", ["pdf", "svg"])
+def test_the_grid_may_be_vectors(photos: Path, ending: str) -> None:
+    answer = _explain("--methods", "edges,constant", "--out", str(photos / f"x.{ending}"), str(photos / "dog"))
+    assert answer.exit_code == 0, answer.output
+    content = (photos / f"x.{ending}").read_bytes()
+    assert content.startswith(b"%PDF") if ending == "pdf" else b">edges</text>" in content
+    assert (photos / "x.npz").is_file()
+
+
+def test_the_class_stands_with_its_probability(photos: Path) -> None:
+    sheet = contact_sheet.explain(MODEL, [photos], [parse("method", "edges")], target="3")
+    images = torch.from_numpy(sheet.pictures).permute(0, 3, 1, 2) / 255
+    shares = MODEL(images).softmax(1)[:, 3].tolist()
+    assert sheet.probabilities == pytest.approx(shares, abs=1e-5)
+    assert sheet.answers == [f"3 {100 * share:.0f} %" for share in sheet.probabilities]
+
+
+def test_a_map_of_zeros_says_so_and_the_colours_have_a_legend() -> None:
+    pixels = np.zeros((1, 8, 8, 3), np.uint8)
+
+    def drawn(values: np.ndarray) -> np.ndarray:
+        sheet = contact_sheet.Sheet(("a",), pixels, ("0",), {"edges": values}, {})
+        return np.asarray(contact_sheet.draw(sheet)).astype(int)
+
+    nothing, faint = drawn(np.zeros((1, 8, 8), np.float32)), drawn(np.full((1, 8, 8), 1e-30, np.float32))
+    place = np.s_[22:202, 192:372]
+    assert len(np.unique(nothing[place].reshape(-1, 3), axis=0)) > 2  # words on one colour
+    assert len(np.unique(faint[place].reshape(-1, 3), axis=0)) == 1
+    bar = nothing[-28 + 12, :]
+    assert ((bar[:, 0] - bar[:, 2]) > 80).any()
+    assert ((bar[:, 2] - bar[:, 0]) > 80).any()

@@ -1,4 +1,4 @@
-"""A run's study.json run again: by somebody else, from another place, with parts that were made in Python."""
+"""A run's study.json run again: by another layer, from another place, with parts that were made in Python."""
 
 from __future__ import annotations
 
@@ -138,8 +138,8 @@ def _trusted(words: tuple[str, ...]) -> list[str]:
 
 
 def _ask(method: str, out: str = "first") -> Result:
-    asked = ["--model", "mine.py:factory", "--images", "photos", "--metrics", "srg(points=3)"]
-    return _run(*asked, "--methods", method, "--out", out)
+    requested = ["--model", "mine.py:factory", "--images", "photos", "--metrics", "srg(points=3)"]
+    return _run(*requested, "--methods", method, "--out", out)
 
 
 def _forget() -> None:
@@ -176,7 +176,7 @@ def test_a_class_or_function_in_a_file_is_a_method_and_replays_from_anywhere(
 
 
 @pytest.mark.parametrize(("name", "says"), LOST.items())
-def test_what_has_no_name_is_said_when_it_runs_and_when_it_is_replayed(home: Path, name: str, says: str) -> None:
+def test_what_has_no_name_is_reported_when_it_runs_and_when_it_is_replayed(home: Path, name: str, says: str) -> None:
     _forget()
     method = parse("method", f"mine.py:{name}")
     model = heatproof.models.load("mine.py:factory")
@@ -214,7 +214,7 @@ def test_a_study_file_whose_model_is_another_now_is_refused(home: Path) -> None:
     assert "model 'ours' has other weights now" in again.output
 
 
-def test_a_model_made_in_a_script_is_said_to_be_so(home: Path) -> None:
+def test_a_model_made_in_a_script_is_named_as_such(home: Path) -> None:
     _forget()
     given = heatproof.models.load("mine.py:factory")
     model = heatproof.Model("ours", given.network, view=given.view)
@@ -239,7 +239,9 @@ def test_what_was_moved_is_found_from_the_working_directory(home: Path, monkeypa
     assert _run("again/study.json", "--out", "and_again").exit_code == 0
 
 
-def test_new_places_can_be_told_and_other_things_there_are_refused(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_new_places_can_be_given_and_other_things_there_are_refused(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert _ask("random").exit_code == 0
     elsewhere = home.parent / "elsewhere"
     (elsewhere / "code").mkdir(parents=True)
@@ -279,7 +281,7 @@ def test_scores_that_do_not_belong_to_their_study_are_not_compared(home: Path) -
     assert "cannot be compared with its first run: the files of first do not belong together" in again.output
 
 
-def test_numbers_that_moved_are_told(home: Path) -> None:
+def test_numbers_that_moved_are_reported(home: Path) -> None:
     assert _ask("random").exit_code == 0
     scores = pd.read_parquet("first/scores.parquet")
     scores.loc[0, "value"] += 0.25
@@ -306,7 +308,7 @@ def test_a_partial_is_called_by_its_function_and_what_it_holds(home: Path) -> No
         ("inverted(method=mine.py:Nobody)", "No method in"),
     ],
 )
-def test_what_is_not_in_the_file_is_said(home: Path, name: str, says: str) -> None:
+def test_what_is_not_in_the_file_is_named(home: Path, name: str, says: str) -> None:
     answer = _ask(name)
     assert answer.exit_code == 2, answer.output
     assert says in answer.output

@@ -156,8 +156,8 @@ def test_other_pictures_are_not_taken_for_the_stored_ones(home: Path, words: lis
     for name in ("0_a", "1_b"):
         shutil.copytree(home / "photos", home / "classes" / name)
     (home / "table.csv").write_text("path,label\nphotos/0.png,0\nphotos/1.png,1\n")
-    asked = ["--model", "mine.py:factory", *words, "--methods", "random", "--metrics", "srg(points=3)"]
-    first = _run(*asked, "--out", "first")
+    requested = ["--model", "mine.py:factory", *words, "--methods", "random", "--metrics", "srg(points=3)"]
+    first = _run(*requested, "--out", "first")
     assert first.exit_code == 0, first.output
     assert _run("first/study.json", "--out", "same").exit_code == 0
     for place in ("photos", "classes/0_a"):
@@ -170,8 +170,8 @@ def test_other_pictures_are_not_taken_for_the_stored_ones(home: Path, words: lis
 
 def test_other_maps_are_not_taken_for_the_stored_ones(home: Path) -> None:
     np.savez(home / "maps.npz", **{"0": np.ones((32, 32)), "1": np.eye(32)})
-    asked = ["--model", "mine.py:factory", "--images", "photos", "--metrics", "srg(points=3)"]
-    assert _run(*asked, "--methods", "precomputed(path=maps.npz)", "--out", "first").exit_code == 0
+    requested = ["--model", "mine.py:factory", "--images", "photos", "--metrics", "srg(points=3)"]
+    assert _run(*requested, "--methods", "precomputed(path=maps.npz)", "--out", "first").exit_code == 0
     assert _run("first/study.json", "--out", "same").exit_code == 0
     np.savez(home / "maps.npz", **{"0": np.eye(32), "1": np.eye(32)})
     answer = _run("first/study.json", "--out", "other")
@@ -180,9 +180,9 @@ def test_other_maps_are_not_taken_for_the_stored_ones(home: Path) -> None:
 
 
 def test_other_pictures_to_begin_from_are_another_method(home: Path) -> None:
-    asked = ["--model", "mine.py:factory", "--images", "photos", "--metrics", "srg(points=3)", "--out", "first"]
-    asked += ["--methods", "expected_gradients(background=folder(path=elsewhere/photos),draws=2)"]
-    assert _run(*asked).exit_code == 0
+    requested = ["--model", "mine.py:factory", "--images", "photos", "--metrics", "srg(points=3)", "--out", "first"]
+    requested += ["--methods", "expected_gradients(background=folder(path=elsewhere/photos),draws=2)"]
+    assert _run(*requested).exit_code == 0
     before = _scores(home / "first")["value"]
     assert _run("first/study.json", "--out", "same").exit_code == 0
     for picture in (home / "elsewhere" / "photos").iterdir():
@@ -190,7 +190,7 @@ def test_other_pictures_to_begin_from_are_another_method(home: Path) -> None:
     answer = _run("first/study.json", "--out", "other")
     assert answer.exit_code == 2, answer.output
     assert "holds something else now" in answer.output
-    assert _run(*asked).exit_code == 0
+    assert _run(*requested).exit_code == 0
     assert not before.equals(_scores(home / "first")["value"])
 
 

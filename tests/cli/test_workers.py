@@ -31,8 +31,8 @@ def test_other_words_are_refused_in_a_sentence(words: str, tmp_path: Path) -> No
     assert "workers must be a number of processes, at least 1, or 'auto', got" in answer.output
 
 
-def test_commands_take_as_many_as_pay_if_nobody_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[object] = []
-    monkeypatch.setattr(local, "how_many", lambda workers, device: asked.append(workers) or 1)
+def test_commands_take_as_many_as_pay_by_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    requested: list[object] = []
+    monkeypatch.setattr(local, "how_many", lambda workers, device: requested.append(workers) or 1)
     assert CliRunner().invoke(app, [*WORDS, "--out", str(tmp_path)]).exit_code == 0
-    assert asked == ["auto"]
+    assert requested == ["auto"]

@@ -22,7 +22,7 @@ from heatproof.data.bam.coco import Cutout, candidates, cut_out, rasterise
 from heatproof.data.bam.layout import BAM, NATIVE, TWIN_GAP
 from heatproof.data.bam.masks import read_masks, write_masks
 from heatproof.data.bam.names import Entry, Set
-from heatproof.data.bam.twins import told
+from heatproof.data.bam.twins import warning
 from heatproof.data.cutouts import Cutouts
 from heatproof.errors import BadInput
 from heatproof.testing import check_dataset
@@ -138,11 +138,11 @@ def test_bad_layouts_are_named(tmp_path: Path) -> None:
         len(BAM(str(tmp_path / "data" / "obj")))
 
 
-def patched(root: Path, told_by: str) -> Path:
+def patched(root: Path, read_by: str) -> Path:
     """Patched pictures as the published script leaves them: flat, 224 pixels, no list, the change in the name."""
-    masks = [np.ones((4, 4), dtype=np.bool_) for _ in range(1000 if told_by == "scene_only" else 100)]
-    masks[201 if told_by == "scene_only" else 1] = np.tri(10, 10, dtype=np.bool_)  # the second dog
-    folder = root / "data" / told_by
+    masks = [np.ones((4, 4), dtype=np.bool_) for _ in range(1000 if read_by == "scene_only" else 100)]
+    masks[201 if read_by == "scene_only" else 1] = np.tri(10, 10, dtype=np.bool_)  # the second dog
+    folder = root / "data" / read_by
     (folder / "val").mkdir(parents=True)
     (root / "data" / "bamboo_forest_patch").mkdir()
     lines = []
@@ -159,9 +159,9 @@ def patched(root: Path, told_by: str) -> Path:
     return root
 
 
-@pytest.mark.parametrize("told_by", ["bamboo_forest", "scene_only"])
-def test_patched_pictures_are_read_as_the_published_script_leaves_them(tmp_path: Path, told_by: str) -> None:
-    data = BAM(str(patched(tmp_path, told_by)), set="bamboo_forest_patch")
+@pytest.mark.parametrize("read_by", ["bamboo_forest", "scene_only"])
+def test_patched_pictures_are_read_as_the_published_script_leaves_them(tmp_path: Path, read_by: str) -> None:
+    data = BAM(str(patched(tmp_path, read_by)), set="bamboo_forest_patch")
     assert data.ids() == ("dog-bamboo_forest-0900_0.jpg", "dog-bamboo_forest-0901_12.jpg")
     assert [entry.change for entry in data.entries] == [0, 12]
     batch = data.batch(range(2))
@@ -207,9 +207,9 @@ def test_what_patched_pictures_lack_is_named(tmp_path: Path) -> None:
     assert "no twin" in missing["dog-bamboo_forest-0900_0.jpg"]
     assert "not in scene_only/val_loc.txt" in missing["dog-bamboo_forest-0901_12.jpg"]
     (data / "scene_only/val_loc.txt").unlink()
-    nothing_told = BAM(str(tmp_path), set="bamboo_forest_patch").batch(range(2))
-    assert len(nothing_told) == 0
-    assert "pictures without boxes" in nothing_told.missing["dog-bamboo_forest-0901_12.jpg"]
+    nothing_given = BAM(str(tmp_path), set="bamboo_forest_patch").batch(range(2))
+    assert len(nothing_given) == 0
+    assert "pictures without boxes" in nothing_given.missing["dog-bamboo_forest-0901_12.jpg"]
     (data / "bamboo_forest_patch/holiday.jpg").write_bytes(b"")
     with pytest.raises(BadInput, match=r"named <object>-<scene>.*holiday\.jpg"):
         len(BAM(str(tmp_path), set="bamboo_forest_patch"))
@@ -223,20 +223,20 @@ def coco(root: Path, per_class: int = 2) -> tuple[Path, Path]:
     """A COCO-style annotation file with two usable pictures per class, and some that must be left out."""
     (root / "train2017").mkdir()
     names = [name.replace("_", " ") for name in OBJECTS]
-    told: dict[str, Any] = {"images": [], "annotations": [], "categories": []}
-    told["categories"] = [{"id": 10 + at, "name": name} for at, name in enumerate(names)]
+    message: dict[str, Any] = {"images": [], "annotations": [], "categories": []}
+    message["categories"] = [{"id": 10 + at, "name": name} for at, name in enumerate(names)]
     for at in range(len(names) * per_class):
         file = f"{at + 1:012d}.jpg"
         Image.fromarray(noise((90, 100, 3), at)).save(root / "train2017" / file)
-        told["images"].append({"id": at + 1, "file_name": file, "width": 100, "height": 90})
+        message["images"].append({"id": at + 1, "file_name": file, "width": 100, "height": 90})
         shared = {"image_id": at + 1, "category_id": 10 + at % len(names), "iscrowd": 0}
         polygon = [20.0, 10.0, 70.0, 10.0, 70.0, 60.0, 20.0, 60.0]
-        told["annotations"].append({**shared, "segmentation": [polygon], "area": 2500.0, "bbox": [20, 10, 51, 51]})
+        message["annotations"].append({**shared, "segmentation": [polygon], "area": 2500.0, "bbox": [20, 10, 51, 51]})
         crumb = [80.0, 70.0, 85.0, 70.0, 85.0, 75.0]
-        told["annotations"].append({**shared, "segmentation": [crumb], "area": 12.0, "bbox": [80, 70, 6, 6]})
+        message["annotations"].append({**shared, "segmentation": [crumb], "area": 12.0, "bbox": [80, 70, 6, 6]})
     crowd = {"image_id": 1, "category_id": 11, "iscrowd": 1, "area": 9000.0, "bbox": [0, 0, 100, 90]}
-    told["annotations"].append({**crowd, "segmentation": {"counts": [0, 9000], "size": [90, 100]}})
-    (root / "instances.json").write_text(json.dumps(told))
+    message["annotations"].append({**crowd, "segmentation": {"counts": [0, 9000], "size": [90, 100]}})
+    (root / "instances.json").write_text(json.dumps(message))
     return root / "instances.json", root / "train2017"
 
 
@@ -255,9 +255,9 @@ def test_the_builder_is_seeded_and_its_output_can_be_read(tmp_path: Path) -> Non
     scenes = places(tmp_path / "places")
     plan = Plan(train=1, validation=1, size=32)
     manifests = [build(annotations, images, scenes, tmp_path / out, plan, lambda _: None) for out in ("one", "two")]
-    told = [json.loads(path.read_text()) for path in manifests]
-    assert told[0]["sha256"] == told[1]["sha256"]
-    assert len(told[0]["pictures"]) == 200
+    message = [json.loads(path.read_text()) for path in manifests]
+    assert message[0]["sha256"] == message[1]["sha256"]
+    assert len(message[0]["pictures"]) == 200
     data = BAM(str(tmp_path / "one"))
     assert len(data) == 100
     batch = data.batch(range(0, 100, 7))
@@ -295,25 +295,25 @@ def test_the_command_line_builds_and_names_what_is_lacking(tmp_path: Path) -> No
 
 def test_the_published_category_defect_is_mended_and_kept_in_legacy_mode(tmp_path: Path) -> None:
     annotations, images = coco(tmp_path)
-    told = json.loads(annotations.read_text())
-    found = [image["id"] for image, _ in candidates(told, "stop_sign", legacy=False)]
+    message = json.loads(annotations.read_text())
+    found = [image["id"] for image, _ in candidates(message, "stop_sign", legacy=False)]
     assert found == [7, 17]
-    assert len(list(candidates(told, "stop_sign", legacy=True))) == 20  # any object of any picture
-    largest = next(iter(candidates(told, "bird", legacy=True)))[1]
+    assert len(list(candidates(message, "stop_sign", legacy=True))) == 20  # any object of any picture
+    largest = next(iter(candidates(message, "bird", legacy=True)))[1]
     assert largest["iscrowd"] == 1
-    assert all(not one["iscrowd"] for _, one in candidates(told, "bird", legacy=False))
-    told["images"].reverse()
-    for one in told["images"]:  # far apart, as COCO's ids are: a set does not keep such in order
+    assert all(not one["iscrowd"] for _, one in candidates(message, "bird", legacy=False))
+    message["images"].reverse()
+    for one in message["images"]:  # far apart, as COCO's ids are: a set does not keep such in order
         one["id"] *= 7919
-    for one in told["annotations"]:
+    for one in message["annotations"]:
         one["image_id"] *= 7919
-    ids = [one["image_id"] for one in told["annotations"] if one["category_id"] == 12]
-    walked = [image["id"] for image, _ in candidates(told, "dog", legacy=True)]
+    ids = [one["image_id"] for one in message["annotations"] if one["category_id"] == 12]
+    walked = [image["id"] for image, _ in candidates(message, "dog", legacy=True)]
     assert walked == list(set(ids))  # the published walk
-    assert [image["id"] for image, _ in candidates(told, "dog", legacy=False)] == sorted(set(ids))
-    every = [image["id"] for image, _ in candidates(told, "stop_sign", legacy=True)]
-    assert every == [one["id"] for one in told["images"]]  # no category: the file's own order
-    image, annotation = next(iter(candidates(told, "dog", legacy=False)))
+    assert [image["id"] for image, _ in candidates(message, "dog", legacy=False)] == sorted(set(ids))
+    every = [image["id"] for image, _ in candidates(message, "stop_sign", legacy=True)]
+    assert every == [one["id"] for one in message["images"]]  # no category: the file's own order
+    image, annotation = next(iter(candidates(message, "dog", legacy=False)))
     made = cut_out(image, annotation, images, legacy=False)
     assert isinstance(made, Cutout)
     assert made.mask.all()
@@ -325,23 +325,23 @@ def test_the_published_category_defect_is_mended_and_kept_in_legacy_mode(tmp_pat
 
 def test_legacy_cut_outs_are_found_in_any_order_and_paired_by_name(tmp_path: Path) -> None:
     annotations, images = coco(tmp_path, per_class=3)
-    told = json.loads(annotations.read_text())
+    message = json.loads(annotations.read_text())
     order = {3: 700001, 13: 64, 23: 9}  # the dogs
-    for one in told["images"]:
+    for one in message["images"]:
         one["id"] = order.get(one["id"], one["id"] + 10**6)
-    for one in told["annotations"]:
+    for one in message["annotations"]:
         one["image_id"] = order.get(one["image_id"], one["image_id"] + 10**6)
-    walked = [image["id"] for image, _ in candidates(told, "dog", legacy=True)]
+    walked = [image["id"] for image, _ in candidates(message, "dog", legacy=True)]
     plan = Plan(train=1, validation=1, legacy=True)
-    found = cutouts(told, images, "dog", 2, plan, lambda _: None)
+    found = cutouts(message, images, "dog", 2, plan, lambda _: None)
     assert [one.source for one in found] == sorted(f"{one:012d}" for one in walked[:2])
     with Image.open(images / f"{3:012d}.jpg") as picture:
         picture.convert("L").save(images / f"{3:012d}.jpg")
-    image, annotation = next(one for one in candidates(told, "dog", legacy=True) if one[0]["id"] == 700001)
+    image, annotation = next(one for one in candidates(message, "dog", legacy=True) if one[0]["id"] == 700001)
     assert cut_out(image, annotation, images, legacy=True) == "grey"
     assert isinstance(cut_out(image, annotation, images, legacy=False), Cutout)
     halves = {**annotation, "bbox": [20.6, 10.6, 40.7, 40.7]}  # far corners at 61.3 and 51.3
-    rounded = [cut_out(next(iter(told["images"])), halves, images, legacy=old) for old in (True, False)]
+    rounded = [cut_out(next(iter(message["images"])), halves, images, legacy=old) for old in (True, False)]
     assert [one.mask.shape for one in rounded if isinstance(one, Cutout)] == [(41, 41), (42, 42)]
 
 
@@ -556,13 +556,13 @@ def test_a_mask_kept_in_the_pictures_frame_is_the_region_pixel_by_pixel(tmp_path
     assert after != before
     Image.fromarray((~drawn).astype(np.uint8) * 255).save(root / "data/masks/val/dog-bedroom-0900.png")
     assert BAM(str(root)).digest([at]) != after
-    # Its neighbour is lent this region, and so is asked about something else, too.
+    # Its neighbour is lent this region, and so is given something else, too.
     boxes.rename(root / "data/obj/val_loc.txt")
     lent = BAM(str(root)).batch([lender(at)]).labels[OTHER_REGION]
     assert np.array_equal(lent[0].numpy(), ~drawn)
-    asked = BAM(str(root)).digest([lender(at)])
+    requested = BAM(str(root)).digest([lender(at)])
     Image.fromarray(drawn.astype(np.uint8) * 255).save(root / "data/masks/val/dog-bedroom-0900.png")
-    assert BAM(str(root)).digest([lender(at)]) != asked
+    assert BAM(str(root)).digest([lender(at)]) != requested
 
 
 def test_neighbours_are_lent_each_others_region_whoever_shares_the_batch(built: Path, tmp_path: Path) -> None:
@@ -572,7 +572,7 @@ def test_neighbours_are_lent_each_others_region_whoever_shares_the_batch(built: 
     for index in range(100):
         assert torch.equal(batch.labels[OTHER_REGION][index], batch.regions[lender(index)])
     assert torch.equal(data.batch([7]).labels[OTHER_REGION], batch.labels[OTHER_REGION][[7]])
-    alone = BAM(str(built), only="dog-bedroom").batch([0])  # nobody else is there
+    alone = BAM(str(built), only="dog-bedroom").batch([0])  # there is no other one
     assert not bool(alone.labels[OTHER_REGION].any())
     listed = published(tmp_path) / "data/obj/val.txt"
     listed.write_text("\n".join(listed.read_text().splitlines()[:3]))
@@ -582,13 +582,13 @@ def test_neighbours_are_lent_each_others_region_whoever_shares_the_batch(built: 
     assert torch.equal(three.labels[OTHER_REGION][2], three.regions[0])
 
 
-def test_boxes_of_sets_without_lists_are_told_by_a_set_that_has_them_all(built: Path, tmp_path: Path) -> None:
+def test_boxes_of_sets_without_lists_are_named_by_a_set_that_has_them_all(built: Path, tmp_path: Path) -> None:
     shutil.copytree(built / "data", tmp_path / "data", ignore=shutil.ignore_patterns("masks", "train", "obj*"))
-    kept, told = (BAM(str(root), "scene_k4").batch(range(10)) for root in (built, tmp_path))
-    assert not told.missing
+    kept, message = (BAM(str(root), "scene_k4").batch(range(10)) for root in (built, tmp_path))
+    assert not message.missing
     assert kept.regions is not None
-    assert told.regions is not None
-    assert torch.equal(kept.regions, told.regions)
+    assert message.regions is not None
+    assert torch.equal(kept.regions, message.regions)
 
 
 def test_regions_in_the_pictures_own_frame_are_not_resized(built: Path) -> None:
@@ -636,12 +636,14 @@ def test_a_twin_of_another_scene_is_refused(tmp_path: Path) -> None:
     assert "must show the same scene" in batch.missing["dog-bedroom-0901.jpg"]
 
 
-def test_twins_apart_are_told_in_a_sentence() -> None:
-    assert told([0, 0], exact=False) == ""
-    assert told([0, 37, 5], exact=True).startswith("2 of 3 pictures differ from their twins outside the object's mask")
-    assert "by up to 37 of 255 levels" in told([0, 37, 5], exact=True)
-    assert told([1], exact=True).endswith("so none of it is judged.")
-    assert told([1], exact=False).endswith("exact_twins=true leaves it out.")
+def test_twins_apart_are_reported_in_a_sentence() -> None:
+    assert warning([0, 0], exact=False) == ""
+    assert warning([0, 37, 5], exact=True).startswith(
+        "2 of 3 pictures differ from their twins outside the object's mask"
+    )
+    assert "by up to 37 of 255 levels" in warning([0, 37, 5], exact=True)
+    assert warning([1], exact=True).endswith("so none of it is judged.")
+    assert warning([1], exact=False).endswith("exact_twins=true leaves it out.")
 
 
 def test_the_first_k_scenes_of_a_k_set_carry_the_dog(tmp_path: Path) -> None:

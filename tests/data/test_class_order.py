@@ -64,7 +64,7 @@ def test_a_flat_folder_and_data_drawn_on_the_spot_name_nothing(tmp_path: Path) -
     assert alphabetical(data.load("two_factor(count=2)")) == ()
 
 
-def test_a_view_may_be_said_by_its_size() -> None:
+def test_a_view_may_be_given_by_its_size() -> None:
     assert as_view(64) == View(64)
     assert as_view([224, 256, "bicubic"]) == View(224, 256, "bicubic")
     assert data.load("folder(path=x, view=64)").view == View(64)  # type: ignore[attr-defined]

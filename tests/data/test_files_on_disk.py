@@ -330,9 +330,9 @@ def test_turned_pictures_whose_masks_may_lie_otherwise_are_named_once(tmp_path, 
         path = tmp_path / "images" / f"{name}.jpg"
         with Image.open(path) as stored:
             stored.save(path, exif=exif)
-    with pytest.warns(UserWarning, match="drawn on it as it is shown") as said:
+    with pytest.warns(UserWarning, match="drawn on it as it is shown") as output:
         assert [len(dataset.batch([at])) for at in range(3)] == [1, 1, 1]
-    assert [str(one.message).split(" is shown")[0] for one in said] == ["b.jpg (and 1 more)"]
+    assert [str(one.message).split(" is shown")[0] for one in output] == ["b.jpg (and 1 more)"]
 
 
 def test_a_mask_drawn_on_the_unturned_picture_is_refused_and_one_on_the_turned_is_taken(tmp_path):
@@ -381,7 +381,7 @@ def test_ham10000(tmp_path):
     assert dataset.batch([0]).labels["cluster"][0] == clusters[0]
 
 
-def test_one_photo_of_each_lesion_unless_all_are_asked_for(tmp_path):
+def test_one_photo_of_each_lesion_unless_all_are_wanted(tmp_path):
     dataset = a_ham10000(tmp_path)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -416,14 +416,14 @@ def test_every_lesion_has_its_own_outline(tmp_path):
 
 def test_melanoma_or_not(tmp_path):
     usual = a_ham10000(tmp_path)
-    asked = dataclasses.replace(usual, task="melanoma")
-    assert [file.label for file in asked.files] == [1, 0, 0]
-    assert asked.name != usual.name
+    requested = dataclasses.replace(usual, task="melanoma")
+    assert [file.label for file in requested.files] == [1, 0, 0]
+    assert requested.name != usual.name
     for classes, wanted in ((("Melanoma", "other"), 0), (("rest", "mel"), 1), (("benign", "malignant"), 1)):
-        first, *others = (file.label for file in dataclasses.replace(asked, classes=classes).files)
+        first, *others = (file.label for file in dataclasses.replace(requested, classes=classes).files)
         assert (first, set(others)) == (wanted, {1 - wanted})
     with pytest.raises(BadInput, match="a model of two classes, and the model has 7"):
-        len(dataclasses.replace(asked, classes=DIAGNOSES))
+        len(dataclasses.replace(requested, classes=DIAGNOSES))
     with pytest.raises(BadInput, match="must be one of 'diagnosis', 'melanoma'"):
         HAM10000(task="moles")
 
@@ -517,3 +517,67 @@ def test_paths_are_whole_so_that_another_directory_does_not_matter(tmp_path, mon
     monkeypatch.chdir(tmp_path / "there")
     assert typed == known
     assert recipe.build(recipe.plain(typed)).digest([0]) == known.digest([0])
+
+
+@pytest.mark.parametrize(
+    ("masks", "pattern"),
+    [
+        ("{0}_mask.png", "*_mask.png"),
+        ("masks/{0}_mask.png", "masks/*_mask.png"),
+        ("masks/{0}_mask.png", "masks/*_mask"),
+        ("masks/deep_{0}.png", "masks/deep_*"),
+    ],
+)
+def test_masks_are_found_by_a_pattern_also_among_the_pictures(tmp_path, masks, pattern):
+    home = tmp_path / "photos"
+    for seed, name in enumerate(("a", "b")):
+        picture(home / f"{name}.jpg", seed)
+        mask(home / masks.format(name), rows=slice(0, 6 + 6 * seed))
+    given = pattern if "/" not in pattern else str(home / pattern)
+    found = data.load(str(home), given)
+    assert found.ids() == ("a.jpg", "b.jpg")
+    assert [file.mask.name for file in found.files] == [Path(masks.format(name)).name for name in "ab"]
+    batch = dataclasses.replace(found, view=VIEW).batch([0, 1])
+    assert batch.regions[1].sum() > batch.regions[0].sum() > 0
+    again = recipe.build(recipe.plain(found))
+    assert again.files == found.files
+
+
+def test_masks_of_class_folders_are_found_by_a_pattern(tmp_path):
+    for name in ("281_tabby/a", "817_sports_car/a"):
+        picture(tmp_path / "photos" / f"{name}.jpg")
+        mask(tmp_path / "masks" / f"{name}_seg.png")
+    found = MaskedFolder(str(tmp_path / "photos"), masks=str(tmp_path / "masks" / "*_seg.png"))
+    assert [file.mask.parent.name for file in found.files] == ["281_tabby", "817_sports_car"]
+    assert found.class_labels() == (281, 817)
+
+
+def test_a_pattern_that_would_help_is_named(tmp_path):
+    picture(tmp_path / "photos" / "a.jpg")
+    mask(tmp_path / "masks" / "a_segmentation.png")
+    place = tmp_path / "masks"
+    with pytest.raises(BadInput, match=rf"as in --masks '{place}/\*_segmentation.png'"):
+        data.load(str(tmp_path / "photos"), str(place)).ids()
+    with pytest.raises(BadInput, match=r"masks named .*_mask.png .*there are 1 .png"):
+        data.load(str(tmp_path / "photos"), str(place / "*_mask.png")).ids()
+    with pytest.raises(BadInput, match=r"one \*"):
+        data.load(str(tmp_path / "photos"), str(place / "*_*.png")).ids()
+
+
+def test_files_that_are_not_read_are_counted_by_ending(tmp_path):
+    picture(tmp_path / "a.jpg")
+    for name in ("b.dcm", "c.DCM", "d.heic", "notes.txt", "README.md", ".hidden.dcm", "e"):
+        (tmp_path / name).write_bytes(b"x")
+    with pytest.warns(UserWarning, match=r"not read as pictures: 2 .dcm, 1 .heic, 1 without an ending$"):
+        assert Folder(str(tmp_path)).ids() == ("a.jpg",)
+    (tmp_path / "a.jpg").unlink()
+    with pytest.raises(BadInput, match=r"holds no pictures .*there are 2 .dcm, 1 .heic.*convert them"):
+        Folder(str(tmp_path)).ids()
+
+
+def test_notes_beside_pictures_are_no_reason_to_warn(tmp_path):
+    picture(tmp_path / "a.jpg")
+    (tmp_path / "labels.csv").write_text("x")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Folder(str(tmp_path)).ids()

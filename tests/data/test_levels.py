@@ -93,7 +93,7 @@ def test_black_white_and_all_between(black: int, span: int, seed: int) -> None:
     np.testing.assert_allclose(found / 255, (values - black) / span, atol=0.5001 / 255)
 
 
-def test_what_is_narrow_is_said_with_the_remedy() -> None:
+def test_what_is_narrow_is_reported_with_the_remedy() -> None:
     images = torch.rand(3, 1, 8, 8)
     images[1] = images[1] * 0.06
     batch = Batch(images=images, targets=torch.zeros(3, dtype=torch.int64), ids=("a", "b", "c"))

@@ -69,9 +69,9 @@ def test_a_mask_a_quarter_turn_from_its_picture_is_refused_with_the_reason():
     for mask in ((450, 600), (225, 300)):
         with pytest.raises(BadInput, match="a quarter turn apart: pictures are shown as their EXIF orientation says"):
             check_same_picture(mask, (600, 450))
-    with pytest.raises(BadInput, match="aspect ratio") as said:
+    with pytest.raises(BadInput, match="aspect ratio") as output:
         check_same_picture((512, 512), (600, 450))
-    assert "quarter" not in str(said.value)
+    assert "quarter" not in str(output.value)
 
 
 def turned(path, orientation, size):

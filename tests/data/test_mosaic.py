@@ -113,8 +113,8 @@ def test_neighbours_in_a_plan_are_not_those_of_the_folders() -> None:
 
 def test_plans_between_two_classes_are_those_of_stored_studies() -> None:
     """A study keeps the seed: the same seed must go on dealing the same mosaics."""
-    told = json.dumps([list(m) for m in draw(pools(2, 20), 8, seed=3)])
-    assert hashlib.sha256(told.encode()).hexdigest()[:16] == "a7472b6e73c0dac3"
+    message = json.dumps([list(m) for m in draw(pools(2, 20), 8, seed=3)])
+    assert hashlib.sha256(message.encode()).hexdigest()[:16] == "a7472b6e73c0dac3"
 
 
 def test_the_seed_decides_and_nothing_else() -> None:

@@ -1,4 +1,4 @@
-"""Regions lent to other pictures: whole, once, never to oneself, and the same whoever is asked for beside."""
+"""Regions lent to other pictures: whole, once, never to oneself, and the same whoever is requested beside."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class Bright(nn.Module):
         return torch.stack([-light, light], 1)
 
 
-def asked(folder: Folder, **fields: object) -> Study:
+def requested(folder: Folder, **fields: object) -> Study:
     model = Model("bright", Bright())
     return Study([model], [folder], ["random"], ["smoothness"], shard=4, **fields)  # type: ignore[arg-type]
 
@@ -75,7 +75,7 @@ def test_half_of_a_limited_folder_is_of_each_class_and_a_larger_limit_goes_on_wi
     folder: Folder, tmp_path: Path
 ) -> None:
     def judged(limit: int) -> set[str]:
-        return set(run(asked(folder, limit=limit), tmp_path / "out").scores["image"])
+        return set(run(requested(folder, limit=limit), tmp_path / "out").scores["image"])
 
     twelve = judged(12)
     assert Counter(name.split("/")[0] for name in twelve) == {"cars": 6, "cats": 6}
@@ -84,8 +84,8 @@ def test_half_of_a_limited_folder_is_of_each_class_and_a_larger_limit_goes_on_wi
     assert Counter(name.split("/")[0] for name in twenty) == {"cars": 10, "cats": 10}
     assert twelve < twenty
     assert units < set((tmp_path / "out" / "units").rglob("*.*"))  # found again, not computed anew
-    assert asked(folder, limit=12).places(folder) != asked(folder, limit=12, seed=1).places(folder)
-    assert asked(folder).places(folder) == tuple(range(40)) == asked(folder, limit=40).places(folder)
+    assert requested(folder, limit=12).places(folder) != requested(folder, limit=12, seed=1).places(folder)
+    assert requested(folder).places(folder) == tuple(range(40)) == requested(folder, limit=40).places(folder)
 
 
 def test_a_study_says_how_its_pictures_were_chosen_and_one_that_does_not_took_the_first(folder: Folder) -> None:

@@ -49,7 +49,7 @@ def test_alone_equals_batch_in_any_order() -> None:
         scene.cache_clear()
 
 
-def test_a_sample_is_nobodys_to_spoil() -> None:
+def test_a_sample_cannot_be_changed() -> None:
     first = tf.draw(1, 5)
     want = first.image.copy(), first.twin.copy()
     first.image[:] = 0
@@ -205,7 +205,7 @@ def test_what_is_no_k_set_is_refused(wrong: dict[str, object]) -> None:
         tf.k_set(**({"seed": 0, "k": 1, "n_per_class": 1} | wrong))  # type: ignore[arg-type]
 
 
-def test_nothing_asked_is_nothing_drawn() -> None:
+def test_nothing_requested_is_nothing_drawn() -> None:
     nothing = tf.draw_many(0, [], size=32)
     assert len(nothing) == 0
     assert nothing.image.shape == (0, 32, 32, 3)
@@ -222,7 +222,7 @@ def test_fill_counts_pixel_centres_and_leaves_holes() -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(side=st.integers(4, 80), turn=st.floats(-0.44, 0.44), key=st.integers(0, 2**32))
-def test_fit_gives_the_side_asked_for(side: int, turn: float, key: int) -> None:
+def test_fit_gives_the_wanted_side(side: int, turn: float, key: int) -> None:
     spin = np.array([[np.cos(turn), np.sin(turn)], [-np.sin(turn), np.cos(turn)]])
     contours, _ = star(Dice(key))
     region, _ = fit([c @ spin for c in contours], [], side)

@@ -246,10 +246,10 @@ def test_gradients_by_a_folded_copy_are_the_networks_own() -> None:
     found, values = engine.gradient(subject, images, targets)
     assert {c["backend"] for c in made().values()} == {"folded"}
     leaf = images.clone().requires_grad_()
-    said = subject(leaf).gather(1, targets[:, None])
-    (wanted,) = torch.autograd.grad(said.sum(), leaf)
+    output = subject(leaf).gather(1, targets[:, None])
+    (wanted,) = torch.autograd.grad(output.sum(), leaf)
     torch.testing.assert_close(found, wanted, rtol=1e-3, atol=1e-6)
-    torch.testing.assert_close(values, said.detach()[:, 0], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(values, output.detach()[:, 0], rtol=1e-4, atol=1e-5)
     assert found.is_contiguous()
     for rows in ([4], [0, 10, 3], [7, 1, 2, 3, 4, 5]):
         some, _ = engine.gradient(subject, images[rows], targets[rows])

@@ -110,9 +110,9 @@ def test_gradient_is_autograd_and_rows_stand_alone(kind: str) -> None:
     assert not values.requires_grad
     assert not gradients.requires_grad
     some = torch.tensor([12, 3, 7])
-    alone, said = engine.gradient(subject, images[some], targets[some], "log_probability")
+    alone, message = engine.gradient(subject, images[some], targets[some], "log_probability")
     close(alone, gradients[some])
-    close(said, values[some])
+    close(message, values[some])
 
 
 @given(rows=st.lists(st.integers(0, 16), max_size=20))
@@ -264,7 +264,7 @@ class Answering(nn.Module):
 
 
 @pytest.mark.parametrize(
-    ("function", "told"),
+    ("function", "message"),
     [
         (lambda x: (x, x), "wrap it in a module"),
         (lambda x: x[:, :, None], "logits of shape"),
@@ -276,12 +276,12 @@ class Answering(nn.Module):
         (lambda x: x @ torch.ones(4, 2), "number of channels"),
     ],
 )
-def test_a_network_that_is_no_classifier_is_named(function: object, told: str) -> None:
+def test_a_network_that_is_no_classifier_is_named(function: object, message: str) -> None:
     subject = model(Answering(function))
-    with pytest.raises(BadModel, match=told) as caught:
+    with pytest.raises(BadModel, match=message) as caught:
         engine.forward(subject, pictures(2))
     assert "'small'" in str(caught.value)
-    with pytest.raises(BadModel, match=told):
+    with pytest.raises(BadModel, match=message):
         engine.gradient(subject, pictures(2), torch.zeros(2, dtype=torch.int64))
 
 
@@ -301,7 +301,7 @@ def test_a_network_without_gradient_is_named() -> None:
         engine.gradient(model(Answering(Tensor.detach)), pictures(1), torch.zeros(1, dtype=torch.int64))
 
 
-def test_bad_questions_are_told() -> None:
+def test_bad_arguments_are_refused() -> None:
     subject = model()
     with pytest.raises(BadShape, match="images must"):
         engine.forward(subject, pictures(2)[0])

@@ -74,7 +74,7 @@ class Standardising(nn.Conv2d):
 
 
 class Listening(nn.Module):
-    """Somebody else reads what the convolution says."""
+    """Another layer reads what the convolution says."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Memory freed between passes stays with the process while somebody is at work, and no longer."""
+"""Memory freed between passes stays with the process while a pass is under way, and no longer."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pytest
 from heatproof.engine import machine
 from heatproof.engine.machine import kept_memory
 
-# In a process of its own: what others freed before would count too. It prints the bytes asked for, how many came from
-# the system when they were asked for again at work, what it held then and afterwards, and how many came then.
+# In a process of its own: what others freed before would count too. It prints the bytes requested, how many came from
+# the system when they were needed again at work, what it held then and afterwards, and how many came then.
 FRESH = """
 import dataclasses, resource
 from pathlib import Path
@@ -55,10 +55,10 @@ def test_memory_used_before_is_not_fetched_again(at_work: str) -> None:
         text=True,
         check=True,
     )
-    asked, again, held, afterwards, later = map(int, ran.stdout.split())
-    assert again < 0.5 * asked
-    assert afterwards < held - asked / 2  # handed back
-    assert later > 0.5 * asked  # as if nothing had been
+    requested, again, held, afterwards, later = map(int, ran.stdout.split())
+    assert again < 0.5 * requested
+    assert afterwards < held - requested / 2  # handed back
+    assert later > 0.5 * requested  # as if nothing had been
 
 
 class Recorder:
@@ -108,7 +108,7 @@ def test_what_the_environment_says_stands(name: str, value: str, monkeypatch: py
 
 def test_other_c_libraries_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine.platform, "libc_ver", lambda: ("", ""))
-    monkeypatch.setattr(ctypes, "CDLL", lambda name: pytest.fail("asked for"))
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: pytest.fail("requested for"))
     machine._glibc.cache_clear()
     try:
         with kept_memory():

@@ -21,7 +21,7 @@ from tests.engine.test_execute import Attending, convolutional, model, pictures
 
 
 @pytest.fixture(autouse=True)
-def _asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+def _requested(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     monkeypatch.setenv("HEATPROOF_CACHE", str(tmp_path))
     with engine.use(engine.Engine("onnx")):
         yield
@@ -96,7 +96,7 @@ def test_a_network_that_cannot_be_exported_is_run_eagerly_with_a_note(
         torch.testing.assert_close(logits, subject(images), rtol=1e-4, atol=1e-5)
 
 
-def test_asking_for_what_is_not_installed_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(onnx, "installed", lambda: False)
     with pytest.raises(Missing, match=r"heatproof\[onnx\]"):
         engine.Engine("onnx")

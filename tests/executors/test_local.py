@@ -1,4 +1,4 @@
-"""Work in several processes: all of it is done once, everything is heard, and nobody is left behind."""
+"""Work in several processes: all of it is done once, every finding arrives, and no process is left behind."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ def test_every_part_is_done_once_and_heard_and_two_are_done_at_a_time() -> None:
         yield f"{part} begun"
         yield f"{part} done by {os.getpid()}"
 
-    said = list(spread(work, range(7), 2))
+    output = list(spread(work, range(7), 2))
     wanted = sorted(f"{i} {word}" for i in range(7) for word in ("begun", "done"))
-    assert sorted(word.split(" by ")[0] for word in said) == wanted
-    workers = {word.split(" by ")[1] for word in said if " by " in word}
+    assert sorted(word.split(" by ")[0] for word in output) == wanted
+    workers = {word.split(" by ")[1] for word in output if " by " in word}
     assert len(workers) == 2
     assert str(os.getpid()) not in workers
     assert not multiprocessing.active_children()
@@ -96,7 +96,7 @@ def test_what_was_made_ready_before_does_not_hang_a_worker(threads: int) -> None
         assert set(spread(work, range(4), 2)) == {"True True"}
 
 
-def test_nobody_waits_for_somebody_who_is_not_there() -> None:
+def test_no_worker_waits_for_one_that_is_gone() -> None:
     model, pictures = small_cnn(), batch(2)
     held, enough = threading.Event(), threading.Event()
 
@@ -141,7 +141,7 @@ def test_an_error_is_raised_here_with_the_place_it_came_from_and_ends_the_others
 
 
 def test_an_error_that_cannot_travel_arrives_in_words() -> None:
-    class Odd(Exception):  # known to nobody elsewhere
+    class Odd(Exception):  # known in no other module
         pass
 
     def work(part: int) -> Iterator[str]:
@@ -153,19 +153,19 @@ def test_an_error_that_cannot_travel_arrives_in_words() -> None:
 
 
 @pytest.mark.parametrize(
-    ("end", "said"),
+    ("end", "output"),
     [
         (lambda: os.kill(os.getpid(), signal.SIGKILL), "stopped by signal SIGKILL, usually for want of memory"),
         (lambda: os._exit(3), "ended with status 3 in the middle of its work"),
         (lambda: sys.exit(0), "ended with status 0 in the middle of its work"),
     ],
 )
-def test_a_worker_that_is_lost_is_told(end: Any, said: str) -> None:
+def test_a_worker_that_is_lost_is_reported(end: Any, output: str) -> None:
     def work(part: int) -> Iterator[str]:
         yield "begun"
         end()
 
-    with pytest.raises(WorkerLost, match=said):
+    with pytest.raises(WorkerLost, match=output):
         list(spread(work, range(2), 2))
 
 

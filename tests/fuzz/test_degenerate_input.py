@@ -38,7 +38,7 @@ METRICS: dict[str, dict[str, Any]] = {
 }
 IMPUTERS: dict[str, dict[str, Any]] = {"diffusion": {"sampler": Sampler(steps=2)}, "train_set": {"count": 8}}
 SLOW = {"fud", "diffusion"}  # many times the cost of the others, and a fraction of their calls
-# The embedded prior draws pictures of one size; it refuses all others.
+# The embedded prior draws pictures of one size; what it enlarges costs as much.
 LARGE = dict.fromkeys(SLOW, ((64, 64), (64, 64), (16, 16)))
 
 Call = Callable[[Random], str]
@@ -75,14 +75,14 @@ def metric_call(name: str) -> Call:
     def call(dice: Random) -> str:
         judge = varied("metric", name, METRICS.get(name, {}), dice)
         if staged and dice.random() < 0.5:
-            network, asked = stage(name)
-            asked = asked.select(dice.choice([[0], [0, 1], []]))
+            network, requested = stage(name)
+            requested = requested.select(dice.choice([[0], [0, 1], []]))
         else:
-            network, asked = model(), batch(dice, LARGE.get(name, SIDES))
-        maps = heat(dice, (len(asked), *asked.images.shape[2:]))
+            network, requested = model(), batch(dice, LARGE.get(name, SIDES))
+        maps = heat(dice, (len(requested), *requested.images.shape[2:]))
         return fault(
-            lambda: judge(Attribution(network, asked, RandomMethod(), maps)),
-            lambda answer: score_fault(answer, len(asked)),
+            lambda: judge(Attribution(network, requested, RandomMethod(), maps)),
+            lambda answer: score_fault(answer, len(requested)),
         )
 
     return call
@@ -147,11 +147,11 @@ def findings(kind: str, name: str, seeds: Iterable[int]) -> dict[str, str]:
     times: Counter[str] = Counter()
     first: dict[str, int] = {}
     for seed in seeds:
-        said = call(Random(f"{kind} {name} {seed}"))
-        if said:
-            times[said] += 1
-            first.setdefault(said, seed)
-    return {said: f"seed {first[said]}, {count} times" for said, count in times.items()}
+        output = call(Random(f"{kind} {name} {seed}"))
+        if output:
+            times[output] += 1
+            first.setdefault(output, seed)
+    return {output: f"seed {first[output]}, {count} times" for output, count in times.items()}
 
 
 @pytest.mark.parametrize(("kind", "name"), EVERYTHING, ids=[f"{kind}-{name}" for kind, name in EVERYTHING])

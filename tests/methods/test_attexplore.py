@@ -95,7 +95,7 @@ def seen_copies(method: AttEXplore, steps: range, pictures: Batch) -> Tensor:
     return torch.cat(shown).view(len(steps), len(pictures), method.draws, *pictures.images.shape[1:])
 
 
-def test_every_copy_has_noise_of_its_own_as_strong_as_told() -> None:
+def test_every_copy_has_noise_of_its_own_of_the_given_strength() -> None:
     pictures = networks.batch(2)
     copies = seen_copies(AttEXplore(draws=3, rho=0.0, sigma=0.1, diversity=0.0), range(2), pictures)
     noise = (copies - pictures.images[None, :, None]).flatten(0, 2).flatten(1)
@@ -103,7 +103,7 @@ def test_every_copy_has_noise_of_its_own_as_strong_as_told() -> None:
     assert float(torch.corrcoef(noise).fill_diagonal_(0).abs().max()) < 0.1
 
 
-def test_every_copy_has_gains_of_its_own_as_far_as_told() -> None:
+def test_every_copy_has_gains_of_its_own_within_the_given_spread() -> None:
     pictures, rho = networks.batch(2), 0.4
     copies = seen_copies(AttEXplore(draws=3, rho=rho, sigma=0.0, diversity=0.0), range(2), pictures)
     cosines = cosine_matrix(32).float()

@@ -68,7 +68,7 @@ def test_the_mode_ends_on_error_too() -> None:
     assert model.network.explaining is False
 
 
-def test_another_network_is_told_what_every_network_can_do() -> None:
+def test_another_network_is_refused_with_what_every_network_can_do() -> None:
     with pytest.raises(NotApplicable, match="take integrated_gradients or input_x_gradient"):
         BCos()(small_vit(), batch(1))
     for method in (IntegratedGradients(steps=2), InputXGradient()):

@@ -1,4 +1,4 @@
-"""What is told when there is no finite map, whose and of which image; no pictures, and targets that are no classes."""
+"""The error where there is no finite map, whose and of which image; no pictures, and targets that are no classes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def white_corners(*rows: int) -> Batch:
 @pytest.mark.parametrize(
     "label", ["saliency", "lime(samples=10)", "deep_lift", "agi(classes=2)", "inverted(method=fast_ig)"]
 )
-def test_a_network_without_an_answer_is_told_with_method_and_image(label: str) -> None:
+def test_a_network_without_an_answer_is_reported_with_method_and_image(label: str) -> None:
     model = Model("breaks", Breaks())
     with pytest.raises(BadModel, match="on 2 of these 4 images unchanged, first on 'picture1'") as caught:
         attribute(model, white_corners(1, 3), parse("method", label))
@@ -65,11 +65,11 @@ def test_images_that_are_not_to_blame_are_not_named() -> None:
     assert "as they are" not in str(caught.value)
 
 
-def test_a_map_that_is_not_finite_is_told_by_the_methods_label() -> None:
+def test_a_map_that_is_not_finite_is_reported_by_the_methods_label() -> None:
     pictures = batch(3)
     pictures.images[2, :, 0, 0] = 0
-    told = r"maps of saliency\(signed=True\) must be finite, got .* 1 of 3 images, first on 'picture2'"
-    with pytest.raises(BadShape, match=told):
+    message = r"maps of saliency\(signed=True\) must be finite, got .* 1 of 3 images, first on 'picture2'"
+    with pytest.raises(BadShape, match=message):
         attribute(Model("steep", Steep()), pictures, Saliency(signed=True))
 
 
@@ -100,13 +100,13 @@ def test_of_no_pictures_there_are_no_maps(name: str) -> None:
 def test_a_target_that_is_no_class_is_refused_in_the_same_words(name: str, targets: tuple[int, int]) -> None:
     method = registry.find("method", name, **cheaper.METHODS.get(name, {}))
     low, high = targets
-    told = f"^targets must be classes 0 … 9 of model 'small_cnn', got {low} … {high}$"
-    with engine.use(engine.Engine(measure=False)), pytest.raises(BadInput, match=told) as caught:
+    message = f"^targets must be classes 0 … 9 of model 'small_cnn', got {low} … {high}$"
+    with engine.use(engine.Engine(measure=False)), pytest.raises(BadInput, match=message) as caught:
         attribute(small_cnn(), batch(2).aimed(torch.tensor(targets)), method)
     assert caught.value.__cause__ is not None
 
 
-def test_targets_are_asked_about_only_once_a_method_has_failed_and_blamed_only_if_they_are_to_blame() -> None:
+def test_targets_are_checked_only_once_a_method_has_failed_and_blamed_only_if_they_are_to_blame() -> None:
     seen: list[int] = []
     model = small_cnn()
     model.network.register_forward_hook(lambda module, inputs, output: seen.append(len(output)))
@@ -139,7 +139,7 @@ def test_a_network_that_takes_no_pictures_leaves_the_error_alone() -> None:
 
 
 class Cut(nn.Module):
-    """Answers, but nobody can find out by slopes what it looks at."""
+    """Answers, but its slopes do not show what it looks at."""
 
     def __init__(self, how: str) -> None:
         super().__init__()
@@ -153,7 +153,7 @@ class Cut(nn.Module):
 @pytest.mark.parametrize(
     "name", ["saliency", "mfaba", "agi", "boundary_ig", "deep_lift", "grad_cam", "lrp", "guided_ig"]
 )
-def test_a_network_that_cuts_the_gradient_is_told_so(name: str, how: str) -> None:
+def test_a_network_that_cuts_the_gradient_is_refused_with_the_reason(name: str, how: str) -> None:
     how = "answer" if name == "grad_cam" else how  # to whom the layers below his do not matter
     model = Model("cut", Cut(how), MEAN, STD, cam_layer="inner.features")
     with (
@@ -163,7 +163,7 @@ def test_a_network_that_cuts_the_gradient_is_told_so(name: str, how: str) -> Non
         attribute(model, batch(2), registry.find("method", name, **cheaper.METHODS.get(name, {})))
 
 
-def test_a_network_that_cuts_the_gradient_may_still_be_asked_what_it_says() -> None:
+def test_a_network_that_cuts_the_gradient_may_still_be_run_forward() -> None:
     model = Model("cut", Cut("answer"), MEAN, STD)
     method = registry.find("method", "rise", masks=4)
     assert attribute(model, batch(2), method).maps.any()

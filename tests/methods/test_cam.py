@@ -142,9 +142,9 @@ def test_the_last_run_of_a_convolution_is_read_as_if_it_were_a_layer_of_its_own(
         maps = attribute(shared, pictures, method).maps
         assert float(maps.abs().max()) > 0
         assert torch.allclose(maps, attribute(apart, pictures, method).maps, rtol=1e-4, atol=1e-7)
-    said, wanted = (activations(one, pictures.images, cam_layer(one, pictures)) for one in (shared, apart))
-    assert float(said.min()) < 0  # before the rectifier that works in place
-    assert torch.allclose(said, wanted, rtol=1e-4, atol=1e-6)
+    message, wanted = (activations(one, pictures.images, cam_layer(one, pictures)) for one in (shared, apart))
+    assert float(message.min()) < 0  # before the rectifier that works in place
+    assert torch.allclose(message, wanted, rtol=1e-4, atol=1e-6)
 
 
 def test_runs_side_by_side_are_not_one_thing() -> None:

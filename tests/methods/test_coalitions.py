@@ -149,7 +149,7 @@ def test_kernel_shap_refuses_more_segments_than_its_samples_can_tell_apart() -> 
 
 
 def test_an_unlucky_sample_favours_no_segment_by_its_place() -> None:
-    """All segments are worth the same, so they must come out the same, told apart or not."""
+    """All segments are worth the same, so they must come out the same, distinguished or not."""
     n = 8
     worth = torch.arange(2**n).apply_(lambda code: int(code).bit_count()).double()
     for seed in range(40):
@@ -241,7 +241,7 @@ def test_what_was_paid_for_once_is_free_for_the_next() -> None:
 
 
 @pytest.mark.parametrize("method", [Shapley(), Shapley(BLACK), KernelShap(BLACK), PredDiff(), ArchAttribute()], ids=str)
-def test_the_cost_is_what_is_asked_at_most(method: Shapley) -> None:
+def test_the_cost_is_the_passes_at_most(method: Shapley) -> None:
     model, shown = small_cnn(), batch(1)
     method(model, shown)
     assert 0 < game_of(model, shown, method.occlusion).evaluated <= method.cost().forward

@@ -99,15 +99,15 @@ class Opposed(Halves):
         return torch.stack([left - right, right - left], 1)
 
 
-def asked() -> tuple[Model, TCAV, Batch]:
+def requested() -> tuple[Model, TCAV, Batch]:
     concept = TCAV(Striped(True), Striped(False, 120), ("seen",), shown_by=None)
     return Model("halves", Halves(), cam_layer="seen"), concept, Striped(False, 200).batch(range(150, 170))
 
 
 def test_the_direction_points_at_the_known_concept() -> None:
-    model, _, _ = asked()
-    said = (activations(model, Striped(on).batch(range(50)).images, "seen").flatten(1) for on in (True, False))
-    with_it, without = (one.numpy() for one in said)
+    model, _, _ = requested()
+    output = (activations(model, Striped(on).batch(range(50)).images, "seen").flatten(1) for on in (True, False))
+    with_it, without = (one.numpy() for one in output)
     found = torch.from_numpy(direction(with_it, without, 0.1, 0)).view(2, SIZE, SIZE)
     truth = torch.zeros(2, SIZE, SIZE)
     truth[:, :, : SIZE // 2] = 1
@@ -170,7 +170,7 @@ def test_layers_tapped_together_say_what_each_says_alone() -> None:
 
 @pytest.mark.parametrize(("target", "score"), [(0, 1.0), (1, 0.0)])
 def test_a_concept_for_and_against_a_class(target: int, score: float) -> None:
-    model, concept, batch = asked()
+    model, concept, batch = requested()
     tested = concept.test(model, batch.aimed(torch.full((20,), target)))
     assert tested.layers[0].score == score
     assert tested.layers[0].p_value < 0.01
@@ -179,7 +179,7 @@ def test_a_concept_for_and_against_a_class(target: int, score: float) -> None:
 
 
 def test_a_concept_the_network_is_blind_to_does_not_apply() -> None:
-    _, concept, batch = asked()
+    _, concept, batch = requested()
 
     class Blind(Halves):
         def forward(self, images: Tensor) -> Tensor:
@@ -191,7 +191,7 @@ def test_a_concept_the_network_is_blind_to_does_not_apply() -> None:
 
 
 def test_the_map_is_where_the_derivative_comes_from() -> None:
-    model, concept, batch = asked()
+    model, concept, batch = requested()
     maps = attribute(model, batch, concept).maps
     assert float(maps[:, :, : SIZE // 2].sum()) > 0
     assert maps.shape == (20, SIZE, SIZE)
@@ -223,7 +223,7 @@ def test_one_more_draw_is_held_against_the_spread_of_all_others() -> None:
     assert against_chance(-2.776 * 1.2**0.5, chance) == pytest.approx(0.05, abs=1e-4)
 
 
-def test_a_random_set_is_told_from_chance_no_more_often_than_the_level_says() -> None:
+def test_a_random_set_is_distinguished_from_chance_no_more_often_than_the_level_says() -> None:
     dice = np.random.default_rng(0)
     pool = dice.normal(size=(80, 40)).astype(np.float32)
     slopes = torch.from_numpy(dice.normal(size=(1, 40)).astype(np.float32)).repeat(6, 1)
@@ -236,7 +236,7 @@ def test_a_random_set_is_told_from_chance_no_more_often_than_the_level_says() ->
 
 
 def test_a_layer_is_kept_only_below_the_level() -> None:
-    model, concept, batch = asked()
+    model, concept, batch = requested()
     concept = dataclasses.replace(concept, against="sets")
     p = concept.test(model, batch).layers[0].p_value
     assert 0 < p < 0.01
@@ -288,7 +288,7 @@ def test_too_few_counterparts_or_pictures_are_refused() -> None:
         TCAV(runs=9)
     with pytest.raises(BadInput, match="seed must be at least 0"):
         TCAV(seed=-1)
-    model, _, batch = asked()
+    model, _, batch = requested()
     with pytest.raises(BadInput, match="120 pictures"):
         TCAV(Striped(True), Striped(False, 60), ("seen",), shown_by=None)(model, batch)
 
@@ -303,15 +303,15 @@ def test_model_contrast_takes_the_concepts_importance_and_the_others_refuse() ->
     model = models.load("embedded:object")
     batch = TwoFactorK(count=4).batch(range(4))
     concept = TCAV()
-    asked_about = attribute(model, batch.aimed(engine.forward(model, batch.images).argmax(1)), concept)
-    scored = MCS()(asked_about)
+    judged = attribute(model, batch.aimed(engine.forward(model, batch.images).argmax(1)), concept)
+    scored = MCS()(judged)
     other = models.load("embedded:scene")
     theirs = batch.aimed(engine.forward(other, batch.images).argmax(1))
-    difference = concept.importance(model, asked_about.batch) - concept.importance(other, theirs)
+    difference = concept.importance(model, judged.batch) - concept.importance(other, theirs)
     assert scored.values.tolist() == difference.tolist()
     assert bool((difference != 0).any())
     with pytest.raises(NotApplicable, match="judged by MCS"):
-        IDR()(asked_about)
+        IDR()(judged)
     labels = {**batch.labels, "object": torch.full((4,), 5)}
     elsewhere = concept.importance(model, Batch(batch.images, batch.targets, batch.ids, labels=labels))
     assert bool(elsewhere.isnan().all())

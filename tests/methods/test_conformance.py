@@ -45,12 +45,12 @@ def test_every_method_on_every_kind_of_network(name: str, network: str) -> None:
     model, batch = replace(NETWORKS[network](), view=View(networks.SIZE)), networks.batch(2)
     verdicts = list(testing.check_method(method, model, batch))
     assert not [str(verdict) for verdict in verdicts if not verdict.holds]
-    told = REFUSALS.get((name, network))
-    if told is None:
+    message = REFUSALS.get((name, network))
+    if message is None:
         assert len(verdicts) > 5  # it was put through the whole kit
         assert verdicts[0].claim == "gives finite maps of the right shape"
     else:
-        with pytest.raises(NotApplicable, match=told):
+        with pytest.raises(NotApplicable, match=message):
             attribute(model, batch, method)
 
 

@@ -36,14 +36,14 @@ def test_a_copy_is_explained_like_the_network(
     model, pictures = make(), batch(3)
     model.network.to(dtype)
     wanted = method(model, pictures)
-    run, asked = in_layout(folded(model.network) or copied(model.network), layout), []
+    run, requested = in_layout(folded(model.network) or copied(model.network), layout), []
 
     def watched(rows: Tensor) -> Any:
-        asked.append(len(rows))
+        requested.append(len(rows))
         return run(rows)
 
     monkeypatch.setattr(engine, "settled", lambda *_: engine.Plan("", engine.Choice("folded", layout, 2), watched))
     got = method(model, pictures)
-    assert set(asked) <= {1, 2}  # one picture only where all share a baseline
-    assert 2 in asked
+    assert set(requested) <= {1, 2}  # one picture only where all share a baseline
+    assert 2 in requested
     assert torch.allclose(got, wanted, rtol=0, atol=tolerance * float(wanted.abs().max()))

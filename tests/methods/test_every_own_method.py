@@ -136,7 +136,7 @@ def test_the_declared_sign_holds_and_the_model_is_left_alone(name: str, method: 
     next(model.network.parameters()).requires_grad_(False)
     last = list(model.network.parameters())[-1]
     last.grad = torch.ones_like(last)
-    for module in list(model.network.modules())[1::2]:  # one by one, as somebody may have left them
+    for module in list(model.network.modules())[1::2]:  # one by one, as an earlier call may have left them
         module.training = True
     before = state(model.network)
     maps = attribute(model, pictures, method).maps

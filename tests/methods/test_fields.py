@@ -148,13 +148,13 @@ def test_half_a_step_is_refused(count: object) -> None:
         RISE(count)  # type: ignore[arg-type]
 
 
-def test_all_methods_read_the_logit_unless_told() -> None:
+def test_all_methods_read_the_logit_by_default() -> None:
     fields = {
         name: {field.name: field.default for field in dataclasses.fields(registry.find("method", name))}  # type: ignore[arg-type]
         for name in registry.names("method")
         if name != "precomputed"  # needs a file
     }
-    told = {name: known["readout"] for name, known in fields.items() if "readout" in known}
-    assert {"saliency", "grad_cam", "occlusion", "rise", "lime", "shapley", "agi"} <= set(told)
-    assert told.pop("shapley_cam") == "rest"  # its paper's own: without a curved answer it is Grad-CAM
-    assert set(told.values()) == {"logit"}
+    message = {name: known["readout"] for name, known in fields.items() if "readout" in known}
+    assert {"saliency", "grad_cam", "occlusion", "rise", "lime", "shapley", "agi"} <= set(message)
+    assert message.pop("shapley_cam") == "rest"  # its paper's own: without a curved answer it is Grad-CAM
+    assert set(message.values()) == {"logit"}

@@ -70,8 +70,8 @@ def test_every_step_reaches_its_goal_inside_the_corridor_the_flattest_first(
         assert (moved - before)[live].min() >= -tolerance
         assert (moved - goal).abs()[live].max() <= max_dist + tolerance
         for row in range(3):
-            told = (each[row].double() for each in (before, lengths, slope.abs()))
-            wanted = by_portions(*told, goal, fraction, max_dist)
+            message = (each[row].double() for each in (before, lengths, slope.abs()))
+            wanted = by_portions(*message, goal, fraction, max_dist)
             assert torch.allclose(moved[row][live[row]].double(), wanted[live[row]], atol=tolerance)
 
 

@@ -148,17 +148,17 @@ def test_skipping_negative_inputs_that_are_not_there_changes_no_bit(
     from zennit.rules import ZPlus
 
     torch.manual_seed(0)
-    network, asked, backward = Linearly(), {}, BasicHook.backward
+    network, requested, backward = Linearly(), {}, BasicHook.backward
 
-    def counted(hook: BasicHook, module: nn.Module, *told: Any) -> Any:
-        asked[module] = len(hook.input_modifiers)
-        return backward(hook, module, *told)
+    def counted(hook: BasicHook, module: nn.Module, *message: Any) -> Any:
+        requested[module] = len(hook.input_modifiers)
+        return backward(hook, module, *message)
 
     model, pictures = Model("linearly", network, MEAN, STD), batch(2)
     with monkeypatch.context() as patch:
         patch.setattr(BasicHook, "backward", counted)
         ours = LRP(composite, biases=biases)(model, pictures)
-    assert (asked[network.second], asked[network.third]) == (2, 1)
+    assert (requested[network.second], requested[network.third]) == (2, 1)
     monkeypatch.setattr("heatproof.methods.lrp.plus_rule", lambda zero: ZPlus(zero_params=zero))
     assert torch.equal(ours, LRP(composite, biases=biases)(model, pictures))
 
@@ -251,7 +251,7 @@ def test_a_norm_is_merged_only_into_the_layer_whose_output_it_gets() -> None:
 
 
 class TwoReaders(nn.Module):
-    """A convolution read by its norm and by somebody else: merging the two would change the answer."""
+    """A convolution read by its norm and by another layer: merging the two would change the answer."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -390,15 +390,15 @@ REFUSED: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("between", "told"), REFUSED, ids=lambda part: part if isinstance(part, str) else "")
+@pytest.mark.parametrize(("between", "message"), REFUSED, ids=lambda part: part if isinstance(part, str) else "")
 @pytest.mark.parametrize("canonizer", ["auto", "none"])
-def test_what_no_rule_covers_is_refused(between: Any, told: str, canonizer: Any) -> None:
+def test_what_no_rule_covers_is_refused(between: Any, message: str, canonizer: Any) -> None:
     model = Model("two", TwoLayers(between), MEAN, STD)
     wanted = [(parameter.requires_grad, parameter.grad) for parameter in model.network.parameters()]
-    for _ in range(2):  # and is still refused when asked again
+    for _ in range(2):  # and is still refused when called again
         with pytest.raises(NotApplicable, match="take integrated_gradients") as refusal:
             LRP(canonizer=canonizer)(model, batch(1))
-        assert told in str(refusal.value)
+        assert message in str(refusal.value)
     assert [(parameter.requires_grad, parameter.grad) for parameter in model.network.parameters()] == wanted
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.network.modules())
 

@@ -118,7 +118,7 @@ def test_how_pictures_lie_in_memory_is_not_in_the_noise(label: str, curved: Mode
 
 @dataclass(frozen=True)
 class PaintsOver:
-    """Works in place and answers in another precision, as an imputer of somebody's own may."""
+    """Works in place and answers in another precision, as a user's imputer may."""
 
     def __call__(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Images:
         images *= keep[:, None]

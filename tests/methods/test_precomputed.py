@@ -106,7 +106,7 @@ def test_a_map_that_may_be_either_is_refused(tmp_path: Path) -> None:
     assert torch.equal(found[0], torch.from_numpy(MAPS[2]).float())
 
 
-def test_whether_maps_have_both_signs_is_said_by_who_made_them(tmp_path: Path) -> None:
+def test_whether_maps_have_both_signs_is_declared_by_their_maker(tmp_path: Path) -> None:
     usual = archive(tmp_path)
     assert usual.signed
     heat = replace(usual, signed=False)
@@ -118,14 +118,14 @@ def test_whether_maps_have_both_signs_is_said_by_who_made_them(tmp_path: Path) -
 
 def test_a_map_of_another_class_is_refused(tmp_path: Path) -> None:
     model, pictures = small_cnn(), batch(3)
-    said = [str(target) for target in pictures.targets.tolist()]
-    np.savez(tmp_path / "maps.npz", ids=np.array(pictures.ids), targets=np.array(said), saliency=MAPS)
+    output = [str(target) for target in pictures.targets.tolist()]
+    np.savez(tmp_path / "maps.npz", ids=np.array(pictures.ids), targets=np.array(output), saliency=MAPS)
     maps = Precomputed(str(tmp_path / "maps.npz"))
     assert maps(model, pictures).shape == MAPS.shape
     named = replace(model, classes=tuple("abcdefghij"))  # numbers mean the same classes as their names
     assert maps(named, pictures).shape == MAPS.shape
     other = pictures.aimed((pictures.targets + torch.tensor([0, 1, 0])) % 10)
-    with pytest.raises(BadInput, match=f"the map of '{pictures.ids[1]}' .* explains '{said[1]}', but"):
+    with pytest.raises(BadInput, match=f"the map of '{pictures.ids[1]}' .* explains '{output[1]}', but"):
         maps(model, other)
 
 

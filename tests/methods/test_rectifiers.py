@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
@@ -18,60 +19,48 @@ from heatproof.spec.parse import parse
 from heatproof.types import Model
 
 
+def in_place(change: Callable[[Tensor], object]) -> Callable[[Tensor], Tensor]:
+    """A rectifier that changes its input, and whose answer is not used."""
+
+    def changed(x: Tensor) -> Tensor:
+        change(x)
+        return x
+
+    return changed
+
+
+WAYS: dict[str, Callable[[Tensor], Tensor]] = {
+    "module": nn.ReLU(),
+    "relu6_module": nn.ReLU6(),
+    "function": F.relu,
+    "in_place_function": lambda x: F.relu(x, True),
+    "in_place_ignoring_the_answer": in_place(lambda x: F.relu(x, inplace=True)),
+    "torch": torch.relu,
+    "tensor_method": lambda x: x.relu(),
+    "in_place_tensor_method": in_place(lambda x: x.relu_()),
+    "relu6": F.relu6,
+    "clamp": lambda x: x.clamp(min=0),
+    "clamp_to_six": lambda x: torch.clamp(x, 0, 6),
+    "in_place_clamp": in_place(lambda x: x.clamp_(0)),
+    "clamp_min": lambda x: torch.clamp_min(x, 0),
+    "threshold": lambda x: F.threshold(x, 0, 0),
+    "maximum": lambda x: torch.maximum(x, torch.zeros_like(x)),
+    "clamp_to_a_tensor": lambda x: x.clamp(min=torch.tensor(0.0)),
+    "clamp_min_to_a_tensor": lambda x: x.clamp_min(torch.zeros_like(x)),
+    "leaky_by_nothing": lambda x: F.leaky_relu(x, 0.0),
+    "fmax": lambda x: torch.fmax(x, torch.zeros_like(x)),
+    "maximum_of_zero_first": lambda x: torch.max(torch.tensor(0.0), x),
+}
+
+
 class Written(nn.Module):
     """The same convolutions, with the rectifier written in one of several ways."""
 
     def __init__(self, way: str) -> None:
         super().__init__()
-        self.way = way
         self.one, self.two = nn.Conv2d(3, 6, 3, padding=1), nn.Conv2d(6, 6, 3, padding=1)
         self.head = nn.Linear(6, 10)
-        self.module = nn.ReLU6() if way == "relu6_module" else nn.ReLU()
-
-    def rectify(self, x: Tensor) -> Tensor:
-        match self.way:
-            case "module" | "relu6_module":
-                return self.module(x)
-            case "function":
-                return F.relu(x)
-            case "in_place_function":
-                return F.relu(x, True)
-            case "in_place_ignoring_the_answer":
-                F.relu(x, inplace=True)
-                return x
-            case "torch":
-                return torch.relu(x)
-            case "tensor_method":
-                return x.relu()
-            case "in_place_tensor_method":
-                x.relu_()
-                return x
-            case "relu6":
-                return F.relu6(x)
-            case "clamp":
-                return x.clamp(min=0)
-            case "clamp_to_six":
-                return torch.clamp(x, 0, 6)
-            case "in_place_clamp":
-                x.clamp_(0)
-                return x
-            case "clamp_min":
-                return torch.clamp_min(x, 0)
-            case "threshold":
-                return F.threshold(x, 0, 0)
-            case "maximum":
-                return torch.maximum(x, torch.zeros_like(x))
-            case "clamp_to_a_tensor":
-                return x.clamp(min=torch.tensor(0.0))
-            case "clamp_min_to_a_tensor":
-                return x.clamp_min(torch.zeros_like(x))
-            case "leaky_by_nothing":
-                return F.leaky_relu(x, 0.0)
-            case "fmax":
-                return torch.fmax(x, torch.zeros_like(x))
-            case "maximum_of_zero_first":
-                return torch.max(torch.tensor(0.0), x)
-        raise AssertionError(self.way)
+        self.rectify = WAYS[way]
 
     def forward(self, x: Tensor) -> Tensor:
         return self.head(self.rectify(self.two(self.rectify(self.one(x)))).mean((2, 3)))
@@ -114,8 +103,8 @@ def test_the_rule_on_numbers() -> None:
     class Three(nn.Module):
         def forward(self, x: Tensor) -> Tensor:
             signs = torch.tensor([1.0, 1.0, -1.0]).view(1, 3, 1, 1)
-            said = (F.relu(x * signs) * torch.tensor([2.0, -3.0, 5.0]).view(1, 3, 1, 1)).sum((1, 2, 3))
-            return torch.stack([said, -said], 1)
+            output = (F.relu(x * signs) * torch.tensor([2.0, -3.0, 5.0]).view(1, 3, 1, 1)).sum((1, 2, 3))
+            return torch.stack([output, -output], 1)
 
     pictures = batch(1, size=4)
     model = Model("three", Three())
@@ -228,7 +217,7 @@ def test_every_micro_batch_is_passed_by_the_rule() -> None:
 
 
 @pytest.mark.parametrize("name", ["guided_backprop", "deconvnet", "guided_grad_cam"])
-def test_without_rectifiers_each_is_named_and_told_what_to_take(name: str) -> None:
+def test_without_rectifiers_each_is_named_with_what_to_take(name: str) -> None:
     smooth = nn.Sequential(nn.Conv2d(3, 4, 3), nn.GELU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 10))
     with pytest.raises(NotApplicable, match=rf"{name}\b.* change how ReLUs are passed.*: take saliency, .*grad_cam"):
         parse("method", name)(Model("smooth", smooth), batch(1))

@@ -52,7 +52,7 @@ def test_it_is_how_far_masks_that_show_a_pixel_lie_above_the_others(monkeypatch:
     mean = torch.tensor(model.mean).view(1, 3, 1, 1)
     seen = mean + visible.float()[:, None] * (batch.images - mean)
     logits = model(seen).detach()
-    probabilities, values = (said[:, batch.targets[0]].double() for said in (logits.softmax(1), logits))
+    probabilities, values = (output[:, batch.targets[0]].double() for output in (logits.softmax(1), logits))
     for maps, answers in zip(found, (probabilities, values), strict=True):
         wanted = (answers[:, None, None] * visible).sum(0) / visible.sum(0) - answers.mean()
         assert torch.allclose(maps[0].double(), wanted, atol=1e-4 * float(wanted.abs().max()))

@@ -85,7 +85,7 @@ def test_plain_gradients_are_averaged_without_batches_of_copies_to_the_same_maps
     model, pictures = small_cnn(), batch(3)
     quick = Smoothed(Saliency(signed=True, pooling="sum", readout=readout), draws=7, clamp=clamp)
 
-    class Same(Saliency):  # another class: asked about copies
+    class Same(Saliency):  # another class: given copies
         pass
 
     slow = Smoothed(Same(signed=True, pooling="sum", readout=readout), draws=7, clamp=clamp)

@@ -114,7 +114,7 @@ def test_attention_on_one_patch_shows_there() -> None:
     assert 16 <= column < 24
 
 
-def test_networks_without_attention_are_told_apart() -> None:
+def test_networks_without_attention_are_distinguished() -> None:
     assert not attends(small_cnn(), batch(1).images)
     assert attends(small_vit(), batch(1).images)
 
@@ -209,7 +209,7 @@ def test_windowed_attention_is_refused(attention: str, last: bool) -> None:
         AttentionRollout()(Model("windowed", Windowed(attention, last)), batch(2))
 
 
-def test_a_network_without_attention_is_told_what_to_take_instead() -> None:
+def test_a_network_without_attention_is_refused_with_what_to_take_instead() -> None:
     with pytest.raises(NotApplicable, match="no attention over tokens: take grad_cam or integrated_gradients"):
         AttentionRollout()(small_cnn(), batch(1))
 

@@ -78,7 +78,7 @@ def test_deep_lift_and_expected_gradients_promise_too():
 
 
 @pytest.mark.parametrize("method", [Saliency(), LRP(), Random()])
-def test_who_promises_nothing_is_not_asked(method):
+def test_what_promises_nothing_is_not_checked(method):
     with pytest.raises(NotApplicable, match="name a baseline"):
         CompletenessError()(Attribution(MODEL, grey(), method, torch.rand(3, SIDE, SIDE)))
 

@@ -39,8 +39,8 @@ def _attribution(maps: Tensor | None = None) -> Attribution:
 
 
 def test_sensitivity_n_of_exact_attributions_is_one_for_every_n():
-    told = SensitivityN(sizes=6, sets=20)(_attribution())
-    torch.testing.assert_close(told.curve.y, torch.ones(3, 6, dtype=torch.float64), atol=1e-4, rtol=0)
+    message = SensitivityN(sizes=6, sets=20)(_attribution())
+    torch.testing.assert_close(message.curve.y, torch.ones(3, 6, dtype=torch.float64), atol=1e-4, rtol=0)
 
 
 def test_sensitivity_n_of_the_opposite_is_minus_one_and_of_nothing_is_zero():

@@ -1,4 +1,4 @@
-"""Descriptions of maps: sparseness, complexity, effective complexity. They rank nobody."""
+"""Descriptions of maps: sparseness, complexity, effective complexity. They rank no method."""
 
 from __future__ import annotations
 

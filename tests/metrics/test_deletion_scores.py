@@ -88,7 +88,7 @@ def test_single_drops_of_a_linear_model_are_its_contributions():
     torch.testing.assert_close(single_drops(game), wanted, atol=1e-4, rtol=0)
 
 
-def test_deletions_are_asked_once_for_all_methods():
+def test_deletions_are_evaluated_once_for_all_methods():
     shown = grey()
     metric = SingleDeletion(CELLS)
     metric(attributed(MODEL, shown, Contribution()))

@@ -47,8 +47,10 @@ def additive(shown: Batch) -> tuple[Model, Maps]:
 @given(st.integers(0, 1000), st.sampled_from([BLACK, Occlusion(), Occlusion(Uniform(), Grid(3), draws=2)]))
 def test_srg_is_lif_minus_mif_is_mrg_plus_lrg_exactly(seed: int, occlusion: Occlusion) -> None:
     model, shown = small_cnn(), batch(2)
-    asked = answered(model, shown, noise(shown, seed))
-    mif, lif, mrg, lrg, srg, chance = (metric(occlusion)(asked).values for metric in (MIF, LIF, MRG, LRG, SRG, ROMS))
+    requested = answered(model, shown, noise(shown, seed))
+    mif, lif, mrg, lrg, srg, chance = (
+        metric(occlusion)(requested).values for metric in (MIF, LIF, MRG, LRG, SRG, ROMS)
+    )
     assert torch.equal(srg, lif - mif)
     assert torch.equal(srg, mrg + lrg)
     torch.testing.assert_close(mrg, chance - mif, atol=1e-9, rtol=0)
@@ -203,9 +205,9 @@ def test_one_direction_alone_pays_for_one_direction() -> None:
 def test_the_target_may_be_the_label() -> None:
     model, shown = small_cnn(), batch(2)
     labelled = Batch(shown.images, shown.targets, shown.ids, labels={"label": (shown.targets + 3) % 10})
-    asked = answered(model, labelled, noise(shown))
+    requested = answered(model, labelled, noise(shown))
     expected = MIF()(answered(model, labelled.aimed(labelled.labels["label"]), noise(shown)))
-    assert torch.equal(MIF(target="label")(asked).values, expected.values)
+    assert torch.equal(MIF(target="label")(requested).values, expected.values)
     with pytest.raises(NotApplicable, match="label"):
         MIF(target="label")(answered(model, shown, noise(shown)))
 
@@ -233,8 +235,8 @@ def test_a_curve_that_is_not_finite_says_so(kind: type[Flipping]) -> None:
             return torch.stack([bright.log(), bright], 1)
 
     shown = batch(1).aimed(torch.zeros(1, dtype=torch.int64))
-    asked = answered(Model("lost", Lost()), shown, noise(shown))
-    scored = kind(BLACK, readout="logit")(asked)  # type: ignore[operator]
+    requested = answered(Model("lost", Lost()), shown, noise(shown))
+    scored = kind(BLACK, readout="logit")(requested)  # type: ignore[operator]
     assert not bool(scored.values.isfinite().any())
     assert scored.notes == ("the model's answer on the way is not finite",)
 

@@ -38,13 +38,13 @@ def _few(**fields) -> Fud:
 
 def test_the_curve_begins_at_the_whole_picture_and_the_area_is_its_mean_height():
     attribution = _attribution()
-    told = _few()(attribution)
+    message = _few()(attribution)
     whole = read(engine.forward(attribution.model, attribution.batch.images), attribution.batch.targets, "probability")
-    torch.testing.assert_close(told.curve.y[:, 0].float(), whole)
-    x, y = told.curve
+    torch.testing.assert_close(message.curve.y[:, 0].float(), whole)
+    x, y = message.curve
     assert x.tolist() == pytest.approx([0, 0.1, 0.5, 0.9])
     wanted = (0.1 * (y[:, 0] + y[:, 1]) + 0.4 * (y[:, 1] + y[:, 2]) + 0.4 * (y[:, 2] + y[:, 3])) / 2 / 0.9
-    torch.testing.assert_close(told.values, wanted)
+    torch.testing.assert_close(message.values, wanted)
 
 
 def test_what_is_kept_is_what_the_map_calls_important():
@@ -66,14 +66,14 @@ def test_kept_pixels_are_the_pictures_own_at_every_level():
     assert torch.equal(samples.images[shown], originals[shown])
 
 
-def test_controls_are_told_beside_the_score_and_gain_is_the_area_less_that_of_chance():
+def test_controls_are_reported_beside_the_score_and_gain_is_the_area_less_that_of_chance():
     attribution = _attribution()
-    told = _few(controls=CONTROLS)(attribution)
-    assert list(told.details) == ["clean", *CONTROLS]
-    assert torch.equal(told.details["clean"], told.curve.y[:, 0])
+    message = _few(controls=CONTROLS)(attribution)
+    assert list(message.details) == ["clean", *CONTROLS]
+    assert torch.equal(message.details["clean"], message.curve.y[:, 0])
     beside = _few(controls=("random",)).beside(attribution)
-    assert torch.equal(told.details["random"], beside["random"])
-    torch.testing.assert_close(_few(score="gain")(attribution).values, told.values - beside["random"])
+    assert torch.equal(message.details["random"], beside["random"])
+    torch.testing.assert_close(_few(score="gain")(attribution).values, message.values - beside["random"])
 
 
 def test_a_relative_score_is_a_share_of_the_clean_confidence():
@@ -119,7 +119,7 @@ def test_each_control_reads_the_pictures_it_is_named_after():
     aimed = replace(shown, targets=torch.tensor([4, 7, 1]))
     attribution = Attribution(linear(), aimed, None, _attribution().maps)
     metric = _few(levels=(0.5,), scale=strong, controls=CONTROLS)
-    beside, told = metric.beside(attribution), {"itself": metric(attribution).values}
+    beside, message = metric.beside(attribution), {"itself": metric(attribution).values}
     wanted = {
         "itself": (Guidance(strong), "noise"),
         "no_guidance": (Guidance(0.0), "noise"),
@@ -131,7 +131,7 @@ def test_each_control_reads_the_pictures_it_is_named_after():
         pictures = torch.stack([aimed.images, _pictures(attribution, guidance, begin)])
         p, q = (read(attribution.model(one), aimed.targets, "probability").double().detach() for one in pictures)
         found[name] = (p + q) / 2  # two points of a curve
-        torch.testing.assert_close({**beside, **told}[name], found[name], atol=1e-6, rtol=1e-5)
+        torch.testing.assert_close({**beside, **message}[name], found[name], atol=1e-6, rtol=1e-5)
     assert len({round(float(areas.mean()), 4) for areas in found.values()}) == 4  # else they could be swapped
 
 
@@ -153,7 +153,7 @@ def test_a_wide_window_asks_about_the_guess_and_skips_nothing():
     assert Fud(known="noised").sampler.known == "noised"
     prior, attribution = Counting(), _attribution()
     check(prior, attribution.batch.images)
-    prior.asked.clear()
+    prior.calls.clear()
     _few(prior=prior, window="wide", levels=(0.9,))(attribution)
     assert prior.rows == 3 * 20
 
@@ -161,15 +161,15 @@ def test_a_wide_window_asks_about_the_guess_and_skips_nothing():
 def test_passes_are_as_many_as_steps_levels_and_draws_and_controls_cost_little():
     prior, attribution = Counting(), _attribution()
     check(prior, attribution.batch.images)
-    prior.asked.clear()
+    prior.calls.clear()
     metric = _few(prior=prior, levels=(0.0,), draws=2)  # all removed: no late start
     metric(attribution)
     assert prior.rows == 3 * 2 * 20
-    prior.asked.clear()
+    prior.calls.clear()
     metric.curve(attribution, attribution.maps, scale=0.0)
     metric.curve(attribution, attribution.maps, begin="original")
     assert prior.rows == 2 * 3 * 2  # one step after the switch, for each control, image and draw
-    prior.asked.clear()
+    prior.calls.clear()
     metric(attribution)
     assert prior.rows == 0
 
@@ -178,11 +178,11 @@ def test_one_more_method_pays_only_for_itself():
     prior = Counting()
     metric = _few(prior=prior, controls=("random",))
     metric(_attribution())
-    prior.asked.clear()
+    prior.calls.clear()
     metric(_attribution(seed=1))
     alone = Counting()
     check(alone, _attribution().batch.images)
-    alone.asked.clear()
+    alone.calls.clear()
     _few(prior=alone)(_attribution(seed=2))
     assert prior.rows == alone.rows
 

@@ -37,6 +37,6 @@ def test_prices_are_numbers_of_passes(name):
     assert chance is None or isinstance(chance, float)
 
 
-def test_these_describe_maps_and_rank_nobody():
+def test_these_describe_maps_and_rank_no_method():
     described = {name for name in PRICED if registry.find("metric", name).measures == "description"}
     assert described == {"sparseness", "complexity", "effective_complexity", "mask_area"}

@@ -43,14 +43,14 @@ class Contrasting:
         return (batch.regions if model.task == "object" else ~batch.regions).float()
 
 
-def asked(spec: str, method: object, **fields: object) -> Attribution:
+def requested(spec: str, method: object, **fields: object) -> Attribution:
     model = models.load(spec)
     batch = TwoFactor(count=COUNT, **fields).batch(range(COUNT))  # type: ignore[arg-type]
     return attribute(model, batch.aimed(engine.forward(model, batch.images).argmax(1)), method)  # type: ignore[arg-type]
 
 
 def test_oracle_and_its_complement_contrast_perfectly() -> None:
-    assert MCS()(asked("embedded:object", Contrasting())).values.tolist() == [1.0] * COUNT
+    assert MCS()(requested("embedded:object", Contrasting())).values.tolist() == [1.0] * COUNT
 
 
 class EndsInSoftmax(nn.Module):
@@ -66,7 +66,7 @@ def test_a_contrast_model_that_ends_in_softmax_is_read_as_such() -> None:
     """A second softmax over its probabilities would make another map."""
     scene = models.load("embedded:scene")
     softmax = replace(scene, name="softmax", network=EndsInSoftmax(scene.network))
-    attribution = asked("embedded:object", SlidingOcclusion(positions=7, readout="probability"))
+    attribution = requested("embedded:object", SlidingOcclusion(positions=7, readout="probability"))
     with pytest.warns(UserWarning, match="answers with probabilities"):
         read = MCS(softmax)(attribution).values
     assert torch.allclose(read, MCS(scene)(attribution).values, atol=1e-4)
@@ -75,26 +75,26 @@ def test_a_contrast_model_that_ends_in_softmax_is_read_as_such() -> None:
 
 
 def test_model_contrast_is_antisymmetric() -> None:
-    one = MCS("embedded:scene")(asked("embedded:object", Saliency())).values
-    other = MCS("embedded:object")(asked("embedded:scene", Saliency())).values
+    one = MCS("embedded:scene")(requested("embedded:object", Saliency())).values
+    other = MCS("embedded:object")(requested("embedded:scene", Saliency())).values
     assert torch.equal(one, -other)
 
 
 @pytest.mark.parametrize("rule", ["paper", "rank", "mass"])
 def test_edges_do_not_tell_models_apart(rule: str) -> None:
-    assert MCS(rule=rule)(asked("embedded:object", Edges())).values.tolist() == [0.0] * COUNT  # type: ignore[arg-type]
+    assert MCS(rule=rule)(requested("embedded:object", Edges())).values.tolist() == [0.0] * COUNT  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("method", [Constant(), Random()])
 def test_a_map_equal_on_both_pictures_ties(method: object) -> None:
-    scored = IDR()(asked("embedded:scene", method))
+    scored = IDR()(requested("embedded:scene", method))
     assert scored.values.tolist() == [0.5] * COUNT
     assert scored.notes == ("tie",) * COUNT
     assert scored.details["tie"].tolist() == [1.0] * COUNT
 
 
 def test_a_constant_map_is_perfectly_independent_and_marked_as_flat_and_blind() -> None:
-    attribution = asked("embedded:scene_only", Constant(), scale=(0.35, 0.45))
+    attribution = requested("embedded:scene_only", Constant(), scale=(0.35, 0.45))
     scored = IIR()(attribution)
     judged = ~scored.values.isnan()
     assert bool(judged.any())
@@ -105,7 +105,7 @@ def test_a_constant_map_is_perfectly_independent_and_marked_as_flat_and_blind() 
 
 
 def test_misclassified_pictures_are_left_out_with_the_reason() -> None:
-    attribution = asked("embedded:object", Contrasting())
+    attribution = requested("embedded:object", Contrasting())
     wrong = {**attribution.batch.labels, "scene": (attribution.batch.labels["scene"] + 1) % 10}
     scored = MCS()(replace(attribution, batch=replace(attribution.batch, labels=wrong)))
     assert bool(scored.values.isnan().all())
@@ -113,7 +113,7 @@ def test_misclassified_pictures_are_left_out_with_the_reason() -> None:
 
 
 def test_scores_do_not_depend_on_batch_mates() -> None:
-    attribution = asked("embedded:object", GradCam())
+    attribution = requested("embedded:object", GradCam())
     whole = MCS(region="moved")(attribution).values
     for row in range(COUNT):
         alone = replace(attribution, batch=attribution.batch.select([row]), maps=attribution.maps[[row]])
@@ -121,7 +121,7 @@ def test_scores_do_not_depend_on_batch_mates() -> None:
 
 
 def test_without_regions_or_twins_the_question_does_not_arise() -> None:
-    attribution = asked("embedded:scene", Constant())
+    attribution = requested("embedded:scene", Constant())
     with pytest.raises(NotApplicable, match="regions"):
         IDR()(replace(attribution, batch=replace(attribution.batch, regions=None)))
     with pytest.raises(NotApplicable, match="twins"):
@@ -172,7 +172,7 @@ def test_a_random_region_is_the_same_in_every_shard_and_under_every_limit(region
     for shard in ([0], [3, 1], [5, 2, 4]):
         assert torch.equal(region_of(TwoFactor(count=COUNT).batch(shard), region), whole[shard])
     assert torch.equal(region_of(TwoFactor(count=3).batch(range(3)), region), whole[:3])
-    attribution = asked("embedded:scene", Saliency())
+    attribution = requested("embedded:scene", Saliency())
     alone = replace(attribution, batch=attribution.batch.select([4]), maps=attribution.maps[[4]])
     both = [IDR(region, rule="rank")(one).values for one in (attribution, alone)]
     assert torch.equal(both[0][[4]], both[1])
@@ -290,18 +290,18 @@ def test_a_patch_of_noise_needs_no_twins() -> None:
         IIR(start="dog")(attribution)  # type: ignore[arg-type]
 
 
-def test_answers_are_asked_for_once_and_by_content(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answers_are_computed_once_and_keyed_by_content(monkeypatch: pytest.MonkeyPatch) -> None:
     model = models.load("embedded:object")
     batch = TwoFactor(count=3, seed=77).batch(range(3))
-    asked_for = []
+    requested = []
     forward = engine.forward
-    monkeypatch.setattr(engine, "forward", lambda *given: asked_for.append(1) or forward(*given))
+    monkeypatch.setattr(engine, "forward", lambda *given: requested.append(1) or forward(*given))
     first = classes(model, batch)
     assert torch.equal(classes(model, batch.showing(batch.images.clone())), first)
-    assert len(asked_for) == 1
+    assert len(requested) == 1
     classes(model, batch.showing(1 - batch.images))
     classes(models.load("embedded:scene"), batch)
-    assert len(asked_for) == 3
+    assert len(requested) == 3
 
 
 def test_a_patch_needs_regions_of_its_pictures() -> None:
@@ -324,7 +324,7 @@ class Tinted:
 
 @pytest.mark.parametrize("law", ["object", "moved", "pixels", "permuted"])
 def test_heat_is_read_in_the_pictures_own_frame_where_the_data_set_tells_it(law: str) -> None:
-    seen = asked("embedded:scene", Tinted())
+    seen = requested("embedded:scene", Tinted())
     own = torch.zeros(COUNT, 16, 16, dtype=torch.bool)
     own[:, 3:9, 5:8] = True  # nothing like the region at the model's input
     batch = replace(seen.batch, labels={**seen.batch.labels, NATIVE: own})
@@ -336,21 +336,21 @@ def test_heat_is_read_in_the_pictures_own_frame_where_the_data_set_tells_it(law:
         model = models.load(spec)
         return region_heat(torch.nn.functional.avg_pool2d(method(model, batch.showing(images)), 4), regions)
 
-    told = replace(seen, batch=batch)
+    message = replace(seen, batch=batch)
     here = heat(Tinted(), "embedded:scene", batch.images)
-    contrast = MCS("embedded:object", region=law)(told).values  # type: ignore[arg-type]
+    contrast = MCS("embedded:object", region=law)(message).values  # type: ignore[arg-type]
     judged = ~contrast.isnan()
     assert bool(judged.any())
     wanted = here - heat(Tinted(), "embedded:object", batch.images)
     assert torch.allclose(contrast[judged], wanted[judged], atol=1e-6)
     assert batch.twins is not None
     there = heat(Tinted(), "embedded:scene", batch.twins)
-    colder = IDR(law)(told).values  # type: ignore[arg-type]
+    colder = IDR(law)(message).values  # type: ignore[arg-type]
     assert torch.equal(colder[~colder.isnan()], (here < there).double()[~colder.isnan()])
 
 
 def test_a_null_patch_lies_where_the_model_sees_the_object_and_is_read_in_the_pictures_own_frame() -> None:
-    seen = asked("embedded:scene_only", Tinted(), scale=(0.35, 0.45))
+    seen = requested("embedded:scene_only", Tinted(), scale=(0.35, 0.45))
     own = torch.zeros(COUNT, 16, 16, dtype=torch.bool)
     own[:, 3:9, 5:8] = True
     batch = replace(seen.batch, labels={**seen.batch.labels, NATIVE: own})
@@ -366,7 +366,7 @@ def test_a_null_patch_lies_where_the_model_sees_the_object_and_is_read_in_the_pi
 
 
 def test_grad_cam_contrasts_models_better_than_chance() -> None:
-    attribution = asked("embedded:object", GradCam())
+    attribution = requested("embedded:object", GradCam())
     own, chance = MCS()(attribution).values, MCS(region="moved")(attribution).values
     assert float(own.nanmean()) > 0.1
     assert float(own.nanmean()) > float(chance.nanmean())
@@ -380,7 +380,7 @@ class Answering(nn.Module):
         self.answer = answer
 
     def extra_repr(self) -> str:
-        return self.answer.__qualname__  # models are told apart by what they say of themselves
+        return self.answer.__qualname__  # models are distinguished by what they say of themselves
 
     def forward(self, images: Tensor) -> Tensor:
         return self.answer(images)
@@ -406,7 +406,7 @@ def painted(inside: float) -> Tensor:
     return picture
 
 
-def told(shown: float, bare: float, answer: Callable[[Tensor], Tensor] = first_class) -> Attribution:
+def message(shown: float, bare: float, answer: Callable[[Tensor], Tensor] = first_class) -> Attribution:
     """Brightness as the map of a model of scenes, on one picture and its twin."""
     region = torch.zeros(1, 10, 10, dtype=torch.bool)
     region[:, 2:5, 2:5] = True
@@ -417,7 +417,7 @@ def told(shown: float, bare: float, answer: Callable[[Tensor], Tensor] = first_c
 
 @pytest.mark.parametrize(("shown", "bare", "share"), [(0.2, 0.8, 1.0), (0.8, 0.2, 0.0), (0.4, 0.4, 0.5)])
 def test_input_dependence_wants_the_object_colder_than_what_it_covers(shown: float, bare: float, share: float) -> None:
-    assert IDR()(told(shown, bare)).values.tolist() == [share]
+    assert IDR()(message(shown, bare)).values.tolist() == [share]
 
 
 def test_a_picture_misnamed_without_its_object_is_left_out() -> None:
@@ -425,7 +425,7 @@ def test_a_picture_misnamed_without_its_object_is_left_out() -> None:
         bright = images[:, 0, 3, 3] - 0.5
         return torch.stack([-bright, bright], 1)
 
-    scored = IDR()(told(0.2, 0.8, by_brightness))
+    scored = IDR()(message(0.2, 0.8, by_brightness))
     assert bool(scored.values.isnan().all())
     assert scored.notes == ("misclassified by answering without the object",)
 
@@ -435,14 +435,14 @@ def test_a_picture_misnamed_without_its_object_is_left_out() -> None:
     [(0.54, 1.0, 0.08), (0.46, 1.0, 0.08), (0.552, 0.0, 0.104), (0.448, 0.0, 0.104), (0.7, 0.0, 0.4)],
 )
 def test_a_tenth_of_the_heat_before_the_patch_is_what_it_may_change(after: float, kept: float, change: float) -> None:
-    attribution = told(after, 0.5)
+    attribution = message(after, 0.5)
     assert IIR(start="given")(attribution).values.tolist() == [kept]
     assert IIRChange(start="given")(attribution).values.tolist() == pytest.approx([change], abs=1e-5)
 
 
 @pytest.mark.parametrize("start", ["object", "given"])
 def test_a_picture_that_is_its_own_twin_has_no_object_to_start_from(start: Start) -> None:
-    attribution = asked("embedded:scene_only", Saliency(), shows="scene", scale=(0.35, 0.45))
+    attribution = requested("embedded:scene_only", Saliency(), shows="scene", scale=(0.35, 0.45))
     for metric in (IIR(start=start), IIRChange(start=start)):
         scored = metric(attribution)
         assert bool(scored.values.isnan().all())
@@ -541,16 +541,16 @@ def test_every_solver_has_its_own_number_of_steps() -> None:
     assert PatchSolver().rounds == 150
     assert PatchSolver(solver="paper").rounds == 300
     assert PatchSolver(solver="paper", steps=7).rounds == 7
-    asked_for: list[int] = []
+    requested: list[int] = []
 
     def counting(images: Tensor) -> Tensor:
-        asked_for.append(1)
+        requested.append(1)
         return leaning(images)
 
     pictures = torch.full((1, 3, 4, 4), 0.5)
     model, region = Model("counting", Answering(counting)), torch.ones(1, 4, 4, dtype=torch.bool)
     PatchSolver(solver="paper")._solve(model, pictures, pictures + 0.1, region)
-    assert len(asked_for) == 301  # the bare pictures once
+    assert len(requested) == 301  # the bare pictures once
 
 
 NAMES_SCENES = """
@@ -566,7 +566,7 @@ make.mean, make.std, make.size = (0.5, 0.5, 0.5), (0.25, 0.25, 0.25), 64
 def test_another_contrast_model_under_the_same_name_asks_another_question(tmp_path: Path) -> None:
     file = tmp_path / "contrast.py"
     file.write_text(NAMES_SCENES)
-    attribution = asked("embedded:object", Saliency())
+    attribution = requested("embedded:object", Saliency())
     first = MCS(f"{file}:make", contrast_task="scene")
     assert recipe.key(first) == recipe.key(MCS(f"{file}:make", contrast_task="scene"))
     assert recipe.build(recipe.plain(first)) == first
@@ -583,7 +583,7 @@ def test_another_contrast_model_under_the_same_name_asks_another_question(tmp_pa
 def test_a_contrast_model_of_ones_own_needs_no_name_to_be_loaded_by() -> None:
     scene = models.load("embedded:scene")
     mine = Model("my scene model", scene.network, scene.mean, scene.std)
-    attribution = asked("embedded:object", Saliency())
+    attribution = requested("embedded:object", Saliency())
     own = MCS(mine, contrast_task="scene")
     assert torch.equal(own(attribution).values, MCS()(attribution).values)
     assert recipe.label(own) == "mcs(contrast=my scene model, contrast_task=scene)"

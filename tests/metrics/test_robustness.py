@@ -213,12 +213,12 @@ def test_max_is_never_below_average_and_both_come_from_the_same_draws():
     assert torch.equal(most.details["average"], mean.values)
 
 
-def test_a_random_method_is_asked_with_the_same_luck():
+def test_a_random_method_is_run_with_the_same_seed():
     """The change is then the picture's and not a new draw's."""
     assert MaxSensitivity()(attributed(ANY, grey(), Random())).values.tolist() == [0, 0, 0]
 
 
-def test_stored_maps_cannot_be_asked_about_other_pictures(tmp_path):
+def test_stored_maps_do_not_explain_other_pictures(tmp_path):
     shown = grey()
     stored = Precomputed(str(tmp_path))
     with pytest.raises(NotApplicable, match="reads precomputed maps"):

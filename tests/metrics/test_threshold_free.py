@@ -60,7 +60,7 @@ def test_the_oracle_beats_noise_and_noise_beats_the_oracle_turned_round(stage, m
     assert oracle > noise
     if not isinstance(metric, AUCIoU | ExactAUCIoU | IoUAt | RelevanceMass):  # magnitudes do not turn round
         assert noise > turned or (isinstance(metric, PointingGame) and turned == 0)  # few hits are none
-    if not isinstance(metric, IoUByArea):  # where the share taken is fixed, nobody can be perfect
+    if not isinstance(metric, IoUByArea):  # where the share taken is fixed, no map can be perfect
         assert float(oracle) == pytest.approx(1)
 
 
@@ -108,8 +108,8 @@ def test_the_region_share_is_the_data_sets_own_where_it_knows_better(stage):
     model, batch = stage
     found = attribute(model, batch, Oracle())
     assert torch.allclose(RegionShare()(found), batch.regions.float().mean((1, 2)))
-    told = dataclasses.replace(batch, labels={"region_share": torch.tensor([0.1, 0.2, 0.3, 0.4])})
-    assert torch.equal(RegionShare()(attribute(model, told, Oracle())), told.labels["region_share"])
+    message = dataclasses.replace(batch, labels={"region_share": torch.tensor([0.1, 0.2, 0.3, 0.4])})
+    assert torch.equal(RegionShare()(attribute(model, message, Oracle())), message.labels["region_share"])
 
 
 def test_the_shares_of_a_data_set_are_those_of_its_pictures():

@@ -35,9 +35,9 @@ def pictures(root: Path, classes: int) -> Path:
 
 def test_what_was_trained_is_read_back_as_a_torchvision_model(tmp_path: Path) -> None:
     out = train(pictures(tmp_path / "train", 2), tmp_path / "own.safetensors", RECIPE, "random", "cpu", lambda _: None)
-    told = json.loads(out.with_suffix(".json").read_text())
-    assert told["classes"] == 2
-    assert told["recipe"]["steps"] == 1
+    message = json.loads(out.with_suffix(".json").read_text())
+    assert message["classes"] == 2
+    assert message["recipe"]["steps"] == 1
     model = models.load(f"torchvision:resnet50@{out}")
     assert model(torch.rand(1, 3, 64, 64)).shape == (1, 2)
 
@@ -45,10 +45,10 @@ def test_what_was_trained_is_read_back_as_a_torchvision_model(tmp_path: Path) ->
 def test_the_cost_is_an_estimate_from_steps_that_were_measured(tmp_path: Path) -> None:
     assert estimate(7200, 0.5) == "estimate: 7200 steps × 0.50 s measured per step = 1.0 hours"
     assert estimate(60, 2.0).endswith("= 2 minutes")
-    said: list[str] = []
+    message: list[str] = []
     short = Recipe(epochs=8, batch=4, size=32)
-    train(pictures(tmp_path / "train", 2), tmp_path / "own.safetensors", short, "random", "cpu", said.append)
-    assert [one for one in said if one.startswith("estimate: 8 steps")]
+    train(pictures(tmp_path / "train", 2), tmp_path / "own.safetensors", short, "random", "cpu", message.append)
+    assert [one for one in message if one.startswith("estimate: 8 steps")]
 
 
 def test_the_command_trains_says_its_cost_and_names_what_is_lacking(tmp_path: Path) -> None:
@@ -61,11 +61,11 @@ def test_the_command_trains_says_its_cost_and_names_what_is_lacking(tmp_path: Pa
     refused = CliRunner().invoke(app, words)
     assert refused.exit_code == 2
     assert "needs --data" in refused.output
-    told = " ".join(CliRunner().invoke(app, ["train", "--help"]).output.split())
-    assert "cost is an estimate, passes times the measured time of a pass" in told
+    message = " ".join(CliRunner().invoke(app, ["train", "--help"]).output.split())
+    assert "cost is an estimate, passes times the measured time of a pass" in message
 
 
-def test_one_class_cannot_be_told_from_others(tmp_path: Path) -> None:
+def test_one_class_cannot_be_distinguished_from_others(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="one sub-folder of pictures per class"):
         train(pictures(tmp_path / "train", 1), tmp_path / "own.safetensors", RECIPE, "random", "cpu", lambda _: None)
 
@@ -102,9 +102,9 @@ def test_training_goes_on_from_what_it_had_learnt(tmp_path: Path, monkeypatch: p
             train(folder, parted, recipe, "random", "cpu", lambda _: None)
     with pytest.raises(BadInput, match=r"got one of other settings \(recipe\)"):
         train(folder, parted, Recipe(epochs=3, batch=2, size=32), "random", "cpu", lambda _: None)
-    said: list[str] = []
-    train(folder, parted, recipe, "random", "cpu", said.append)
-    assert said[0].startswith("resuming after step 2 of 4")
+    message: list[str] = []
+    train(folder, parted, recipe, "random", "cpu", message.append)
+    assert message[0].startswith("resuming after step 2 of 4")
     one, other = load_file(whole), load_file(parted)
     assert all(torch.equal(one[name], other[name]) for name in one)
     assert not list(tmp_path.glob("parted.part*")) + list(tmp_path.glob("*.beside"))
@@ -120,9 +120,9 @@ def test_a_picture_that_cannot_be_read_is_left_out_and_named(tmp_path: Path) -> 
     # The others are mirrored or not as they would have been.
     for row, name in enumerate(some.ids):
         assert torch.equal(some.images[row], whole.images[whole.ids.index(name)])
-    said: list[str] = []
-    train(folder, tmp_path / "own.safetensors", recipe, "random", "cpu", said.append)
-    assert any(one.startswith("left out: bird/1.png") for one in said)
+    message: list[str] = []
+    train(folder, tmp_path / "own.safetensors", recipe, "random", "cpu", message.append)
+    assert any(one.startswith("left out: bird/1.png") for one in message)
 
 
 def test_every_epoch_shows_all_pictures_in_an_order_of_its_own(tmp_path: Path) -> None:

@@ -94,16 +94,16 @@ READER = Model("reader", Reader())
 
 
 def test_pictures_are_drawn_from_all_classes_of_a_sorted_folder():
-    asked: list[int] = []
+    requested: list[int] = []
 
     class Watched(Sorted):
         def batch(self, indices: Sequence[int], /) -> Batch:
-            asked.extend(indices)
+            requested.extend(indices)
             return super().batch(indices)
 
     fitted = calibrate(READER, Watched(), limit=40)
-    assert len(set(asked)) == 40
-    assert {i // 50 for i in asked} == {0, 1, 2, 3}
+    assert len(set(requested)) == 40
+    assert {i // 50 for i in requested} == {0, 1, 2, 3}
     assert calibrate(READER, Sorted(), limit=40) == fitted
     assert calibrate(READER, Sorted(), limit=40, seed=1).unlabelled != fitted.unlabelled
 

@@ -186,13 +186,13 @@ def test_looking_leaves_nothing_behind(training: bool) -> None:
     model = Model("vit", SmallViT(), fixed_size=True)
     model.network.train(training)
     model.network.blocks[0].mlp[0].weight.requires_grad_(False)
-    asked = [parameter.requires_grad for parameter in model.network.parameters()]
+    requested = [parameter.requires_grad for parameter in model.network.parameters()]
     before = {name: value.clone() for name, value in model.network.state_dict().items()}
     with torch.no_grad():
         assert last_cut(model, batch(1).images) == "blocks.0"
         assert not torch.is_grad_enabled()
     assert all(module.training == training and not module._forward_hooks for module in model.network.modules())
-    assert [parameter.requires_grad for parameter in model.network.parameters()] == asked
+    assert [parameter.requires_grad for parameter in model.network.parameters()] == requested
     assert all(parameter.grad is None for parameter in model.network.parameters())
     assert all(torch.equal(before[name], value) for name, value in model.network.state_dict().items())
 

@@ -27,7 +27,7 @@ def test_every_layout_gives_the_same_pictures(side: int, ratio: int, tall: bool,
     tokens = torch.cat([torch.rand(2, first, width), last.flatten(1, 2)], 1)
     assert layout(wanted.shape, shown) == "channels_first"
     assert torch.equal(as_pictures(wanted, shown), wanted)
-    if layout(last.shape, shown) != "channels_first":  # as of 30 × 30 places and 30 channels: nobody can tell
+    if layout(last.shape, shown) != "channels_first":  # as of 30 × 30 places and 30 channels: the shape does not decide
         assert layout(last.shape, shown) == "channels_last"
         assert torch.equal(as_pictures(last, shown), wanted)
     assert layout(tokens.shape, shown) == "tokens"

@@ -1,5 +1,7 @@
 import importlib.util
 import json
+import os
+import subprocess
 import sys
 from urllib.error import URLError
 
@@ -26,6 +28,36 @@ def test_torchvision_is_imported_once():
     torchvision = import_torchvision("a test")
     assert import_torchvision("a test") is torchvision is sys.modules["torchvision"]
     assert hasattr(torch.ops.torchvision, "nms")
+
+
+IMPORTS = {
+    "a user's file": (
+        "from pathlib import Path; Path('net.py').write_text('import torchvision\\ndef make():\\n    "
+        "return torchvision.models.resnet18(weights=None)'); from heatproof import models; models.load('net.py:make')"
+    ),
+    "transformers": (
+        "from heatproof import models\n"
+        "try: models.load('hf:nothing/there')\n"
+        "except Exception as error: assert 'nms' not in str(error), error\n"
+        "import torchvision"
+    ),
+}
+
+
+@pytest.mark.parametrize("who", IMPORTS)
+def test_the_first_import_of_torchvision_is_repaired_whoever_makes_it(who, tmp_path):
+    """In a process of its own: here torchvision is imported already. Offline, so that nothing is looked up."""
+    here = {**os.environ, "HF_HUB_OFFLINE": "1"}
+    done = subprocess.run([sys.executable, "-c", IMPORTS[who]], cwd=tmp_path, capture_output=True, text=True, env=here)
+    assert done.returncode == 0, done.stderr[-500:]
+
+
+def test_a_bare_name_is_looked_up_in_torchvision_and_timm():
+    with pytest.raises(UnknownName, match="--model torchvision:resnet50 or timm:resnet50"):
+        models.load("resnet50")
+    with pytest.raises(UnknownName) as said:
+        models.load("resnet5000")
+    assert "Is it --model" not in str(said.value)
 
 
 def test_without_torchvision(monkeypatch):
@@ -330,12 +362,12 @@ def test_every_source_is_listed():
     assert all(registry.entry("model", name).summary for name in ("torchvision", "timm", "hf", "file"))
 
 
-def test_a_file_of_weights_alone_is_no_model_and_it_is_said_what_is(tmp_path):
+def test_a_file_of_weights_alone_is_no_model_and_the_error_names_what_is(tmp_path):
     torch.save(torch.nn.Linear(3, 2), tmp_path / "whole.pt")
     for spec in (str(tmp_path / "whole.pt"), "nowhere.pth"):
-        with pytest.raises(BadInput, match=r"def factory\(\).*factory\.size.*mine\.py:factory") as said:
+        with pytest.raises(BadInput, match=r"def factory\(\).*factory\.size.*mine\.py:factory") as output:
             models.load(spec)
-        assert f"torchvision:NAME@{spec}" in str(said.value)
+        assert f"torchvision:NAME@{spec}" in str(output.value)
 
 
 def test_torchscript_from_a_factory_is_refused_in_a_sentence(tmp_path):

@@ -1,4 +1,4 @@
-"""A network that answers with probabilities is read as one, or refused; never softmaxed twice in silence."""
+"""What a network answers with is recognised aloud, or declared; never softmaxed twice in silence."""
 
 from __future__ import annotations
 
@@ -8,18 +8,15 @@ from pathlib import Path
 
 import pytest
 import torch
-from PIL import Image
 from torch import Tensor, nn
 
-from heatproof import Model, Study, contact_sheet, engine, run
-from heatproof.data.table import list_table
+from heatproof import Model, Study, engine, run
 from heatproof.data.two_factor.dataset import TwoFactor
-from heatproof.errors import BadInput, BadModel
-from heatproof.methods.saliency import Saliency
+from heatproof.errors import BadModel
 from heatproof.models import embedded
 from heatproof.models._support.outputs import kind_of, recognised
 from heatproof.models.from_file import load_from_file
-from heatproof.types import View, read
+from heatproof.types import read
 
 
 class Ending(nn.Module):
@@ -65,13 +62,13 @@ def test_softmax_of_what_is_read_is_what_the_network_says() -> None:
     plain = embedded.load("object")
     with pytest.warns(UserWarning, match="answers with probabilities"):
         model = recognised(ending(nn.Softmax(1)), IMAGES)
-    assert model.output == "probabilities"
+    assert (model.output, model.probabilities) == ("softmax", True)
     want = engine.forward(plain, IMAGES).softmax(1)
     torch.testing.assert_close(engine.forward(model, IMAGES).softmax(1), want, rtol=1e-4, atol=1e-6)
     targets = want.argmax(1)
     slopes, values = engine.gradient(model, IMAGES, targets, "probability")
-    wanted, said = engine.gradient(plain, IMAGES, targets, "probability")
-    torch.testing.assert_close(values, said, rtol=1e-4, atol=1e-6)
+    wanted, message = engine.gradient(plain, IMAGES, targets, "probability")
+    torch.testing.assert_close(values, message, rtol=1e-4, atol=1e-6)
     torch.testing.assert_close(slopes, wanted, rtol=1e-3, atol=1e-5)
 
 
@@ -99,14 +96,39 @@ def test_a_run_of_a_network_that_ends_in_softmax_has_the_numbers_of_its_logits(t
 
 
 @pytest.mark.parametrize("end", [nn.Sigmoid(), Spelt()])
-def test_independent_labels_are_refused_with_the_remedy(end: nn.Module, tmp_path: Path) -> None:
-    model = ending(end)
-    with pytest.raises(BadModel, match=r"10 numbers from 0 to 1 that do not add up to 1 .* return \[0, z\]"):
-        run(Study([model], [TwoFactor(count=2)], ["random"], ["smoothness"]), tmp_path)
-    Image.new("RGB", (64, 64), "grey").save(tmp_path / "one.png")
-    with pytest.raises(BadModel, match="independent labels"):
-        contact_sheet.explain(dataclasses.replace(model, view=View(64)), [tmp_path / "one.png"], [Saliency()])
-    assert recognised(dataclasses.replace(model, output="logits"), IMAGES).output == "logits"
+def test_independent_labels_after_a_sigmoid_are_read_label_by_label(end: nn.Module) -> None:
+    with pytest.warns(UserWarning, match=r"10 numbers from 0 to 1 that do not add up to 1 .* a label of its own"):
+        model = recognised(ending(end), IMAGES)
+    assert (model.output, model.probabilities, model.several) == ("sigmoid", True, True)
+    want = engine.forward(embedded.load("object"), IMAGES).sigmoid()
+    for label in (0, 7):
+        found = engine.forward(model.of(label), IMAGES).softmax(1)
+        torch.testing.assert_close(found, torch.stack([1 - want[:, label], want[:, label]], 1), rtol=1e-3, atol=1e-5)
+    assert recognised(dataclasses.replace(ending(end), output="logits"), IMAGES).reading == "softmax"
+
+
+def test_one_number_is_yes_or_no_and_that_is_said() -> None:
+    logit = Model("one", nn.Sequential(nn.Flatten(), nn.Linear(3 * 64 * 64, 1)))
+    with pytest.warns(UserWarning, match="read as the logit of yes.* output='regression' if it is a value"):
+        model = recognised(logit, IMAGES)
+    assert (model.question, model.several, model.classes) == ("yes_no", False, ("no", "yes"))
+    sure = Model("sure", nn.Sequential(*logit.network, nn.Sigmoid()))  # type: ignore[misc]
+    with pytest.warns(UserWarning, match="read as the probability of yes"):
+        ended = recognised(sure, IMAGES)
+    torch.testing.assert_close(engine.forward(ended, IMAGES), engine.forward(model, IMAGES), rtol=1e-4, atol=1e-4)
+    unclear = Model("unclear", nn.Sequential(nn.AdaptiveAvgPool3d(1), nn.Flatten()))
+    with pytest.raises(BadModel, match="nothing shows whether it is a probability: declare output="):
+        recognised(unclear, IMAGES)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        value = recognised(dataclasses.replace(unclear, output="regression"), IMAGES)
+    assert value.question == "value"
+
+
+def test_a_softmax_of_one_number_is_refused() -> None:
+    model = Model("one", nn.Flatten(), output="softmax")
+    with pytest.raises(BadModel, match="whose softmax is always 1: declare output='sigmoid'"):
+        model(torch.rand(2, 1, 1, 1))
 
 
 def test_logits_are_left_alone() -> None:
@@ -122,23 +144,18 @@ def test_logits_are_left_alone() -> None:
 def test_what_is_declared_is_believed_or_refused(tmp_path: Path) -> None:
     network = "torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(192, 3))"
     text = f"import torch\ndef f():\n    return {network}\nf.size = 8\n"
-    (tmp_path / "mine.py").write_text(text + "f.output = 'logits'\n")
-    assert load_from_file(str(tmp_path / "mine.py"), "f").output == "logits"
-    (tmp_path / "many.py").write_text(text + "f.output = 'sigmoid'\n")
-    with pytest.raises(BadModel, match="declares the output 'sigmoid'"):
+    for number, (said, means) in enumerate(
+        {
+            "logits": "softmax",
+            "probabilities": "softmax:probabilities",
+            "sigmoid": "sigmoid",
+            "sigmoid:probabilities": "sigmoid:probabilities",
+            "regression": "regression",
+        }.items()
+    ):
+        file = tmp_path / f"mine{number}.py"
+        file.write_text(f"{text}f.output = {said!r}\n")
+        assert load_from_file(str(file), "f").reading == means
+    (tmp_path / "many.py").write_text(text + "f.output = 'sigmoids'\n")
+    with pytest.raises(BadModel, match="declares the output 'sigmoids', and an output is softmax, sigmoid"):
         load_from_file(str(tmp_path / "many.py"), "f")
-
-
-@pytest.mark.parametrize("cell", ["3;7", "cat|dog", '"3, 7"'])
-def test_pictures_with_several_labels_are_refused(cell: str, tmp_path: Path) -> None:
-    (tmp_path / "table.csv").write_text(f"path,label\na.png,1\nb.png,{cell}\n")
-    with pytest.raises(BadInput, match="a picture must have one label"):
-        list_table(tmp_path / "table.csv")
-
-
-def test_the_remedy_for_one_logit_is_its_sigmoid() -> None:
-    with pytest.raises(BadModel, match=r"torch\.cat\(\[torch\.zeros_like\(z\), z\], 1\)") as error:
-        Model("one", nn.Flatten())(torch.rand(2, 1, 1, 1))
-    assert "-z" not in str(error.value)
-    z = torch.linspace(-3, 3, 7)[:, None]
-    torch.testing.assert_close(torch.cat([torch.zeros_like(z), z], 1).softmax(1)[:, 1:], z.sigmoid())

@@ -95,13 +95,13 @@ def test_only_new_and_distinct_coalitions_reach_the_network(counted: list[int]) 
 def test_other_batches_models_and_occlusions_do_not_share(counted: list[int]) -> None:
     model, shown = small_cnn(), batch(2)
     whole = torch.ones(2, 1, 25, dtype=torch.bool)
-    for asked in (
+    for requested in (
         game_of(model, shown, Occlusion()),
         game_of(small_cnn(), shown, Occlusion()),
         game_of(model, batch(2), Occlusion()),
         game_of(model, shown, Occlusion(Mean((0.0, 0.0, 0.0)))),
     ):
-        asked.value(whole)
+        requested.value(whole)
     assert sum(counted) == 8
 
 
@@ -224,7 +224,7 @@ def test_an_occlusion_is_named_by_its_parts() -> None:
     assert Occlusion(Uniform(), Grid(7), draws=2).name == "uniform/grid(side=7) x2"
 
 
-def test_a_vision_transformer_can_be_asked_without_pictures() -> None:
+def test_a_vision_transformer_can_be_run_without_pictures() -> None:
     from heatproof.occlusion.imputers.internal import Internal
     from heatproof.occlusion.segmenters.patches import Patches
 
@@ -244,13 +244,13 @@ def test_methods_bind_imputers_to_their_pictures(make: Any) -> None:
     met: list[tuple[str, ...]] = []
 
     @dataclass(frozen=True)
-    class Told(Mean):
+    class Reported(Mean):
         def for_batch(self, pictures: Batch, /) -> Mean:
             met.append(pictures.ids)
             return Mean()
 
     pictures = batch(2)
-    make(imputer=Told())(small_cnn(), pictures)
+    make(imputer=Reported())(small_cnn(), pictures)
     assert {identity for ids in met for identity in ids} == set(pictures.ids)
 
 

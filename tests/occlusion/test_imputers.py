@@ -63,14 +63,14 @@ class WatchedTrainSet:
     """A train set that notes whose donors the game asks for."""
 
     donors: TrainSet
-    asked: list[str]
+    calls: list[str]
     random: ClassVar[bool] = True
 
     def recipe(self) -> str:
         return "watched"
 
     def for_batch(self, batch: Batch, /) -> Imputer:
-        self.asked.extend(batch.ids)
+        self.calls.extend(batch.ids)
         return self.donors.for_batch(batch)
 
     def __call__(self, images: Tensor, keep: Tensor, /, seeds: list[int] | None = None) -> Tensor:
@@ -199,7 +199,7 @@ def test_a_cell_of_the_histogram_gives_the_mean_of_its_visible_pixels_alone() ->
 
 
 def test_the_histogram_has_the_papers_seven_bins() -> None:
-    """Levels an eighth of the range apart are told apart, a tenth within a bin is not."""
+    """Levels an eighth of the range apart are distinguished, a tenth within a bin is not."""
     levels = torch.tensor([(i + 0.25) / 7 for i in range(7)])
     images = levels.view(1, 1, 1, 7).expand(1, 3, 8, 7).clone()
     keep = torch.ones(1, 8, 7, dtype=torch.bool)
@@ -229,7 +229,7 @@ def test_train_set_never_gives_a_picture_itself_and_takes_one_donor_per_seed() -
 
 
 def folder_of(place: Path, names: list[str], seed: int = 0) -> str:
-    """Pictures of one colour each, told apart by it."""
+    """Pictures of one colour each, distinguished by it."""
     for name, colour in zip(names, np.random.default_rng(seed).permutation(256), strict=False):
         (place / name).parent.mkdir(parents=True, exist_ok=True)
         Image.new("RGB", (40, 32), (int(colour),) * 3).save(place / name)
@@ -245,13 +245,13 @@ def test_other_donors_in_the_same_folder_are_another_imputer(tmp_path: Path) -> 
         first = before(pictures(1), hidden, seeds=[0])
         assert recipe.key(Occlusion(before)) == recipe.key(Occlusion(make()))
         assert recipe.build(recipe.plain(before)) == before
-        told = recipe.plain(before)
+        message = recipe.plain(before)
         folder_of(tmp_path, names, seed=9)
         after = TrainSet(before.donors if isinstance(before.donors, str) else Folder(str(tmp_path)))
         assert recipe.key(Occlusion(after)) != recipe.key(Occlusion(before))
         assert not torch.equal(after(pictures(1), hidden, seeds=[0]), first)
         with pytest.raises(BadInput, match="something else now"):
-            recipe.build(told)
+            recipe.build(message)
 
 
 def test_donors_are_drawn_from_all_classes_of_a_folder(tmp_path: Path) -> None:
@@ -285,10 +285,10 @@ def test_a_picture_is_not_its_own_donor_though_it_was_cut_otherwise(tmp_path: Pa
         filled = occluded(shown, hidden, Occlusion(donors), draw)
         assert torch.equal(filled[0, 0], cut[1])
         assert torch.equal(filled[1, 0], cut[0])
-    asked: list[str] = []
-    watched = WatchedTrainSet(donors, asked)
+    calls: list[str] = []
+    watched = WatchedTrainSet(donors, calls)
     Game(small_cnn(), shown, Occlusion(watched, draws=1)).value(torch.zeros(2, 1, 25, dtype=torch.bool))
-    assert asked == list(shown.ids)
+    assert calls == list(shown.ids)
 
 
 def test_donors_of_grey_pictures_are_grey(tmp_path: Path) -> None:

@@ -69,12 +69,12 @@ def test_a_grid_is_as_equal_as_it_can_be() -> None:
         Grid(33)(pictures(1))
 
 
-@pytest.mark.parametrize(("asked", "made"), [(25, 25), (100, 100), (500, 484)])
+@pytest.mark.parametrize(("requested", "made"), [(25, 25), (100, 100), (500, 484)])
 @pytest.mark.parametrize("space", ["grey", "volume"])
-def test_slic_makes_as_many_superpixels_as_the_paper(asked: int, made: int, space: str) -> None:
+def test_slic_makes_as_many_superpixels_as_the_paper(requested: int, made: int, space: str) -> None:
     # On 224×224 pictures at compactness 1 the published counts are the same for any photo.
     image = pictures(1, size=224) * 0.2 + 0.4
-    segments = Slic(asked, space=space)(image)  # type: ignore[arg-type]
+    segments = Slic(requested, space=space)(image)  # type: ignore[arg-type]
     assert int(segments.max()) + 1 == pytest.approx(made, rel=0.03)
 
 
@@ -160,11 +160,11 @@ def test_a_pixel_of_a_volume_goes_where_most_of_its_channels_do() -> None:
     # Labels are numbered anew: the same old label is the same new one.
     new = {old: found[(volume == old).all(0)] for old in np.unique(volume)}
     named = {old: int(labels[0]) for old, labels in new.items() if len(labels)}
-    told = [
+    message = [
         (named[old], int(label)) for old, label in zip(volume[1][agreed], found[agreed], strict=True) if old in named
     ]
-    assert len(told) > 20
-    assert all(wanted == got for wanted, got in told)
+    assert len(message) > 20
+    assert all(wanted == got for wanted, got in message)
 
 
 def test_smaller_masks_lie_on_top() -> None:
@@ -176,7 +176,7 @@ def test_smaller_masks_lie_on_top() -> None:
     assert labels[1, 1] == 2
 
 
-def test_segment_anything_is_asked_for_masks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_segment_anything_gives_masks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(NotApplicable, match="checkpoint"):
         SegmentAnything()(pictures(1))
     monkeypatch.setitem(sys.modules, "segment_anything", None)

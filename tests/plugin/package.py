@@ -144,7 +144,7 @@ def sunshine(hours: int = typer.Option(3, help="How long.")) -> None:
 '''
 
 EXECUTOR = """
-def how_many(asked, device):
+def how_many(workers, device):
     return 1
 
 

@@ -73,10 +73,10 @@ def test_photos_without_masks_or_labels(model: Model, photos: Path) -> None:
     assert "2 models" in reasons["relative_importance"]
     assert "twins" in reasons["relative_importance"]
     assert "64×64" in reasons["in_distribution"]
-    said = "\n".join(in_words(studies))
+    output = "\n".join(in_words(studies))
     for name, reason in reasons.items():
-        assert f"Left out: {name}" in said
-        assert reason in said
+        assert f"Left out: {name}" in output
+        assert reason in output
 
 
 def test_masks_bring_localisation(model: Model, photos: Path) -> None:

@@ -14,6 +14,7 @@ from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput
 from heatproof.methods.controls import Centre, Constant, Edges, Inverted, Random
 from heatproof.methods.expected_gradients import ExpectedGradients
+from heatproof.methods.mean_region import MeanRegion
 from heatproof.methods.mfaba import MFABA
 from heatproof.methods.saliency import Saliency
 from heatproof.protocols.in_distribution import NATURAL, InDistribution, contestants
@@ -52,10 +53,10 @@ def test_the_papers_eleven_methods_stand_beside_their_controls():
     assert {"random", "oracle", "saliency"} <= set(labels)
     assert any(label.startswith("inverted") for label in labels)
     assert set(examined.notes["audit"]) == {recipe.label(one) for one in examined.metrics}
-    told = pd.DataFrame(examined.notes["audit"].values())
-    natural = told["evaluation"] == NATURAL
-    assert told[natural]["statistic"].tolist() == ["energy"]
-    assert told[~natural].groupby("evaluation")["statistic"].nunique().eq(10).all()
+    message = pd.DataFrame(examined.notes["audit"].values())
+    natural = message["evaluation"] == NATURAL
+    assert message[natural]["statistic"].tolist() == ["energy"]
+    assert message[~natural].groupby("evaluation")["statistic"].nunique().eq(10).all()
 
 
 @pytest.mark.parametrize("profile", ["fast", "paper"])
@@ -71,15 +72,15 @@ def test_expected_gradients_begins_at_training_pictures_where_there_are_any(prof
     assert expected.background == judged.notes["background"] == "gaussian"
 
 
-def test_methods_of_ones_own_are_told_beside_the_random_and_an_inverted_order():
+def test_user_methods_are_reported_beside_the_random_and_an_inverted_order():
     judged, examined = InDistribution().studies(methods=["centre", "saliency", "deconvnet"])
     labels = [recipe.label(one) for one in judged.methods]
-    assert labels == ["centre", "saliency", "deconvnet", "random", "edges", "constant", "inverted"]
+    assert labels == ["centre", "saliency", "deconvnet", "random", "edges", "constant", "mean_region", "inverted"]
     assert judged.methods[-1] == Inverted(Saliency())
     assert [recipe.label(one) for one in examined.methods] == ["centre", "saliency"]
     assert examined.notes["audited"] == "the first 2 of 3 methods"
     both, examined = InDistribution().studies(methods=[Random(), Inverted(MFABA())])
-    assert list(both.methods) == [Random(), Inverted(MFABA()), Edges(), Centre(), Constant()]
+    assert list(both.methods) == [Random(), Inverted(MFABA()), Edges(), Centre(), Constant(), MeanRegion()]
     assert list(examined.methods) == [Random(), Inverted(MFABA())]
     assert "audited" not in examined.notes
 

@@ -21,6 +21,7 @@ from heatproof.methods.controls import Centre, Constant, Edges, Random
 from heatproof.methods.input_x_gradient import InputXGradient
 from heatproof.methods.integrated_gradients import IntegratedGradients
 from heatproof.methods.lrp import LRP
+from heatproof.methods.mean_region import MeanRegion
 from heatproof.methods.pred_diff import PredDiff
 from heatproof.methods.saliency import Saliency
 from heatproof.methods.shapley import Shapley
@@ -45,8 +46,8 @@ def test_the_paper_has_forty_strategies_and_ten_methods() -> None:
     (study,) = PixelFlipping("paper").studies()
     assert len(study.models) * len(study.notes["setups"]) == 40
     labels = [recipe.label(method) for method in study.methods]
-    assert len(labels[:-4]) == 9  # the tenth is chance
-    assert labels[-4:] == ["random", "edges", "centre", "constant"]
+    assert len(labels[:-5]) == 9  # the tenth is chance
+    assert labels[-5:] == ["random", "edges", "centre", "constant", "mean_region"]
     assert len(study.metrics) == 20 * 4
     stored = Study.from_plain(study.plain())
     assert [recipe.key(metric) for metric in stored.metrics] == [recipe.key(metric) for metric in study.metrics]
@@ -56,8 +57,8 @@ def test_every_setup_names_the_labels_of_its_metrics() -> None:
     for preset in ("quick", "paper"):
         (study,) = PixelFlipping(preset).studies()  # type: ignore[arg-type]
         labels = {recipe.label(metric) for metric in study.metrics}
-        told = {setup[name] for setup in study.notes["setups"] for name in ("mif", "lif", "srg", "r_oms")}
-        assert told <= labels
+        message = {setup[name] for setup in study.notes["setups"] for name in ("mif", "lif", "srg", "r_oms")}
+        assert message <= labels
 
 
 def test_quick_adds_up(tmp_path: Path) -> None:
@@ -66,9 +67,9 @@ def test_quick_adds_up(tmp_path: Path) -> None:
     results = run(dataclasses.replace(study, limit=3), tmp_path)
     scores = results.scores
     assert set(scores["status"]) == {"ok"}
-    setup = study.notes["setups"][0]
+    labels = {name: label for label in scores["metric"].unique() for name in [label.split("(")[0]]}
     table = scores.pivot_table(index=["method", "image"], columns="metric", values="value")
-    mif, lif, srg, mrg, lrg, chance = (table[setup[name]] for name in ("mif", "lif", "srg", "mrg", "lrg", "r_oms"))
+    mif, lif, srg, mrg, lrg, chance = (table[labels[name]] for name in ("mif", "lif", "srg", "mrg", "lrg", "r_oms"))
     assert (srg == lif - mif).all()
     assert (srg == mrg + lrg).all()
     assert (chance - mif - mrg).abs().max() < 1e-9
@@ -93,6 +94,7 @@ def test_the_papers_contestants_have_the_papers_settings() -> None:
         Edges(),
         Centre(),
         Constant(),
+        MeanRegion(),
     )
     assert study.target == "label"
     assert study.limit == 100
@@ -106,7 +108,7 @@ def test_the_papers_strategies_have_the_papers_settings() -> None:
         for imputer in ("mean", "train_set", "histogram", "telea", "diffusion")
         for n in (25, 100, 500, 5000)
     ]
-    assert [(s["imputer"], s["n_superpixels"], s["asked"]) for s in study.notes["setups"]] == wanted
+    assert [(s["imputer"], s["n_superpixels"], s["variant"]) for s in study.notes["setups"]] == wanted
     for metric in study.metrics:
         assert metric.occlusion.segmenter == Slic(metric.occlusion.segmenter.n, 1.0, "grey")
         assert metric.occlusion.draws == (1 if isinstance(metric.occlusion.imputer, Diffusion) else 5)
@@ -137,27 +139,27 @@ def photos(place: Path, count: int = 4) -> str:
 
 def test_donors_of_ones_own_pictures_are_their_neighbours(tmp_path: Path) -> None:
     names = [photos(tmp_path / "birds"), photos(tmp_path / "boats"), "two_factor"]
-    asked = PixelFlipping("paper").studies([small_cnn()], names)
+    requested = PixelFlipping("paper").studies([small_cnn()], names)
     donors = {
         recipe.label(one): {
             recipe.label(m.occlusion.imputer.donors) if not isinstance(m.occlusion.imputer.donors, str) else "drawings"
             for m in study.metrics
             if isinstance(m.occlusion.imputer, TrainSet)
         }
-        for study in asked
+        for study in requested
         for one in study.datasets
     }
     assert donors == {"two_factor": {"drawings"}, "birds": {"birds"}, "boats": {"boats"}}
-    assert {study.target for study in asked} == {"predicted"}  # whose folders are no classes of the model
-    assert {s["imputer"] for study in asked[1:] for s in study.notes["setups"]} >= {
+    assert {study.target for study in requested} == {"predicted"}  # whose folders are no classes of the model
+    assert {s["imputer"] for study in requested[1:] for s in study.notes["setups"]} >= {
         "train_set(donors=birds)",
         "train_set(donors=boats)",
     }
-    assert [study.notes["donors"] for study in asked] == ["", "train_set(donors=birds)", "train_set(donors=boats)"]
+    assert [study.notes["donors"] for study in requested] == ["", "train_set(donors=birds)", "train_set(donors=boats)"]
     named = PixelFlipping(imputers=(TrainSet(donors=names[1]),)).studies([small_cnn()], names[:1])
     assert named[0].notes["donors"] == ""
     assert named[0].metrics[0].occlusion.imputer.donors == names[1]  # who names donors gets them
-    (one,) = PixelFlipping(imputers=(Mean(),)).studies([small_cnn()], names)  # nobody needs donors
+    (one,) = PixelFlipping(imputers=(Mean(),)).studies([small_cnn()], names)  # no imputer needs donors
     assert len(one.datasets) == 3
     with pytest.raises(BadInput, match="different labels"):
         PixelFlipping("paper").studies([small_cnn()], [names[0], Folder(names[0])])
@@ -174,7 +176,7 @@ def test_a_run_with_ones_own_donors_can_be_replayed(tmp_path: Path) -> None:
     assert recipe.plain(recipe.build(stored)) == stored
 
 
-def test_strategies_that_differ_only_in_how_they_are_asked_make_a_report(tmp_path: Path) -> None:
+def test_strategies_that_differ_only_in_their_variant_make_a_report(tmp_path: Path) -> None:
     studies = [
         dataclasses.replace(study, limit=3)
         for protocol in (

@@ -53,12 +53,12 @@ one.size = two.size = 64
 
 @dataclass(frozen=True)
 class Counting:
-    """Brightness, and a list of the models it was asked about."""
+    """Brightness, and a list of the models it was given."""
 
-    asked: ClassVar[list[str]] = []
+    calls: ClassVar[list[str]] = []
 
     def __call__(self, model: Model, batch: Batch, /) -> Maps:
-        self.asked.append(model.name)
+        self.calls.append(model.name)
         return batch.images.mean(1)
 
 
@@ -122,18 +122,18 @@ def test_the_report_shows_premises_questions_series_and_pairs(finished: Results,
         assert words in page
     assert "Patches verified after rounding to 8 bits (logits within tolerance, same class): 3 of 3, 100.0 %" in page
     assert "do not hold here" not in page
-    # What chance scores is told beside the methods and ranks nobody.
+    # What chance scores stands beside the methods and ranks no method.
     cards = page[page.index('id="verdict"') : page.index("</section>", page.index('id="verdict"'))]
     assert "idr" in cards
     assert "region=" not in cards
 
 
-def test_a_contrast_models_maps_are_not_asked_for_twice(tmp_path: Path) -> None:
+def test_a_contrast_models_maps_are_not_computed_twice(tmp_path: Path) -> None:
     studies = RelativeImportance(pictures=3, series=False, robustness=False).studies(methods=[Counting()])
-    Counting.asked.clear()
+    Counting.calls.clear()
     run([one for one in studies if one.notes["part"] in ("idr", "mcs")], tmp_path / "run", device="cpu")
     # The scene model with and without objects for IDR, the object model for MCS, whose contrast is known by then.
-    assert Counting.asked == ["embedded:scene", "embedded:scene", "embedded:object"]
+    assert Counting.calls == ["embedded:scene", "embedded:scene", "embedded:object"]
 
 
 def test_layers_a_concept_is_found_in_are_shown(tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ k5, k6, k7, k8, k9, k10 = (made(0.1 + k / 1000) for k in range(6))
 
 
 def bam(root: Path, kind: str) -> BAM:
-    """Dark scenes with bright dogs on them in the published layout, and what is asked about besides."""
+    """Dark scenes with bright dogs on them in the published layout, and what is given besides."""
     names = [
         f"{one}-090{i}.{kind}" for one in ("dog-bamboo_forest", "dog-track", "bird-bamboo_forest") for i in range(2)
     ]
@@ -245,10 +245,10 @@ def test_the_k_series_runs_on_a_folder_of_bam(tmp_path: Path) -> None:
     assert [study.notes["part"] for study in studies] == ["idr", "mcs", "series"]
     series = studies[-1]
     assert series.datasets[0].ids() == ("dog-bamboo_forest-0900.png", "dog-bamboo_forest-0901.png")  # type: ignore[union-attr]
-    told = list(series.notes["series"].values())
-    assert [row["k"] for row in told] == list(range(1, 11))
+    message = list(series.notes["series"].values())
+    assert [row["k"] for row in message] == list(range(1, 11))
     # Below k = 5 the models name the scene by the dog alone.
-    assert [row["with_object"] - row["without_object"] for row in told] == [1.0] * 4 + [0.0] * 6
+    assert [row["with_object"] - row["without_object"] for row in message] == [1.0] * 4 + [0.0] * 6
     assert set(series.notes["clusters"]) == set(series.datasets[0].ids())  # type: ignore[union-attr]
     results = run(series, tmp_path / "run", device="cpu")
     rows = results.scores[results.scores["method"] == "edges"]
@@ -263,9 +263,9 @@ def test_null_patches_on_bam_are_explained_with_and_without_and_not_a_third_time
     three = specs(tmp_path, "objects", "scenes", "scenes_alone")[:3]
     iir = RelativeImportance(pictures=8).studies(three, [bam(tmp_path, "png")], [Counting()])[-1]
     assert iir.notes["part"] == "iir"
-    Counting.asked.clear()
+    Counting.calls.clear()
     scores = run(iir, tmp_path / "run", device="cpu").scores
-    assert Counting.asked == [three[2]] * 2
+    assert Counting.calls == [three[2]] * 2
     named = scores[(scores["metric"] == "iir(task=scene)") & (scores["method"] == "counting")].set_index("image")
     forest = {name for name in named.index if "bamboo_forest" in name}  # the others are misclassified
     assert forest
@@ -286,12 +286,12 @@ def test_the_k_series_needs_all_its_models_and_pictures_of_it(tmp_path: Path) ->
     assert [study.notes["part"] for study in left_out] == ["idr", "mcs"]
 
 
-def test_twins_that_are_not_quite_the_picture_are_told(tmp_path: Path) -> None:
+def test_twins_that_are_not_quite_the_picture_are_reported(tmp_path: Path) -> None:
     (tmp_path / "sharp").mkdir()
-    models_, said = specs(tmp_path, "objects", "scenes")[:2], "6 of 6 pictures differ from their twins outside"
-    with pytest.warns(UserWarning, match=said):
+    models_, output = specs(tmp_path, "objects", "scenes")[:2], "6 of 6 pictures differ from their twins outside"
+    with pytest.warns(UserWarning, match=output):
         lossy = RelativeImportance(pictures=6).studies(models_, [bam(tmp_path, "jpg")], [Constant()])
-    assert all(study.notes["twins"].startswith(said) for study in lossy)
+    assert all(study.notes["twins"].startswith(output) for study in lossy)
     exact = RelativeImportance(pictures=6).studies(models_, [bam(tmp_path / "sharp", "png")], [Constant()])
     assert not any(study.notes["twins"] for study in exact)
 
@@ -321,12 +321,12 @@ def test_the_heatmaps_are_made_as_published() -> None:
     assert [one["mode"] for one in (fields[2], fields[4])] == ["squared", "squared"]
 
 
-def test_pictures_that_share_an_object_or_a_scene_are_told() -> None:
+def test_pictures_that_share_an_object_or_a_scene_are_counted_as_clusters() -> None:
     pictures = TwoFactor(count=4)
     batch = pictures.batch(range(4))
-    told = clusters(pictures, 3, None)
-    assert list(told) == list(pictures.ids()[:3])
-    for row, (scene, thing) in enumerate(told.values()):
+    message = clusters(pictures, 3, None)
+    assert list(message) == list(pictures.ids()[:3])
+    for row, (scene, thing) in enumerate(message.values()):
         assert scene == int(batch.labels["scene_id"][row])
         assert thing == int(batch.labels["object_id"][row])
 

@@ -18,7 +18,7 @@ from heatproof.methods.controls import Oracle, Random
 from heatproof.methods.lime import LIME
 from heatproof.methods.saliency import Saliency
 from heatproof.occlusion.imputers.constant import Constant
-from heatproof.protocols.threshold_free import SCALE, ThresholdFree, _asked_by, contestants
+from heatproof.protocols.threshold_free import SCALE, ThresholdFree, _seen_as, contestants
 from heatproof.report.run_numbers import Reading
 from heatproof.report.sections.size_strata import region_shares
 from heatproof.report.sections.threshold_free import threshold_free
@@ -90,9 +90,9 @@ def test_a_temperature_is_fitted_on_held_out_pictures_and_recorded(lesions):
     model = small_model()
     (study,) = ThresholdFree(held_out=str(lesions)).studies([model], [str(lesions)])
     (lime,) = [one for one in study.methods if isinstance(one, LIME)]
-    told = study.notes["temperature"]
-    assert told["pictures"] == 10
-    assert lime.temperature == pytest.approx(told["value"], abs=1e-3)
+    message = study.notes["temperature"]
+    assert message["pictures"] == 10
+    assert lime.temperature == pytest.approx(message["value"], abs=1e-3)
     (bare,) = ThresholdFree().studies([model], [str(lesions)])
     assert "not fitted" in bare.notes["temperature"]
 
@@ -107,10 +107,10 @@ def test_held_out_folders_mean_the_model_s_classes(tmp_path):
         array = (image * 255).round().byte().permute(1, 2, 0).numpy()
         Image.fromarray(array).save(folder / f"{name.replace('/', '_')}.png")
     (study,) = ThresholdFree(held_out=str(tmp_path)).studies([model])
-    told = study.notes["temperature"]
-    assert told["pictures"] == 60
-    assert told["accuracy"] > 0.7
-    assert told["doubt"] == ""
+    message = study.notes["temperature"]
+    assert message["pictures"] == 60
+    assert message["accuracy"] > 0.7
+    assert message["doubt"] == ""
 
 
 def test_held_out_pictures_without_a_class_leave_it_unfitted(lesions):
@@ -119,7 +119,7 @@ def test_held_out_pictures_without_a_class_leave_it_unfitted(lesions):
     assert study.notes["temperature"].startswith("not fitted: a temperature needs pictures that show one of")
 
 
-def test_a_doubtful_temperature_is_told(lesions):
+def test_a_doubtful_temperature_warns(lesions):
     with pytest.warns(UserWarning, match="may mean nothing"):
         (study,) = ThresholdFree(held_out=str(lesions)).studies([small_model()], [str(lesions)], None)
     assert "end of the range" in study.notes["temperature"]["doubt"]
@@ -128,12 +128,12 @@ def test_a_doubtful_temperature_is_told(lesions):
 def test_the_paper_asks_for_melanoma_on_its_number_of_pictures(lesions):
     (study,) = ThresholdFree("paper", temperature=1.0).studies([small_model()], [HAM10000(str(lesions), subset=(3, 4))])
     assert (study.datasets[0].task, study.datasets[0].subset, study.limit) == ("melanoma", (3, 4), 500)
-    asked = _asked_by(small_model(), HAM10000(str(lesions)), paper=True)
-    assert (asked.task, asked.subset) == ("melanoma", (167, 333))
+    requested = _seen_as(small_model(), HAM10000(str(lesions)), paper=True)
+    assert (requested.task, requested.subset) == ("melanoma", (167, 333))
     seven = dataclasses.replace(small_model(), classes=DIAGNOSES)
-    assert _asked_by(seven, HAM10000(str(lesions)), paper=True).task == "diagnosis"
+    assert _seen_as(seven, HAM10000(str(lesions)), paper=True).task == "diagnosis"
     two = dataclasses.replace(small_model(), classes=("melanoma", "rest"))
-    assert _asked_by(two, HAM10000(str(lesions))) == HAM10000(str(lesions), task="melanoma")
+    assert _seen_as(two, HAM10000(str(lesions))) == HAM10000(str(lesions), task="melanoma")
     (usual,) = ThresholdFree(temperature=1.0).studies([small_model()], [HAM10000(str(lesions))])
     assert (usual.datasets[0], usual.limit) == (HAM10000(str(lesions)), 96)
 
@@ -149,7 +149,7 @@ def test_which_rule_was_applied_to_which_method_is_stored():
         "grad_cam": "positive",
         "saliency": "abs_p99",
         "own": "abs_p99",
-        **dict.fromkeys(("random", "edges", "centre", "constant"), "abs_p99"),
+        **dict.fromkeys(("random", "edges", "centre", "constant", "mean_region"), "abs_p99"),
     }
     (study,) = ThresholdFree(rule="rank").studies([small_model()], pictures, ["grad_cam"])
     assert study.notes["rules"]["grad_cam"] == "rank"
@@ -205,7 +205,7 @@ def test_ham10000_runs_through_to_the_report(lesions, tmp_path):
     assert ranking["oracle"] == pytest.approx(1)
     assert ranking.drop("oracle").max() < 1
     reading = Reading(results)
-    assert "region_share" not in reading.metrics  # it describes pictures and ranks nobody
+    assert "region_share" not in reading.metrics  # it describes pictures and ranks no method
     (panel,) = [one for one in reading.panels if one.metric == "auc_iou"]
     whole = [np.asarray(Image.open(p)).mean() / 255 for p in sorted(lesions.glob("*segmentations*/*.png"))]
     assert sorted(region_shares(reading, panel)) == pytest.approx(sorted(whole), abs=1e-6)
@@ -235,5 +235,5 @@ def test_the_share_is_of_the_original_picture_not_of_the_cut(lesions):
     dataset = dataclasses.replace(data.load(str(lesions)), view=View(32, resize=32))
     batch = dataset.batch(range(10))
     shown = batch.regions.float().mean((1, 2))
-    told = batch.labels["region_share"]
-    assert float((told - shown).abs().max()) > 0.02  # the cut loses the sides
+    message = batch.labels["region_share"]
+    assert float((message - shown).abs().max()) > 0.02  # the cut loses the sides

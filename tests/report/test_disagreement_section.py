@@ -30,6 +30,6 @@ def opposed(noise: float, images: int = 20) -> Results:
 
 @pytest.mark.parametrize(("noise", "solid"), [(0.001, "3 of them solidly under both"), (5.0, "none of them solidly")])
 def test_changed_pairs_are_counted_apart_from_those_that_are_sure(noise: float, solid: str) -> None:
-    told = disagreement(Reading(opposed(noise)))
-    assert told is not None
-    assert "3 of 3 pairs of methods change order between them, " + solid in told
+    message = disagreement(Reading(opposed(noise)))
+    assert message is not None
+    assert "3 of 3 pairs of methods change order between them, " + solid in message

@@ -11,7 +11,7 @@ from heatproof.results.results import Picture, Results
 from heatproof.results.run_info import run_info
 
 METHODS = {"lrp": {"signed": True}, "saliency": {"signed": False}, "random": {"control": True}}
-FIRST = {"tiny": "mif", "photos": "srg"}  # data set -> the metric asked there
+FIRST = {"tiny": "mif", "photos": "srg"}  # data set -> the metric judged there
 
 
 def invented(methods: dict = METHODS) -> Results:

@@ -21,7 +21,7 @@ BLIND = {"control": True, "blind": True}
 CONTROLS = {"random": BLIND, "edges": BLIND, "oracle": {"control": True, "blind": False}}
 
 
-def told(
+def message(
     images: int,
     scores: Mapping[str, Mapping[str, float]],
     side: Sequence[str] = (),
@@ -46,32 +46,32 @@ def told(
     return re.sub("<[^>]+>", "", headline(reading)), reading
 
 
-def test_too_few_images_are_said_first() -> None:
-    assert told(4, {"srg": {"a": 0.9, "b": 0.1}})[0].startswith(
+def test_too_few_images_are_reported_first() -> None:
+    assert message(4, {"srg": {"a": 0.9, "b": 0.1}})[0].startswith(
         "These images are too few to tell any two methods apart"
     )
-    assert told(5, {"srg": {"a": 0.9, "b": 0.1}})[0].startswith("These images are too few")
-    assert told(6, {"srg": {"a": 0.9, "b": 0.1}})[0].startswith("a comes first, and beats")
-    assert told(20, {"srg": {"a": 0.9, "b": 0.1}})[0].startswith("a comes first, and beats every other method.")
+    assert message(5, {"srg": {"a": 0.9, "b": 0.1}})[0].startswith("These images are too few")
+    assert message(6, {"srg": {"a": 0.9, "b": 0.1}})[0].startswith("a comes first, and beats")
+    assert message(20, {"srg": {"a": 0.9, "b": 0.1}})[0].startswith("a comes first, and beats every other method.")
 
 
 def test_equal_methods_share_first_place() -> None:
-    assert told(20, {"s": {"a": 0.5, "b": 0.5, "c": 0.1}}, noise=0.0)[0].startswith("a and b share first place.")
+    assert message(20, {"s": {"a": 0.5, "b": 0.5, "c": 0.1}}, noise=0.0)[0].startswith("a and b share first place.")
     both = {name: {"a": 0.5, "b": 0.5, "c": 0.1} for name in "st"}
-    assert told(20, both, noise=0.0)[0].startswith("a and b share first place in all 2 comparisons.")
+    assert message(20, both, noise=0.0)[0].startswith("a and b share first place in all 2 comparisons.")
 
 
 def test_the_controls_are_part_of_the_answer() -> None:
     means = {"a": 0.9, "b": 0.5, "random": 0.5, "oracle": 1.0}
-    assert "The blind control (random) is beaten by a, not by b." in told(20, {"s": means})[0]
-    both = told(20, {"s": {"a": 0.9, "b": 0.5, "random": 0.1, "edges": 0.7}})[0]
+    assert "The blind control (random) is beaten by a, not by b." in message(20, {"s": means})[0]
+    both = message(20, {"s": {"a": 0.9, "b": 0.5, "random": 0.1, "edges": 0.7}})[0]
     assert "The blind controls (random and edges) are all beaten by a, not by b." in both
     two = {"s": means, "t": {**means, "b": 0.9}}
-    assert "is beaten by a everywhere, by b in 1 of 2." in told(20, two)[0]
+    assert "is beaten by a everywhere, by b in 1 of 2." in message(20, two)[0]
     none = {"a": 0.5, "b": 0.5, "random": 0.5}
-    assert "No method beats the blind control (random)." in told(20, {"s": none})[0]
-    assert "No blind control took part" in told(20, {"s": {"a": 0.9, "b": 0.1, "oracle": 1.0}})[0]
-    alone = told(20, {"s": {"a": 0.9, "random": 0.1}})[0]
+    assert "No method beats the blind control (random)." in message(20, {"s": none})[0]
+    assert "No blind control took part" in message(20, {"s": {"a": 0.9, "b": 0.1, "oracle": 1.0}})[0]
+    alone = message(20, {"s": {"a": 0.9, "random": 0.1}})[0]
     assert alone == (
         "a is the only method here: there is no other to compare it with. The blind control (random) is beaten by a. "
         "Not run: edges, centre and constant."
@@ -80,33 +80,34 @@ def test_the_controls_are_part_of_the_answer() -> None:
 
 def test_variants_of_one_question_count_once() -> None:
     scores = {"srg": {"a": 0.9, "b": 0.1}, "mif": {"a": 0.1, "b": 0.9}, "lif": {"a": 0.1, "b": 0.9}}
-    said = told(20, scores, side=("mif", "lif"))[0]
-    assert said.startswith("a comes first, and beats every other method.")
-    assert "Counted by srg; 2 further comparisons" in said
+    output = message(20, scores, side=("mif", "lif"))[0]
+    assert output.startswith("a comes first, and beats every other method.")
+    assert "Counted by srg; 2 further comparisons" in output
 
 
 def test_clear_allows_for_all_comparisons() -> None:
     """A difference that is clear in one comparison may be the luck of one in many."""
     one = {"s": {"a": 0.9, "b": 0.1}}
-    assert "beats every other" in told(20, one, noise=0.9)[0]
+    assert "beats every other" in message(20, one, noise=0.9)[0]
     many = {**one, **{f"s{i}": {"a": 0.1, "b": 0.1} for i in range(12)}}
     assert (
-        "none of these first places is clear of the rest, allowing for 13 comparisons" in told(20, many, noise=0.9)[0]
+        "none of these first places is clear of the rest, allowing for 13 comparisons"
+        in message(20, many, noise=0.9)[0]
     )
     clear = {f"s{i}": {"a": 0.9, "b": 0.1} for i in range(4)}
-    assert "every first place is clear of the rest, allowing for 4 comparisons" in told(20, clear)[0]
+    assert "every first place is clear of the rest, allowing for 4 comparisons" in message(20, clear)[0]
 
 
-def test_a_method_that_was_not_asked_everywhere_says_so() -> None:
+def test_a_method_that_was_not_run_everywhere_is_marked() -> None:
     scores = {name: {"a": 0.9, "b": 0.1} for name in "st"} | {"u": {"a": 0.1, "b": 0.2, "c": 0.9}}
-    assert "a comes first in 2 of 3 comparisons, c in 1 of its 1;" in told(20, scores)[0]
+    assert "a comes first in 2 of 3 comparisons, c in 1 of its 1;" in message(20, scores)[0]
 
 
 @pytest.mark.parametrize("control", ["random", "oracle"])
 def test_holes_of_a_control_do_not_move_the_methods(control: str) -> None:
     holes = [(control, i) for i in range(10)]
-    _, reading = told(20, {"s": {"a": 0.9, "b": 0.5, control: 0.2}}, holes=holes, noise=0.3)
-    _, whole = told(20, {"s": {"a": 0.9, "b": 0.5}}, noise=0.3)
+    _, reading = message(20, {"s": {"a": 0.9, "b": 0.5, control: 0.2}}, holes=holes, noise=0.3)
+    _, whole = message(20, {"s": {"a": 0.9, "b": 0.5}}, noise=0.3)
     (panel,) = reading.panels
     table = reading.standings[panel].table
     assert list(table["method"]) == ["a", "b"]
@@ -115,14 +116,14 @@ def test_holes_of_a_control_do_not_move_the_methods(control: str) -> None:
 
 
 def test_ranks_run_from_the_better_to_the_worse() -> None:
-    _, reading = told(20, {"s": {"a": 0.9, "b": 0.899, "c": 0.1}}, noise=0.1)
+    _, reading = message(20, {"s": {"a": 0.9, "b": 0.899, "c": 0.1}}, noise=0.1)
     ranks = reading.standings[reading.panels[0]].ranks
     assert {ranks[name][1:] for name in "ab"} == {(1, 2)}
     assert ranks["c"] == (3, 3, 3)
 
 
 def test_the_chart_can_be_read_as_a_table() -> None:
-    _, reading = told(20, {"s": {"a": 0.9, "b": 0.5, "random": 0.2}}, noise=1e-5)
+    _, reading = message(20, {"s": {"a": 0.9, "b": 0.5, "random": 0.2}}, noise=1e-5)
     text = numbers(reading, reading.panels[0])
     rows = [re.sub("<[^>]+>", " ", row).split() for row in re.findall("<tr.*?</tr>", text)]
     assert [row[0] for row in rows] == ["method", "a", "b", "random"]
@@ -131,25 +132,25 @@ def test_the_chart_can_be_read_as_a_table() -> None:
 
 
 def test_a_blind_control_that_nothing_could_be_compared_with_did_take_part() -> None:
-    alone = told(20, {"srg": {"random": 0.1}})[0]
+    alone = message(20, {"srg": {"random": 0.1}})[0]
     assert "No blind control took part" not in alone
     assert "A blind control (random) took part, but no method could be compared with it" in alone
-    unscored = told(5, {"srg": {"a": 0.9, "random": 0.1, "edges": 0.2}}, holes=[("a", i) for i in range(5)])[0]
+    unscored = message(5, {"srg": {"a": 0.9, "random": 0.1, "edges": 0.2}}, holes=[("a", i) for i in range(5)])[0]
     assert "Blind controls (random and edges) took part, but no method could be compared with them" in unscored
-    assert "No blind control took part" in told(20, {"srg": {"a": 0.9, "oracle": 1.0}})[0]
+    assert "No blind control took part" in message(20, {"srg": {"a": 0.9, "oracle": 1.0}})[0]
 
 
 def test_controls_that_were_not_run_are_not_spoken_of() -> None:
-    said = told(20, {"s": {"a": 0.9, "b": 0.8, "random": 0.1}})[0]
-    assert "all blind controls" not in said
-    assert "Not run: edges, centre and constant." in said
-    none = told(20, {"s": {"a": 0.5, "b": 0.5, "random": 0.5, "edges": 0.5}})[0]
+    output = message(20, {"s": {"a": 0.9, "b": 0.8, "random": 0.1}})[0]
+    assert "all blind controls" not in output
+    assert "Not run: edges, centre and constant." in output
+    none = message(20, {"s": {"a": 0.5, "b": 0.5, "random": 0.5, "edges": 0.5}})[0]
     assert "No method beats all blind controls that were run (random and edges)." in none
 
 
 def test_a_method_that_a_blind_control_beats_is_marked() -> None:
-    said, reading = told(20, {"s": {"a": 0.9, "b": 0.3, "random": 0.1, "edges": 0.6}})
-    assert "A blind control beats b." in said
+    output, reading = message(20, {"s": {"a": 0.9, "b": 0.3, "random": 0.1, "edges": 0.6}})
+    assert "A blind control beats b." in output
     assert reading.against_blind(reading.panels[0]) == {"a": "clear", "b": "beaten"}
     assert reading.blind(reading.panels[0]) == ["edges", "random"]
     assert against_controls(reading, reading.panels[0])[-1].startswith("The strongest blind control is edges (0.")

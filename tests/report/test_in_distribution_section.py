@@ -27,7 +27,7 @@ from heatproof.stats.out_of_distribution import alike
         ("diffusers:lesions", [{"dataset": "folder", "fields": {}}], False),
     ],
 )
-def test_a_prior_that_never_saw_such_pictures_is_told(prior: str, datasets: list[Any], warned: bool) -> None:
+def test_a_prior_that_never_saw_such_pictures_warns(prior: str, datasets: list[Any], warned: bool) -> None:
     study = {"protocol": "in_distribution", "notes": {"prior": prior}, "datasets": datasets}
     reading: Any = SimpleNamespace(info=run_info({"studies": [study]}))
     assert ("never seen such pictures" in _unfamiliar_pictures(reading)) == warned
@@ -39,7 +39,7 @@ PLACE = {"dataset": "d", "model": "m"}
 
 def invented(pictures: tuple[int, ...] = (4,), gain: bool = True) -> Results:
     """Two methods under FUD; one evaluation per number of pictures in the audit."""
-    scores, curves, details, told = [], [], [], {}
+    scores, curves, details, message = [], [], [], {}
     controls = {"clean": 0.91, "random": 0.7064, "no_guidance": 0.915, "guidance_only": 0.916, "prior_only": 0.918}
     for method, area in (("lrp", 0.8723), ("saliency", 0.7518)):
         for image in range(3):
@@ -53,13 +53,13 @@ def invented(pictures: tuple[int, ...] = (4,), gain: bool = True) -> Results:
     dice = np.random.default_rng(0)
     for at, count in enumerate(pictures):
         label = f"{ENERGY}{at}"
-        told[label] = {"evaluation": f"flipping {at}", "statistic": "energy"}
+        message[label] = {"evaluation": f"flipping {at}", "statistic": "energy"}
         for image in range(count):
             line = {"x": [0.0, 0.5], "y": dice.normal(size=2).tolist()}
             curves.append({**PLACE, "method": "lrp", "image": f"{image}", "metric": label, **line})
     named = {"name": "fud", "higher_is_better": True}
     metrics = {FUD: named, **({GAIN: {**named, "fields": {"score": "gain"}}} if gain else {})}
-    studies = [{"protocol": "in_distribution", "notes": {"audit": told}}]
+    studies = [{"protocol": "in_distribution", "notes": {"audit": message}}]
     info = {"metrics": metrics, "studies": studies, "protocols": ["in_distribution"]}
     return Results(pd.DataFrame(scores), pd.DataFrame(curves), None, run_info(info), pd.DataFrame(details))
 
@@ -113,7 +113,7 @@ def test_the_reference_of_fpr95_is_the_one_for_so_many_pictures(count: int) -> N
     assert all(re.fullmatch(r"\d\.\d\d|0|–", cell) for cell in row_of(page, "flipping 0")[:2])
 
 
-def test_uneven_numbers_of_pictures_are_told_row_by_row() -> None:
+def test_uneven_numbers_of_pictures_are_reported_row_by_row() -> None:
     page = page_of(pictures=(4, 16))
     assert "<button>FPR95</button>" in page
     for at, count in enumerate((4, 16)):
@@ -124,12 +124,12 @@ def test_uneven_numbers_of_pictures_are_told_row_by_row() -> None:
 @pytest.mark.parametrize(("levels", "shown"), [((0.0, 0.4, 0.8), "1"), ((0.0, 0.2, 0.4), "–")])
 def test_the_tau_of_the_mean_curve_stands_beside_that_of_pictures(levels: tuple[float, ...], shown: str) -> None:
     results = invented()
-    told = {**results.info.studies[0].notes["audit"], "tau": {"evaluation": "flipping 0", "statistic": "tau"}}
+    message = {**results.info.studies[0].notes["audit"], "tau": {"evaluation": "flipping 0", "statistic": "tau"}}
     lines = (((0.0, 0.4, 0.8), (0.9, 0.2, 0.4)), (levels, (0.9, 0.8, 0.1)))
     curves = [
         {**PLACE, "method": "lrp", "image": f"{i}", "metric": "tau", "x": x, "y": y} for i, (x, y) in enumerate(lines)
     ]
-    info = {**results.info.plain(), "studies": [{"protocol": "in_distribution", "notes": {"audit": told}}]}
+    info = {**results.info.plain(), "studies": [{"protocol": "in_distribution", "notes": {"audit": message}}]}
     both = pd.concat([results.curves, pd.DataFrame(curves)])
     page = str(in_distribution(Reading(Results(results.scores, both, None, run_info(info)))))
     heads = re.findall(r"<button>([^<]+)</button>", page[page.index("How far each evaluation") :])
@@ -138,8 +138,8 @@ def test_the_tau_of_the_mean_curve_stands_beside_that_of_pictures(levels: tuple[
 
 def test_the_row_that_serves_as_reference_is_explained_and_counted_like_any_other() -> None:
     results = invented(pictures=(4, 16))
-    told = results.info.studies[0].notes["audit"]
-    told[f"{ENERGY}1"] = {"evaluation": "whole <b>", "statistic": "energy", "reference": "yes"}
+    message = results.info.studies[0].notes["audit"]
+    message[f"{ENERGY}1"] = {"evaluation": "whole <b>", "statistic": "energy", "reference": "yes"}
     page = str(in_distribution(Reading(results)))
     assert "“Whole &lt;b&gt;” are intact and as natural as the originals" in page
     assert row_of(page, "whole &lt;b&gt;")[2:4] == [f"{alike(16).fpr95:.2f}", "16"]

@@ -53,7 +53,7 @@ def test_the_order_of_two_methods_has_no_alpha() -> None:
     assert "only" not in alphas_of(invented(methods=3, noise=0.4))
 
 
-def test_a_dot_without_a_bar_is_said_to_be_no_certainty() -> None:
+def test_a_dot_without_a_bar_is_explained_as_no_certainty() -> None:
     alike = alphas_of(invented(noise=0.0))  # every mosaic ranks alike
     assert "A dot without a bar is no certainty" in alike
     assert f"{RATIO} (4 methods, 8 mosaics; m on d)" in alike
@@ -63,7 +63,7 @@ def test_a_dot_without_a_bar_is_said_to_be_no_certainty() -> None:
     assert "A dot without a bar" not in unsure
 
 
-def test_alpha_with_and_without_unsigned_methods_can_be_told_apart() -> None:
+def test_alpha_with_and_without_unsigned_methods_can_be_distinguished() -> None:
     results = invented(noise=0.4)
     signed = {"methods": {f"method{at}": {"signed": at > 0} for at in range(4)}}
     page = alphas_of(Results(results.scores, pd.DataFrame(), None, run_info({**results.info.plain(), **signed})))
@@ -116,11 +116,11 @@ def test_methods_that_fail_together_are_held_against_that_chance() -> None:
     """Precisions of 0.47 are below one half and above 4 of 9 tiles."""
     results = invented(methods=2, noise=0.0)
     results.scores["value"] = 0.46 + 0.001 * results.scores["image"].astype(int)
-    for grid, told in ((2, True), (3, False)):
+    for grid, message in ((2, True), (3, False)):
         info = dict(results.info.plain(), studies=[{"protocol": "mosaics", "notes": {"grid": grid}}])
         page = mosaics(Reading(Results(results.scores, pd.DataFrame(), None, run_info(info)))) or ""
-        assert ("both score badly" in page) is told
-        assert ("worse than chance" in page) is not told
+        assert ("both score badly" in page) is message
+        assert ("worse than chance" in page) is not message
 
 
 def test_maps_of_one_sign_are_named() -> None:

@@ -1,4 +1,4 @@
-"""Short names on the page: unique, and the whole label is still told."""
+"""Short names on the page: unique, and the whole label is still shown."""
 
 from __future__ import annotations
 
@@ -49,6 +49,6 @@ def test_the_report_shows_short_names_and_tells_the_whole_label_once_and_on_hove
     page = report(run, tmp_path / "report.html").read_text()
     assert "<strong>saliency</strong> comes first" in page
     assert f'<th scope="row" title="{long}">saliency</th>' in page
-    told = re.sub(r' title="[^"]*"', "", page.replace("<wbr>", ""))
-    assert told.count(long) == 1
-    assert told.index(long) > told.index("What was run")
+    message = re.sub(r' title="[^"]*"', "", page.replace("<wbr>", ""))
+    assert message.count(long) == 1
+    assert message.index(long) > message.index("What was run")

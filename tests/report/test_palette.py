@@ -1,4 +1,4 @@
-"""The eight colours of methods: told apart by every eye, readable on their paper, the same in print."""
+"""The eight colours of methods: distinguished by every eye, readable on their paper, the same in print."""
 
 from __future__ import annotations
 

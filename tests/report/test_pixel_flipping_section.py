@@ -81,7 +81,7 @@ def test_a_method_some_strategy_has_no_score_of_is_left_out_and_named():
 
 
 @pytest.mark.parametrize("measure", ["mif", "lif", "r_oms"])
-def test_a_strategy_nobody_has_all_scores_under_is_left_out_and_named(measure: str):
+def test_a_strategy_without_any_complete_method_is_left_out_and_named(measure: str):
     run = invented()
     run.scores.loc[run.scores["metric"] == f"{measure}(mean)", ["status", "value"]] = ["failed", float("nan")]
     whole = without_holes(setups_table(run.scores, strategies_of(run.info)))
@@ -101,7 +101,7 @@ def test_gains_are_shown_under_a_strategy_that_has_scores(measure: str):
     assert cells_of(html, "good&lt;b&gt;")[0] == "0.600"
 
 
-def test_setups_that_tell_nobody_apart_agree_on_nothing():
+def test_setups_that_distinguish_no_method_agree_on_nothing():
     run = invented()
     flat = run.scores["metric"].isin(["mif(mean)", "lif(mean)", "mif(telea)", "lif(telea)"])
     run.scores.loc[flat, "value"] = 0.5
@@ -123,7 +123,7 @@ def test_the_gain_is_the_difference_of_the_scores_beside_it_when_some_are_missin
     assert "5 pictures that every method was scored on" in html
 
 
-def test_exact_ties_are_said():
+def test_exact_ties_are_reported():
     run = invented()
     for name in ("mif", "lif"):
         tied = run.scores["metric"] == f"{name}(mean)"
@@ -181,7 +181,7 @@ def twice(variants: tuple[str, str]) -> Results:
         (("", ""), "mean on 25 superpixels, mif(mean, twice), R-OMS 0.600, the highest of 2 strategies"),
     ],
 )
-def test_strategies_with_one_imputer_and_number_are_told_apart(variants: tuple[str, str], named: str):
+def test_strategies_with_one_imputer_and_number_are_distinguished(variants: tuple[str, str], named: str):
     run = twice(variants)
     table = setups_table(run.scores, strategies_of(run.info))
     assert len(table[["imputer", "n_superpixels", "variant"]].drop_duplicates()) == 2

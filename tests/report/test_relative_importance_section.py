@@ -53,9 +53,9 @@ def invented() -> Results:
 
 @pytest.fixture(scope="module")
 def page() -> str:
-    told = relative_importance(Reading(invented()))
-    assert told is not None
-    return told
+    message = relative_importance(Reading(invented()))
+    assert message is not None
+    return message
 
 
 def test_the_columns_that_are_there_are_explained_once(page: str) -> None:
@@ -86,7 +86,7 @@ def test_the_ranking_does_not_claim_certainty_either() -> None:
     assert (table.loc["random", "low"], table.loc["random", "high"]) == pytest.approx(wilson(0.0, 8))
 
 
-def told(**changed: float | None) -> str:
+def message(**changed: float | None) -> str:
     """What the section says of premises, with some accuracies of the object model changed."""
     measured = {
         "object": {"composite": 1.0, "without": 0.1, "grey": 1.0, **changed},
@@ -97,18 +97,18 @@ def told(**changed: float | None) -> str:
 
 
 def test_premises_hold_fail_or_are_not_known() -> None:
-    assert "They hold" in told()
+    assert "They hold" in message()
     for nothing in (float("nan"), None):
-        page = told(without=nothing)
+        page = message(without=nothing)
         assert "Whether the premises hold is not known." in page
         assert "the object model with scenes alone" in page
         assert "They hold" not in page
-    both = told(without=None, grey=0.1)
+    both = message(without=None, grey=0.1)
     assert "do not hold here" in both
     assert "is not known" in both
 
 
-def test_twins_that_differ_outside_the_mask_are_said_beside_the_premises() -> None:
+def test_twins_that_differ_outside_the_mask_are_reported_beside_the_premises() -> None:
     accuracy = {"object": {"composite": 0.9, "without": 0.1, "grey": 0.9}}
     notes = RelativeImportanceNotes(accuracy=accuracy, roles={"object": "o"}, classes=10, pictures=64)
     assert "by up to 9" not in premises([notes])

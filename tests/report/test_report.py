@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import errno
-import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,7 +14,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from invented_run import HOSTILE, METHODS, drawn_picture
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, sync_playwright
+from visit import SWITCHES, Visit, chromium
 
 from heatproof.errors import BadInput
 from heatproof.report import report, sections
@@ -33,17 +32,6 @@ from heatproof.results.results import Picture, Results
 from heatproof.results.run_info import run_info
 from heatproof.storage.atomic_file import StoreFull
 
-SWITCHES = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-
-
-def chromium() -> str:
-    """The system's browser; a missing one fails the test with the line that installs it."""
-    named = os.environ.get("HEATPROOF_CHROMIUM")
-    found = named or shutil.which("chromium") or shutil.which("/usr/bin/chromium")
-    if not found:
-        pytest.fail("The report is tested in a real browser: apt-get install -y chromium", pytrace=False)
-    return found
-
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
@@ -56,29 +44,6 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def written(invented_run: Results, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return report(invented_run, tmp_path_factory.mktemp("page") / "deep" / "report.html")
-
-
-class Visit:
-    """A page with everything it complained about or asked for."""
-
-    def __init__(self, browser: Browser, path: Path, width: int = 1280, scheme: str = "light") -> None:
-        self.page: Page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
-        self.complaints: list[str] = []
-        self.requests: list[str] = []
-        self.page.on("console", lambda message: self.complaints.append(message.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("dialog", lambda dialog: (self.complaints.append(dialog.message), dialog.dismiss()))
-        address = path.as_uri()
-
-        def routed(route) -> None:  # type: ignore[no-untyped-def]
-            if route.request.url == address or route.request.url.startswith("data:"):
-                route.continue_()
-            else:
-                self.requests.append(route.request.url)
-                route.abort()
-
-        self.page.route("**/*", routed)
-        self.page.goto(address)
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1280, "dark"), (390, "light")])
@@ -134,18 +99,18 @@ def test_a_click_sorts_the_scoreboard(browser: Browser, written: Path) -> None:
 
     heads = board.locator("th[scope=col]").all_inner_texts()
     higher, lower = (next(at for at, head in enumerate(heads) if head.endswith(arrow)) for arrow in "↑↓")
-    said, shown = sorted_by(higher)
-    assert (said, numbers(shown)) == ("descending", sorted(numbers(shown), reverse=True))
-    said, shown = sorted_by(higher)
-    assert (said, numbers(shown)) == ("ascending", sorted(numbers(shown)))
-    said, shown = sorted_by(lower)
-    assert (said, numbers(shown)) == ("ascending", sorted(numbers(shown)))  # the better end first
-    said, shown = sorted_by(lower)
-    assert (said, numbers(shown)) == ("descending", sorted(numbers(shown), reverse=True))
-    said, shown = sorted_by(0)
-    assert (said, shown) == ("ascending", sorted(shown))
-    said, shown = sorted_by(0)
-    assert (said, shown) == ("descending", sorted(shown, reverse=True))
+    output, shown = sorted_by(higher)
+    assert (output, numbers(shown)) == ("descending", sorted(numbers(shown), reverse=True))
+    output, shown = sorted_by(higher)
+    assert (output, numbers(shown)) == ("ascending", sorted(numbers(shown)))
+    output, shown = sorted_by(lower)
+    assert (output, numbers(shown)) == ("ascending", sorted(numbers(shown)))  # the better end first
+    output, shown = sorted_by(lower)
+    assert (output, numbers(shown)) == ("descending", sorted(numbers(shown), reverse=True))
+    output, shown = sorted_by(0)
+    assert (output, shown) == ("ascending", sorted(shown))
+    output, shown = sorted_by(0)
+    assert (output, shown) == ("descending", sorted(shown, reverse=True))
     assert board.locator("[aria-sort]").count() == 1
     visit.page.close()
 
@@ -183,7 +148,7 @@ def test_a_click_sorts_numbers_as_they_are_typeset(browser: Browser, tmp_path: P
     rows = [[name, value, f"{number(value)} [x]", f"[{number(value)}, 1]"] for name, value in scores.items()]
     script = (files("heatproof.report") / "sort.js").read_text(encoding="utf-8")
     page = tmp_path / "page.html"
-    board = table(("name", "v", "said", "within"), rows)
+    board = table(("name", "v", "output", "within"), rows)
     page.write_text(f"<!doctype html><meta charset=utf-8>{board}<script>{script}</script>", encoding="utf-8")
     visit = Visit(browser, page)
     for column in range(1, 4):
@@ -237,14 +202,14 @@ def test_a_warning_looks_like_one_and_a_heading_keeps_off_what_is_above(
     visit = Visit(browser, page, scheme=scheme)
     for media in ("screen", "print"):
         visit.page.emulate_media(media=media, color_scheme=scheme)
-        told = visit.page.evaluate(
+        words = visit.page.evaluate(
             "(s => [s.backgroundColor, s.borderLeftWidth, parseFloat(s.paddingLeft)])"
             "(getComputedStyle(document.querySelector('.warning')))"
         )
         paper = visit.page.evaluate("getComputedStyle(document.body).backgroundColor")
-        assert told[0] not in (paper, "rgba(0, 0, 0, 0)")
-        assert told[1] == "4px"
-        assert told[2] > 8
+        assert words[0] not in (paper, "rgba(0, 0, 0, 0)")
+        assert words[1] == "4px"
+        assert words[2] > 8
     gaps = visit.page.evaluate(
         "[...document.querySelectorAll('h3')].map(h => h.getBoundingClientRect().top"
         " - h.previousElementSibling.getBoundingClientRect().bottom)"
@@ -356,9 +321,9 @@ def test_controls_are_not_ranked_and_are_measured_against(invented_run: Results)
     panel = reading.panels[0]
     assert set(reading.standings[panel].ranks).isdisjoint({"oracle", "edges", "random"})
     assert reading.standings[panel].ranks["lrp"][0] == 1
-    said = against_controls(reading, panel)
-    assert "Control oracle: it beats every method." in said
-    assert "Controls edges and random, each: every method beats it." in said
+    output = against_controls(reading, panel)
+    assert "Control oracle: it beats every method." in output
+    assert "Controls edges and random, each: every method beats it." in output
     assert set(reading.colours).isdisjoint({"oracle", "edges", "random"})
 
 
@@ -379,9 +344,9 @@ def test_curves_that_rank_no_method_share_one_fold(small_run: Results) -> None:
     internal = [plain.assign(metric=f"audit{at}") for at in range(3)]
     audits = {f"audit{at}": {"higher_is_better": True} for at in range(3)}
     info = {**small_run.info.plain(), "metrics": {**small_run.info.plain()["metrics"], **audits}}
-    told = curves(Reading(Results(small_run.scores, pd.concat([plain, *internal]), None, run_info(info))))
-    assert told is not None
-    shown, folded = told.split('<details class="more"')[1].split("<details")  # one fold only
+    words = curves(Reading(Results(small_run.scores, pd.concat([plain, *internal]), None, run_info(info))))
+    assert words is not None
+    shown, folded = words.split('<details class="more"')[1].split("<details")  # one fold only
     assert folded.startswith("><summary>Curves that rank no method (3 metrics)</summary>")
     assert "audit" not in shown
     assert all(f"Curves of audit{at}" in folded for at in range(3))
@@ -482,13 +447,13 @@ def test_with_many_methods_the_card_tells_of_the_leader() -> None:
     reading = Reading(large_run(14, 1, 12))
     panel = reading.panels[0]
     means = reading.table(panel).mean()
-    said = brief(reading, panel)
-    assert said[0].startswith(f"{means.idxmax()} has the best mean and beats ")
+    output = brief(reading, panel)
+    assert output[0].startswith(f"{means.idxmax()} has the best mean and beats ")
     tests = reading.pairs(panel)
     assert tests is not None
     beaten = int((tests.frame["significant"] & (tests.frame["winner"] == means.idxmax())).sum())
-    assert f"beats {beaten} of the other 13" in said[0]
-    assert f"{int(tests.frame['significant'].sum())} of 91 pairs" in said[2]
+    assert f"beats {beaten} of the other 13" in output[0]
+    assert f"{int(tests.frame['significant'].sum())} of 91 pairs" in output[2]
 
 
 def test_drawing_needs_no_torch() -> None:

@@ -24,12 +24,12 @@ def board(higher: bool) -> dict[str, str]:
         for at in range(8)
     ]
     info = {"metrics": {"m": {"name": "m", "higher_is_better": higher}}}
-    told = scoreboard(Reading(Results(pd.DataFrame(rows), pd.DataFrame(), None, run_info(info))), "d", "net")
-    return dict(re.findall(r'<th scope="row">(\w)</th><td class="num ([^"]*)"', told))
+    message = scoreboard(Reading(Results(pd.DataFrame(rows), pd.DataFrame(), None, run_info(info))), "d", "net")
+    return dict(re.findall(r'<th scope="row">(\w)</th><td class="num ([^"]*)"', message))
 
 
 @pytest.mark.parametrize(("higher", "best_first"), [(True, "edcba"), (False, "abcde")])
 def test_the_best_has_the_deepest_shade_and_alone_is_bold(higher: bool, best_first: str) -> None:
     classes = board(higher)
     assert [classes[name].split()[0] for name in best_first] == ["t4", "t3", "t2", "t1", "t0"]
-    assert [name for name, said in classes.items() if "first" in said] == [best_first[0]]
+    assert [name for name, output in classes.items() if "first" in output] == [best_first[0]]

@@ -1,4 +1,4 @@
-"""The k-series: a fall that comes in one step is said to, a gradual one is not."""
+"""The k-series: a fall that comes in one step is marked, a gradual one is not."""
 
 from __future__ import annotations
 
@@ -24,9 +24,12 @@ def page_of(drops: list[float]) -> str:
         for label in LABELS
         for i in range(3)
     ]
-    told = {spec: {"with_object": 0.9, "without_object": 0.9 - drop} for spec, drop in zip(specs, drops, strict=True)}
+    accuracies = {
+        spec: {"k": k, "with_object": 0.9, "without_object": 0.9 - drop}
+        for k, (spec, drop) in enumerate(zip(specs, drops, strict=True), start=1)
+    }
     metrics = {label: {"fields": {"region": region}, "metric": "mcs"} for label, region in LABELS.items()}
-    noted = StudyInfo(notes={"part": "series", "series": told, "metrics": metrics}).noted(RelativeImportanceNotes)
+    noted = StudyInfo(notes={"part": "series", "series": accuracies, "metrics": metrics}).noted(RelativeImportanceNotes)
     run = Results(pd.DataFrame(rows), pd.DataFrame(), None, run_info({"metrics": {label: {} for label in LABELS}}))
     return series(Reading(run), [noted])
 

@@ -1,4 +1,4 @@
-"""Who beats whom: the direction of matrix, diagram and table, and what may be said of no difference."""
+"""Who beats whom: the direction of matrix, diagram and table, and what no difference may be taken for."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from heatproof.report.sections.threshold_choice import stacked, stretches
 from heatproof.report.sections.threshold_free import threshold_free
 from heatproof.results import Results
 from heatproof.results.protocol_notes import SizeStrata, ThresholdFreeNotes
-from heatproof.results.run_info import StudyInfo, run_info
+from heatproof.results.run_info import MetricInfo, StudyInfo, run_info
 
 GRID = [k / 20 for k in range(1, 20)]
 METHODS = ("steady", "steep<b>")
@@ -38,13 +38,13 @@ def invented(area: str = "mean_height", strata: dict | None = None) -> Results:
             scores.append({**row, "metric": "auc_iou(rule=rank)", "value": 1 - free})
             scores.append({**row, "metric": "region_share", "value": (i + 1) / 20})
             lines.append({**place, "method": method, "image": f"{i}", "metric": "auc_iou", "x": GRID, "y": heights})
-    told = {"name": "auc_iou", "higher_is_better": True, "measures": "localisation"}
+    message = {"name": "auc_iou", "higher_is_better": True, "measures": "localisation"}
     notes = {"area": area, "strata": strata or {}, "temperature": "given"}
     info = {
         "protocols": ["threshold_free"],
         "metrics": {
-            "auc_iou": told,
-            "auc_iou(rule=rank)": told,
+            "auc_iou": message,
+            "auc_iou(rule=rank)": {**message, "fields": {"rule": "rank"}},
             "region_share": {"name": "region_share", "measures": "pictures"},
         },
         "studies": [{"protocol": "threshold_free", "models": [{"spec": "m"}], "notes": notes}],
@@ -94,7 +94,7 @@ def test_each_method_is_tested_against_itself_at_every_threshold(area):
     assert "too few to show any difference" not in html
 
 
-def test_too_few_images_to_show_that_a_threshold_matters_are_said_to_be():
+def test_too_few_images_to_show_that_a_threshold_matters_are_reported():
     results = invented()
     few = results.scores["image"].isin(list("012345"))
     html = threshold_free(Reading(Results(results.scores[few], results.curves, info=results.info)))
@@ -115,18 +115,18 @@ def test_it_says_which_rule_was_applied_to_whom():
     assert "come down to about three" not in threshold_free(Reading(invented()))
 
 
-def test_a_doubtful_temperature_is_said_to_be_one():
+def test_a_doubtful_temperature_is_marked_as_doubtful():
     results = invented()
-    told = {"value": 100.0, "pictures": 12, "confidence_before": 0.9, "confidence_after": 0.1, "accuracy": 0.0}
-    results.info.studies[0].notes["temperature"] = told
+    message = {"value": 100.0, "pictures": 12, "confidence_before": 0.9, "confidence_after": 0.1, "accuracy": 0.0}
+    results.info.studies[0].notes["temperature"] = message
     assert "may mean nothing" not in threshold_free(Reading(results))  # stored before doubts were
-    results.info.studies[0].notes["temperature"] = {**told, "unlabelled": 3, "doubt": "T is at its end"}
+    results.info.studies[0].notes["temperature"] = {**message, "unlabelled": 3, "doubt": "T is at its end"}
     html = threshold_free(Reading(results))
     assert "Left out: 3 pictures without a class of the model." in html
     assert "This temperature may mean nothing: T is at its end." in html
 
 
-def test_strata_are_cut_as_the_protocol_asked():
+def test_strata_are_cut_as_the_protocol_specifies():
     sizes = pd.Series(np.arange(1, 13) / 20)
     assert strata_of(sizes, SizeStrata()).rule == "percentile of the evaluated set"
     fixed = strata_of(sizes, SizeStrata("fixed", cutoffs=(0.1, 0.3)))
@@ -153,9 +153,9 @@ def test_without_auc_iou_there_is_no_section():
 
 
 def test_rules_are_read_off_the_labels():
-    assert rule_name("auc_iou") == "by method"
-    assert rule_name("auc_iou(rule=rank)") == "rank"
-    assert rule_name("auc_iou(rule=abs_p99, area=paper)") == "abs_p99"
+    assert rule_name(MetricInfo()) == "by method"
+    assert rule_name(MetricInfo(fields={"rule": "by_method"})) == "by method"
+    assert rule_name(MetricInfo(fields={"rule": "abs_p99", "area": "paper"})) == "abs_p99"
 
 
 def ranges(html: str) -> list[tuple[str, ...]]:
@@ -171,7 +171,7 @@ def test_strata_share_one_axis():
 
 
 @pytest.mark.parametrize(("cutoffs", "bars"), [([0.1, 0.3], 2), ([0.2, 0.4], 0)])
-def test_too_few_images_get_no_interval_and_this_is_said(cutoffs, bars):
+def test_too_few_images_get_no_interval_and_this_is_reported(cutoffs, bars):
     html = threshold_free(Reading(invented(strata={"rule": "fixed", "cutoffs": cutoffs})))
     strata = html.split("By size of the region")[1].split("<table")[0]
     assert strata.count('class="span"') == bars  # of 2, 4 and 6 images, and of 4, 4 and 4, by two methods
@@ -208,8 +208,8 @@ def test_several_winners_each_have_their_thresholds():
     of = results.curves["method"] == "steady"
     late = results.curves[of].assign(method="late", y=[third] * IMAGES)
     html = threshold_free(Reading(Results(scores, pd.concat([results.curves, late]), info=results.info)))
-    told = "<strong>steep&lt;b&gt;</strong> from 0.05 to 0.4 and <strong>late</strong> from 0.85 to 0.95."
-    assert f"it would have been {told}" in html
+    message = "<strong>steep&lt;b&gt;</strong> from 0.05 to 0.4 and <strong>late</strong> from 0.85 to 0.95."
+    assert f"it would have been {message}" in html
 
 
 def test_no_difference_is_no_power_of_ten():
@@ -229,7 +229,7 @@ def test_means_and_deviations_have_the_same_decimals():
     assert row[1].count(">0.463 ± &lt; 0.001<") == 3
 
 
-def test_where_two_lead_together_nobody_is_named_the_winner():
+def test_where_two_lead_together_none_is_named_the_winner():
     results = invented()
     scores, curves = (
         pd.concat([each, each[each["method"] == "steep<b>"].assign(method="twin")])

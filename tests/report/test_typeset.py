@@ -60,8 +60,8 @@ def test_emphasis_adds_only_strong(text: str, strong: list[str]) -> None:
 
 
 def test_emphasis_prefers_the_longer_name() -> None:
-    told = emphasised("grad_cam beats grad.", ["grad", "grad_cam"])
-    assert told == "<strong>grad_cam</strong> beats <strong>grad</strong>."
+    message = emphasised("grad_cam beats grad.", ["grad", "grad_cam"])
+    assert message == "<strong>grad_cam</strong> beats <strong>grad</strong>."
 
 
 def test_words() -> None:

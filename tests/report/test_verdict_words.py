@@ -38,7 +38,7 @@ def test_a_first_place_is_clear_only_if_the_tests_say_so(images: int, clear: boo
     assert ("not clear of those behind it" in page) != clear
 
 
-def test_a_comparison_without_scores_is_said_in_words(tmp_path: Path) -> None:
+def test_a_comparison_without_scores_is_reported_in_words(tmp_path: Path) -> None:
     page = report(results(4, missing=True), tmp_path / "report.html").read_text()
     assert "must hold at least one" not in page
     assert "got shape" not in page
@@ -47,16 +47,16 @@ def test_a_comparison_without_scores_is_said_in_words(tmp_path: Path) -> None:
 def test_scores_that_say_little_are_listed() -> None:
     run = results(4)
     run.scores.loc[run.scores["image"] == "0", "note"] = "the region is empty"
-    told = missing(Reading(run))
-    assert told is not None
-    assert "every requested score is there. 2 scores that are counted may say little: the" in told
-    assert told.count("the region is empty</td>") == 1
+    message = missing(Reading(run))
+    assert message is not None
+    assert "every requested score is there. 2 scores that are counted may say little: the" in message
+    assert message.count("the region is empty</td>") == 1
     whole = missing(Reading(results(4)))
     assert whole is not None
     assert "little" not in whole
 
 
-def test_a_shared_first_place_is_said_to_count_twice() -> None:
+def test_a_shared_first_place_is_reported_to_count_twice() -> None:
     rows = []
     for metric, values in {"a": (0.9, 0.9, 0.1), "b": (0.2, 0.8, 0.1)}.items():
         for method, value in zip(("x", "y", "z"), values, strict=True):
@@ -66,12 +66,12 @@ def test_a_shared_first_place_is_said_to_count_twice() -> None:
                 for i in range(8)
             ]
     metrics = {name: {"higher_is_better": True} for name in ("a", "b")}
-    told = headline(Reading(Results(pd.DataFrame(rows), pd.DataFrame(), None, run_info({"metrics": metrics}))))
-    assert told.startswith("<strong>y</strong> comes first in all 2 comparisons")
+    message = headline(Reading(Results(pd.DataFrame(rows), pd.DataFrame(), None, run_info({"metrics": metrics}))))
+    assert message.startswith("<strong>y</strong> comes first in all 2 comparisons")
     rows = [{**row, "value": -row["value"]} if row["metric"] == "b" else row for row in rows]
-    told = headline(Reading(Results(pd.DataFrame(rows), pd.DataFrame(), None, run_info({"metrics": metrics}))))
-    assert "x in 1" in told or "y in 1" in told
-    assert "(a shared first place counts for each)" in told
+    message = headline(Reading(Results(pd.DataFrame(rows), pd.DataFrame(), None, run_info({"metrics": metrics}))))
+    assert "x in 1" in message or "y in 1" in message
+    assert "(a shared first place counts for each)" in message
 
 
 def test_controls_that_fare_alike_are_named_together() -> None:
@@ -125,19 +125,19 @@ def test_cards_headline_and_matrix_tell_of_the_same_tests() -> None:
     together = compare_means(reading.table(panel)).frame  # one family of all 55 pairs finds less: the case is telling
     named = together["method_a"].isin(list("abc")) & together["method_b"].isin(list("abc"))
     assert together[named]["significant"].sum() < len(won)
-    said = " ".join(reading.verdict(panel))
+    output = " ".join(reading.verdict(panel))
     drawn = matrix(reading, panel, tests)
     for winner, a, b in won:
         loser = b if winner == a else a
-        assert re.search(rf"\b{winner}\b[^.]* beats? [^.]*\b({loser}\b|everything else)", said)
+        assert re.search(rf"\b{winner}\b[^.]* beats? [^.]*\b({loser}\b|everything else)", output)
         assert re.search(rf'<g class="hp\d"><title>{winner} − {loser}:', drawn)
     clear = {loser for winner, a, b in won for loser in (a, b) if winner == "a"} >= {"b", "c"}
     assert ("and beats every other method" in headline(reading)) == clear
 
 
 @pytest.mark.parametrize("images", [3, 5])
-def test_too_few_images_are_said_to_be_too_few_for_controls(images: int) -> None:
+def test_too_few_images_are_reported_as_too_few_for_controls(images: int) -> None:
     reading = Reading(with_controls(images))
-    (told,) = against_controls(reading, reading.panels[0])
-    assert told.endswith(f"these {images} images are too few to tell any method from a control.")
-    assert not any("can be told from it" in one for one in against_controls(reading, reading.panels[0]))
+    (message,) = against_controls(reading, reading.panels[0])
+    assert message.endswith(f"these {images} images are too few to tell any method from a control.")
+    assert not any("can be message from it" in one for one in against_controls(reading, reading.panels[0]))

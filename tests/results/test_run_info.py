@@ -90,4 +90,4 @@ def test_notes_that_no_protocol_wrote_are_refused_in_a_sentence(protocol: str, n
 
 
 def test_an_accuracy_that_could_not_be_measured_is_a_hole() -> None:
-    assert math.isnan(protocol_notes.SeriesPoint(None, 0.5).drop)
+    assert math.isnan(protocol_notes.SeriesPoint(1, None, 0.5).drop)

@@ -99,9 +99,9 @@ def test_the_command_writes_what_a_run_found(tmp_path: Path) -> None:
     words = ["run", "--metrics", "pointing_game", "--methods", "edges,centre,random", "--limit", "6", "--quiet"]
     shell = CliRunner()
     assert shell.invoke(app, [*words, "--out", str(tmp_path)]).exit_code == 0
-    told = shell.invoke(app, ["table", str(tmp_path), "--format", "csv"])
-    assert told.exit_code == 0, told.output
-    assert set(pd.read_csv(io.StringIO(told.stdout))["method"]) == {"edges", "centre", "random"}
+    message = shell.invoke(app, ["table", str(tmp_path), "--format", "csv"])
+    assert message.exit_code == 0, message.output
+    assert set(pd.read_csv(io.StringIO(message.stdout))["method"]) == {"edges", "centre", "random"}
     assert shell.invoke(app, ["table", str(tmp_path), "--pairs"]).stdout.count("\n| ") == 5
     wrong = shell.invoke(app, ["table", str(tmp_path), "--metric", "srgg"])
     assert wrong.exit_code == 2
@@ -138,7 +138,7 @@ def test_ranks_tests_and_sentences_are_one_truth(seed: int) -> None:
     run = close(seed)
     ranks = tables.rankings(run).set_index("method")
     pairs = tables.pairs(run)
-    said = " ".join(Reading(run).verdict(Reading(run).panels[0]))
+    message = " ".join(Reading(run).verdict(Reading(run).panels[0]))
     for method in "abcd":
         mine = pairs[(pairs["method_a"] == method) | (pairs["method_b"] == method)]
         beaten_by = ((mine["winner"] != "") & (mine["winner"] != method)).sum()
@@ -146,7 +146,7 @@ def test_ranks_tests_and_sentences_are_one_truth(seed: int) -> None:
         assert (ranks.loc[method, "rank_low"], ranks.loc[method, "rank_high"]) == (1 + beaten_by, 4 - beats)
     for row in pairs.to_dict("records"):
         assert (row["winner"] != "") == (row["p_adjusted"] <= 0.05) == (row["low"] > 0 or row["high"] < 0)
-    assert ("beat" in said) == (pairs["winner"] != "").any()
+    assert ("beat" in message) == (pairs["winner"] != "").any()
     open_rank = ranks.index[ranks["rank_low"] < ranks["rank_high"]][0]
     latex = tables.written(tables.rankings(run), "latex")
     low, high = ranks.loc[open_rank, ["rank_low", "rank_high"]]

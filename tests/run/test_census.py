@@ -110,7 +110,7 @@ def test_little_range_is_named_in_the_end(tmp_path: Path) -> None:
     assert run(right, tmp_path / "right").info.pictures[0].narrow_count == 0
 
 
-def test_a_picture_of_two_records_counts_once_and_nothing_known_is_said_so() -> None:
+def test_a_picture_of_two_records_counts_once_and_unknown_classes_are_reported() -> None:
     batch = Batch(images=torch.rand(2, 3, 8, 8), targets=torch.zeros(2, dtype=torch.int64), ids=("a", "b"))
     place = {"dataset": "d", "model": "m"}
     found = recorded("key", Model("m", Brightness()), batch, torch.tensor([0, 1]), (), False)

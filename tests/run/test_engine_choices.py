@@ -193,17 +193,17 @@ def test_what_another_machine_chose_is_named() -> None:
 def test_a_replay_under_other_choices_is_close_or_named_and_by_the_reference_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = Study(
+    requested = Study(
         ["embedded:object"],
         ["two_factor(count=12)"],
         ["saliency", "integrated_gradients(steps=8)", "grad_cam", "isa(rounds=8)"],
         ["srg", "sensitivity_n"],
     )
-    first, again = run(asked, tmp_path / "first"), tmp_path / "again"
+    first, again = run(requested, tmp_path / "first"), tmp_path / "again"
     monkeypatch.setenv("HEATPROOF_CACHE", str(tmp_path / "another"))  # another machine, which measures otherwise
     chosen = choices_in(tmp_path / "first" / "engine.json")
     other = {"backend": "untouched", "layout": "contiguous", "size": 3}
-    now = run(asked, again, choices={question: {**fields, **other} for question, fields in chosen.items()})
+    now = run(requested, again, choices={question: {**fields, **other} for question, fields in chosen.items()})
     unstable = [label for label, about in now.info.methods.items() if about.unstable]
     assert unstable == ["isa(rounds=8)"]
     found = compared(first.scores, now.scores, {}, again, unstable)
@@ -214,6 +214,6 @@ def test_a_replay_under_other_choices_is_close_or_named_and_by_the_reference_the
     tables = []
     for name in ("one", "two"):
         monkeypatch.setenv("HEATPROOF_CACHE", str(tmp_path / f"cache-{name}"))
-        run(asked, tmp_path / name, engine="reference")
+        run(requested, tmp_path / name, engine="reference")
         tables.append(table(tmp_path / name))
     pd.testing.assert_frame_equal(*tables, check_exact=True)

@@ -96,23 +96,23 @@ def test_a_second_run_computes_nothing(tmp_path: Path, monkeypatch: pytest.Monke
     first = run(study(), tmp_path)
 
     def never(*_: object) -> Tensor:
-        raise AssertionError("the network was asked again")
+        raise AssertionError("the network was requested again")
 
     monkeypatch.setattr(engine, "forward", never)
     pd.testing.assert_frame_equal(numbers(run(study(), tmp_path)), numbers(first))
 
 
 def test_one_more_method_pays_only_for_itself(tmp_path: Path) -> None:
-    asked: list[int] = []
+    requested: list[int] = []
 
     def counting(model: Model, batch: Batch) -> Tensor:
-        asked.append(len(batch))
+        requested.append(len(batch))
         return batch.images.mean(1)
 
     run(study([counting]), tmp_path)
-    assert sum(asked) == 20
+    assert sum(requested) == 20
     run(study([counting, "random"]), tmp_path)
-    assert sum(asked) == 20
+    assert sum(requested) == 20
 
 
 @pytest.mark.parametrize("methods", [("random", "saliency", brightness), (brightness, "random", "saliency")])
@@ -184,7 +184,7 @@ def test_a_damaged_unit_is_computed_again_and_named(tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(numbers(again), numbers(first), check_exact=True)
 
 
-def test_labels_out_of_range_are_said(tmp_path: Path) -> None:
+def test_labels_out_of_range_are_reported(tmp_path: Path) -> None:
     images = TwoFactor(count=4)
     odd = dataclasses.replace(small_cnn(), task="object_id")
     with pytest.raises(BadInput, match="target='label' needs a label from 0 to"):
@@ -330,14 +330,14 @@ def test_a_metric_of_the_label_reads_folders_by_the_models_classes(tmp_path: Pat
         for name, picture in zip(names, pictures, strict=True):
             (tmp_path / layout / name).mkdir(parents=True)
             Image.fromarray((picture * 255).byte().permute(1, 2, 0).numpy()).save(tmp_path / layout / name / "x.png")
-    asked = {
+    requested = {
         layout: run(
             study(["saliency"], ["mif(target=label)"], models=[model], datasets=[str(tmp_path / layout)]),
             tmp_path / f"run {layout}",
         )
         for layout in ("named", "numbered")
     }
-    named, numbered = (sorted(results.scores["value"]) for results in asked.values())
+    named, numbered = (sorted(results.scores["value"]) for results in requested.values())
     assert named == numbered
 
 
@@ -355,7 +355,7 @@ def spoils_pictures(model: Model, batch: Batch) -> Tensor:
 @pytest.mark.parametrize(
     ("spoils", "what"), [(spoils_weights, "the model's weights"), (spoils_pictures, "the pictures")]
 )
-def test_a_method_that_changes_things_fails_and_harms_nobody_after_it(tmp_path: Path, spoils: Any, what: str) -> None:
+def test_a_method_that_changes_things_fails_and_harms_nothing_after_it(tmp_path: Path, spoils: Any, what: str) -> None:
     alone = run(study(["saliency"]), tmp_path / "alone").scores["value"]
     results = run(study([spoils, "saliency", Inverted(spoils)]), tmp_path / "run").scores
     assert results[results["method"] == "saliency"]["value"].tolist() == alone.tolist()
@@ -401,17 +401,17 @@ def _in_folders(tmp_path: Path, names: Sequence[str]) -> str:
     return str(tmp_path / "pictures")
 
 
-@pytest.mark.parametrize("asked", [{"target": "label"}, {"metrics": ["mif(target=label)"]}])
-def test_folders_named_by_class_are_not_guessed_at(tmp_path: Path, asked: dict[str, Any]) -> None:
+@pytest.mark.parametrize("requested", [{"target": "label"}, {"metrics": ["mif(target=label)"]}])
+def test_folders_named_by_class_are_not_guessed_at(tmp_path: Path, requested: dict[str, Any]) -> None:
     model = dataclasses.replace(small_cnn(), view=heatproof.View(64))
     folder = _in_folders(tmp_path, ("dog", "jay"))
     with pytest.raises(BadInput, match=r"names 2 classes \(dog, jay\), and model 'small_cnn' has 10"):
-        run(study(models=[model], datasets=[folder], **asked), tmp_path / "run")
+        run(study(models=[model], datasets=[folder], **requested), tmp_path / "run")
     predicted = run(study(models=[model], datasets=[folder]), tmp_path / "predicted")
-    assert predicted.complete  # nobody asks for the label
+    assert predicted.complete  # nothing reads the label
 
 
-def test_as_many_folders_as_classes_are_taken_in_the_alphabets_order_and_that_is_said(tmp_path: Path) -> None:
+def test_as_many_folders_as_classes_are_taken_in_the_alphabets_order_with_a_warning(tmp_path: Path) -> None:
     model = dataclasses.replace(small_cnn(), view=heatproof.View(64))
     names = ("jay", "ant", "bee", "cat", "dog", "eel", "fox", "gnu", "hen", "ibis")
     folder = _in_folders(tmp_path, names)
@@ -422,16 +422,16 @@ def test_as_many_folders_as_classes_are_taken_in_the_alphabets_order_and_that_is
 def test_localisation_without_a_region_is_refused_at_once(tmp_path: Path) -> None:
     model = dataclasses.replace(small_cnn(), view=heatproof.View(64))
     folder = _in_folders(tmp_path, ("dog", "jay"))
-    asked: list[int] = []
+    requested: list[int] = []
 
     def counting(model: Model, batch: Batch) -> Tensor:
-        asked.append(len(batch))
+        requested.append(len(batch))
         return batch.images.mean(1)
 
     localising = ["auc_iou", "pointing_game", "region_share"]
     with pytest.raises(BadInput, match="has no regions: give a mask"):
         run(study([counting], localising, models=[model], datasets=[folder]), tmp_path / "run")
-    assert not asked
+    assert not requested
     mixed = run(study([brightness], ["srg", "auc_iou"], models=[model], datasets=[folder]), tmp_path / "mixed")
     assert set(mixed.scores["status"]) == {"ok", "not_applicable"}
     one_of_two = study([brightness], localising, models=[model], datasets=[folder, TwoFactor(count=2)])
@@ -489,9 +489,9 @@ def test_a_run_of_several_protocols_that_is_stopped_counts_by_protocol(tmp_path:
         if done == 4:
             raise KeyboardInterrupt
 
-    asked = [study(["random"], protocol="one"), study(["edges"], protocol="two")]
+    requested = [study(["random"], protocol="one"), study(["edges"], protocol="two")]
     with pytest.raises(KeyboardInterrupt):
-        run(asked, tmp_path, watch=stop)
+        run(requested, tmp_path, watch=stop)
     early = heatproof.Results.load(tmp_path)
     assert early.info.stopped == "after one (20 of 20 pictures), two (8 of 20 pictures)"
 
@@ -500,33 +500,33 @@ def test_time_before_the_first_unit_counts_too(tmp_path: Path, monkeypatch: pyte
     def refuses(*_: object, **__: object) -> None:
         raise KeyboardInterrupt  # as SIGTERM does
 
-    asked = study(["random"])
+    requested = study(["random"])
     with monkeypatch.context() as patched:
         patched.setattr(loop, "settle", refuses)
         with pytest.raises(KeyboardInterrupt):
-            run(asked, tmp_path)
+            run(requested, tmp_path)
     before = run_state.known(tmp_path)
     assert before is not None
-    assert run(asked, tmp_path).info.started
+    assert run(requested, tmp_path).info.started
     after = run_state.known(tmp_path)
     assert after is not None
     assert after.began == before.began
     assert after.seconds > before.seconds > 0
 
 
-def test_a_network_that_nobody_can_look_into_is_refused() -> None:
+def test_a_network_that_cannot_be_looked_into_is_refused() -> None:
     scripted = torch.jit.trace(small_cnn().network, torch.rand(1, 3, 32, 32))
     with pytest.raises(BadModel, match="is TorchScript"):
         study(models=[Model("scripted", scripted)])
 
 
 def test_models_that_answer_other_questions_share_no_numbers(tmp_path: Path) -> None:
-    """The same weights asked by another label are another unit."""
+    """The same weights judged by another label are another unit."""
     scores = []
     for task in ("object", "scene"):
         model = dataclasses.replace(heatproof.models.load("embedded:object"), task=task)
-        asked = Study([model], ["two_factor(count=6)"], ["saliency"], ["mif"], target="label")
-        scores.append(run(asked, tmp_path).scores["value"])
+        requested = Study([model], ["two_factor(count=6)"], ["saliency"], ["mif"], target="label")
+        scores.append(run(requested, tmp_path).scores["value"])
     assert not scores[0].equals(scores[1])
 
 
@@ -536,15 +536,18 @@ def test_workers_give_the_same_table_and_code_of_ones_own_needs_no_file(tmp_path
     def own(model: Model, batch: Batch) -> Tensor:
         return batch.images.mean(1) * len(there)
 
-    asked = study([own, "smoothgrad(draws=2)", "random", "shapley(permutations=2)"], ["srg", MeanMap()])
-    told: list[tuple[int, int]] = []
+    requested = study([own, "smoothgrad(draws=2)", "random", "shapley(permutations=2)"], ["srg", MeanMap()])
+    message: list[tuple[int, int]] = []
     with pytest.warns(UserWarning, match="will not find"):
-        alone = run(asked, tmp_path / "alone")
+        alone = run(requested, tmp_path / "alone")
     with pytest.warns(UserWarning, match="will not find"):
-        together = run(asked, tmp_path / "together", workers=2, watch=lambda done, total, _: told.append((done, total)))
+        together = run(
+            requested, tmp_path / "together", workers=2, watch=lambda done, total, _: message.append((done, total))
+        )
     pd.testing.assert_frame_equal(numbers(alone), numbers(together))
     assert together.complete == alone.complete
-    assert told == [(i + 1, 24) for i in range(24)]  # 4 methods, 2 metrics, 3 shards
+    # 4 methods, 2 metrics, 3 shards; and twice again for the two random methods, under 2 other seeds
+    assert message == [(i + 1, 32) for i in range(32)]
     chosen = [json.loads((tmp_path / which / "engine.json").read_text()) for which in ("alone", "together")]
     assert chosen[0] == chosen[1]
     assert together.info.engine == alone.info.engine
@@ -552,7 +555,7 @@ def test_workers_give_the_same_table_and_code_of_ones_own_needs_no_file(tmp_path
 
 @pytest.mark.usefixtures("ctrl_c")
 def test_workers_go_on_where_the_run_stopped(tmp_path: Path) -> None:
-    parent, asked = os.getpid(), study(["random"])
+    parent, requested = os.getpid(), study(["random"])
     first = TwoFactor(count=20).ids()[0]
 
     def stops(model: Model, batch: Batch) -> Tensor:
@@ -562,22 +565,22 @@ def test_workers_go_on_where_the_run_stopped(tmp_path: Path) -> None:
                 time.sleep(2)
         return batch.images.mean(1)
 
-    run(asked, tmp_path)
-    both = dataclasses.replace(asked, methods=[stops, *asked.methods])
+    run(requested, tmp_path)
+    both = dataclasses.replace(requested, methods=[stops, *requested.methods])
     with pytest.raises(KeyboardInterrupt), pytest.warns(UserWarning, match="will not find"):
         run(both, tmp_path, workers=2)
-    told: list[int] = []
+    message: list[int] = []
     with pytest.warns(UserWarning, match="will not find"):
-        results = run(both, tmp_path, watch=lambda done, *_: told.append(done))
+        results = run(both, tmp_path, watch=lambda done, *_: message.append(done))
     assert results.complete
-    assert told[-1] == 6
+    assert message[-1] == 6
     damaged = next((tmp_path / "units").rglob("*.json"))
     damaged.write_bytes(b"nonsense")
-    told.clear()
+    message.clear()
     with pytest.warns(UserWarning, match="will not find"):
-        mended = run(both, tmp_path, workers=2, watch=lambda done, *_: told.append(done))
+        mended = run(both, tmp_path, workers=2, watch=lambda done, *_: message.append(done))
     assert mended.info.damaged == (damaged.name,)
-    assert told == [6]  # the others were there
+    assert message == [6]  # the others were there
     lost = next(file for file in (tmp_path / "gallery").rglob("*.npz") if file.name != "pictures.npz")
     lost.unlink()
     with pytest.warns(UserWarning, match="will not find"):

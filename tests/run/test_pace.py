@@ -105,14 +105,14 @@ def test_without_a_measurement_units_weigh_their_declared_passes() -> None:
 
 def test_a_run_shows_its_phases_and_the_pilot_leaves_no_trace(tmp_path: Path) -> None:
     shown: list[Progress] = []
-    asked = dataclasses.replace(study(), protocol="")
-    measured = run(asked, tmp_path / "measured", pace=Pace(shown.append, fewest=1))
-    plain = run(asked, tmp_path / "plain")
+    requested = dataclasses.replace(study(), protocol="")
+    measured = run(requested, tmp_path / "measured", pace=Pace(shown.append, fewest=1))
+    plain = run(requested, tmp_path / "plain")
     assert list(dict.fromkeys(one.phase for one in shown)) == ["reading pictures", "checking", "measuring", "judging"]
     assert shown[-1].done == shown[-1].total == 8
     assert (measured.scores["value"] - plain.scores["value"]).abs().max() < 1e-5
     again: list[Progress] = []
-    run(asked, tmp_path / "measured", pace=Pace(again.append, fewest=1))
+    run(requested, tmp_path / "measured", pace=Pace(again.append, fewest=1))
     assert "measuring" not in {one.phase for one in again}
 
 

@@ -47,9 +47,9 @@ def test_the_table_holds_every_answer_and_the_filter_keeps_the_right_ones(tmp_pa
     page = correct_only(Reading(results))
     assert f">{len(kept)}<" in page
     assert "correct only" in page
-    said = CliRunner().invoke(app, ["table", str(tmp_path), "--correct-only", "--format", "csv"])
-    assert said.exit_code == 0, said.output
-    assert f",{len(kept)}," in said.stdout
+    message = CliRunner().invoke(app, ["table", str(tmp_path), "--correct-only", "--format", "csv"])
+    assert message.exit_code == 0, message.output
+    assert f",{len(kept)}," in message.stdout
 
 
 def test_mosaics_say_how_often_the_model_sees_their_class(tmp_path: Path) -> None:

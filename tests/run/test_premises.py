@@ -1,4 +1,4 @@
-"""What is known before the work starts: said or refused before it."""
+"""What is known before the work starts: reported or refused before it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from networks import small_cnn
 from PIL import Image
+from torch import Tensor, nn
 
 import heatproof
 from heatproof.data.two_factor.dataset import TwoFactor
@@ -24,6 +25,18 @@ def checked(*methods: str, metrics: Any = ("srg(points=3)",), **rest: Any) -> li
     study = Study(methods=list(methods), metrics=list(metrics), **settings)
     work = list(shards(study, heatproof.engine.pick("cpu")))
     return [one.name for one in check(work, lambda shard: False)]
+
+
+class Grey(nn.Module):
+    """Looks at one channel."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(1, 10, 5, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        answers: Tensor = self.conv(x).amax((2, 3))
+        return answers
 
 
 @pytest.fixture
@@ -44,15 +57,18 @@ def test_a_method_inside_another_is_tried_too() -> None:
         checked("smoothgrad(method=attention_rollout, draws=50)", "random")
 
 
-def test_metrics_with_a_prior_of_another_size_are_named(photos: str) -> None:
-    of_photos = {"models": [dataclasses.replace(small_cnn(), view=heatproof.View(32))], "datasets": [photos]}
-    with pytest.raises(BadInput, match=r"no metric of this study can have a score; fud: .*trained on 64×64"):
+def test_metrics_with_a_prior_of_other_channels_are_named(photos: str) -> None:
+    of_photos = {
+        "models": [heatproof.Model("grey", Grey(), mean=(0.5,), std=(0.25,), view=heatproof.View(32))],
+        "datasets": [photos],
+    }
+    with pytest.raises(BadInput, match=r"no metric of this study can have a score; fud: .*pictures with 3 channels"):
         checked("saliency", metrics=["fud", "srg(occlusion=occlusion(imputer=diffusion))"], **of_photos)
     with pytest.warns(UserWarning, match="fud will have no score"), pytest.warns(UserWarning, match="labels up to"):
         assert checked("saliency", metrics=["fud", "srg(points=3)"], **of_photos) == ["fud"]
 
 
-def test_regions_that_pictures_lack_are_asked_for(photos: str) -> None:
+def test_regions_that_pictures_lack_are_demanded(photos: str) -> None:
     of_photos = {"models": [dataclasses.replace(small_cnn(), view=heatproof.View(32))], "datasets": [photos]}
     with pytest.warns(UserWarning, match="--masks FOLDER"), pytest.warns(UserWarning, match="labels up to"):
         assert checked("saliency", metrics=["srg(points=3)", "pointing_game"], **of_photos) == ["pointing_game"]

@@ -72,7 +72,7 @@ def study(**changes: Any) -> Study:
     )
 
 
-def told(results: Any) -> tuple[Any, ...]:
+def text(results: Any) -> tuple[Any, ...]:
     table = results.scores.drop(columns="seconds").sort_values(["method", "image"]).reset_index(drop=True)
     return results.info.until, table.to_dict("list")
 
@@ -125,10 +125,10 @@ def decisions(until: dict[str, Any]) -> dict[tuple[str, ...], str]:
 @pytest.mark.parametrize(("noise", "race", "most"), [(0.3, False, None), (2.0, False, 200), (1.5, True, 300)])
 def test_the_page_says_what_the_run_decided(tmp_path: Path, noise: float, race: bool, most: int | None) -> None:
     """Read back from its files, every pair of the page is as the sequence had it: sentences, ranks and tables too."""
-    asked = dataclasses.replace(
+    requested = dataclasses.replace(
         study(), methods=[high, "random", middle, low, Saliency()], metrics=[NoisyLevel(noise=noise)]
     )
-    run(asked, tmp_path, until=Solid(margin=0.3, max_images=most, race=race))
+    run(requested, tmp_path, until=Solid(margin=0.3, max_images=most, race=race))
     results = heatproof.Results.load(tmp_path)
     until, page = results.info.until, results.page
     assert outcomes(page) == decisions(until)
@@ -144,7 +144,7 @@ def test_the_page_says_what_the_run_decided(tmp_path: Path, noise: float, race: 
 
 @pytest.mark.parametrize("workers", [2, 3])
 def test_workers_do_not_move_the_stop(once: tuple[Path, Any], tmp_path: Path, workers: int) -> None:
-    assert told(run(study(), tmp_path, until=Solid(margin=0.05), workers=workers)) == told(once[1])
+    assert text(run(study(), tmp_path, until=Solid(margin=0.05), workers=workers)) == text(once[1])
 
 
 def test_a_run_that_was_killed_stops_at_the_same_place(once: tuple[Path, Any], tmp_path: Path) -> None:
@@ -159,8 +159,8 @@ def test_a_run_that_was_killed_stops_at_the_same_place(once: tuple[Path, Any], t
     half = heatproof.Results.load(tmp_path)
     assert half.info.until.stops[0].reason == "interrupted"
     assert half.scores["image"].nunique() == 20
-    assert told(run(study(), tmp_path, until=Solid(margin=0.05))) == told(once[1])
-    assert told(run(study(), tmp_path, until=Solid(margin=0.05))) == told(once[1])  # and again, of what is stored
+    assert text(run(study(), tmp_path, until=Solid(margin=0.05))) == text(once[1])
+    assert text(run(study(), tmp_path, until=Solid(margin=0.05))) == text(once[1])  # and again, of what is stored
 
 
 def test_a_race_keeps_the_rows_of_dropped_methods(once: tuple[Path, Any], tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def test_the_rule_is_stored_and_replayed(tmp_path: Path) -> None:
     assert (stored.sample, stored.shard, stored.limit) == ("random", 20, 64)
     again = runner.invoke(app, ["run", str(first / "study.json"), "-q", "--workers", "1", "-o", str(second)])
     assert again.exit_code == 0, again.output
-    assert told(heatproof.Results.load(second)) == told(heatproof.Results.load(first))
+    assert text(heatproof.Results.load(second)) == text(heatproof.Results.load(first))
     table = runner.invoke(app, ["table", str(first)])
     assert "stopped after" in table.output
 
@@ -270,8 +270,8 @@ def test_whole_groups_are_units(tmp_path: Path) -> None:
     assert len([1 for a, b in pairwise(met) if a != b]) == 19  # none comes back
     assert shuffled(dataset, 50, 0) == order[:50]
     assert shuffled(dataset, None, 1) != order
-    asked = dataclasses.replace(study(), datasets=[dataset])
-    until = run(asked, tmp_path, until=Solid(margin=0.0)).info.until
+    requested = dataclasses.replace(study(), datasets=[dataset])
+    until = run(requested, tmp_path, until=Solid(margin=0.0)).info.until
     assert {pair.outcome for pair in until.pairs} == {"better"}
     # Twenty pictures are of three or four patients only: nothing can be decided of them.
     assert min(pair.look for pair in until.pairs) > 1
@@ -302,9 +302,9 @@ def test_rules_that_compare_nothing_are_refused(tmp_path: Path) -> None:
 
 
 def test_results_of_another_edition_are_named(once: tuple[Path, Any], tmp_path: Path, recwarn: Any) -> None:
-    asked = study(limit=8)
-    run(asked, tmp_path)
-    run(asked, tmp_path)
+    requested = study(limit=8)
+    run(requested, tmp_path)
+    run(requested, tmp_path)
     assert not [one for one in recwarn if "edition" in str(one.message)]
     from heatproof.storage import sealed_json
 
@@ -313,4 +313,4 @@ def test_results_of_another_edition_are_named(once: tuple[Path, Any], tmp_path: 
     for edition, words in ((3, "edition 3"), (None, "an earlier edition")):
         (tmp_path / "info.json").write_bytes(sealed_json.written({**info, "edition": edition}))
         with pytest.warns(UserWarning, match=f"holds results of {words} .* computed anew"):
-            run(asked, tmp_path)
+            run(requested, tmp_path)

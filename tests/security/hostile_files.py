@@ -69,7 +69,7 @@ def built() -> None:
 
 
 def _zeros(archive: Path, member: str, head: bytes) -> Path:
-    """A zip archive with a member that unpacks to as many megabytes of zeros as asked for."""
+    """A zip archive with a member that unpacks to as many megabytes of zeros as requested."""
     packed = zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED, compresslevel=1)
     with packed, packed.open(member, "w", force_zip64=True) as stream:
         stream.write(head)

@@ -151,7 +151,7 @@ CODE: dict[str, Callable[[Stored, Path], None]] = {
     "the loader of model files": _method(
         lambda marker: {"model": "file", "fields": {"path": str(marker.parent / "evil.py"), "factory": "factory"}}
     ),
-    "a loader that is told to trust pickles": _metric_field(
+    "a loader that may trust pickles": _metric_field(
         "points", lambda _: {"model": "torchvision", "fields": {"weights": "evil.pt", "trust_pickle": True}}
     ),
     "a model factory": _model("evil.py:factory"),
@@ -357,7 +357,7 @@ def test_code_in_a_hugging_face_folder_does_not_run(
             }
         )
     )
-    monkeypatch.setattr("builtins.input", lambda *_: pytest.fail("asked on stdin"))
+    monkeypatch.setattr("builtins.input", lambda *_: pytest.fail("prompted on stdin"))
     with pytest.raises(HeatproofError, match="needs Python code of its repository"):
         models.load(f"hf:{folder}{weights}")
     assert not marker.exists()

@@ -78,7 +78,7 @@ def _read(text: str, kind: registry.Kind = "method") -> Any:
     return parse(kind, text)
 
 
-def test_one_s_own_method_with_fields_stands_within_another(mine: Path) -> None:
+def test_a_user_method_with_fields_stands_within_another(mine: Path) -> None:
     alone = _read("mine.py:Scaled(k=2)")
     for text in (
         "inverted(method=mine.py:Scaled(k=2))",
@@ -128,7 +128,7 @@ def test_parts_that_are_no_methods_are_found_in_files_too(mine: Path) -> None:
         ("mine.py:Around(inner=mine.py:Other(k=2))", "field of component 'Other'"),
     ],
 )
-def test_what_cannot_be_made_of_a_file_is_said(mine: Path, text: str, says: str) -> None:
+def test_what_cannot_be_made_of_a_file_is_named(mine: Path, text: str, says: str) -> None:
     with pytest.raises(HeatproofError, match=says) as refused:
         _read(text)
     assert isinstance(refused.value, BadInput | UnknownName)

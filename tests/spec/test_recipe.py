@@ -67,7 +67,7 @@ def test_parts_of_a_component_can_be_named() -> None:
 
 
 @pytest.mark.parametrize("text", ["saliency(", "saliency(3)", "1 + 1", "saliency(signed=f(x))"])
-def test_what_cannot_be_read_is_said(text: str) -> None:
+def test_what_cannot_be_read_is_named(text: str) -> None:
     with pytest.raises((BadInput, UnknownName)):
         parse("method", text)
 
@@ -79,7 +79,7 @@ def test_a_near_name_is_suggested() -> None:
         registry.find("method", "integrated_gradients", step=7)
 
 
-def test_functions_are_told_apart_by_their_source() -> None:
+def test_functions_are_distinguished_by_their_source() -> None:
     def one(model: object, batch: object) -> int:
         return 1
 
@@ -116,7 +116,7 @@ def test_a_word_that_is_no_choice_is_refused() -> None:
         parse("method", "saliency(pooling=median)")
 
 
-def test_a_heir_and_a_class_whose_types_nobody_can_look_up_take_their_fields(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_heir_and_a_class_whose_types_cannot_be_looked_up_take_their_fields(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_entries", dict(registry._entries))
     with pytest.raises(BadInput, match="pooling of method 'fast_ig' must be one of"):  # its fields are its parent's
         parse("method", "fast_ig(pooling=median)")
@@ -230,15 +230,15 @@ def test_a_function_of_model_and_batch_is_no_component_and_a_broken_one_spoils_n
 
 @dataclass(frozen=True)
 class Reads:
-    """Somebody's component that has a revision, of whatever kind."""
+    """A user's component that has a revision, of whatever kind."""
 
-    told: Any = ""
+    message: Any = ""
 
     @property
     def revision(self) -> Any:
-        if self.told == "broken":
+        if self.message == "broken":
             return self.no_such_thing  # type: ignore[attr-defined]
-        return len if self.told == "a function" else self.told
+        return len if self.message == "a function" else self.message
 
 
 def test_what_a_component_reads_is_part_of_its_recipe() -> None:
@@ -257,7 +257,7 @@ def test_a_recipe_of_something_that_read_nothing_is_built_whoever_wrote_it() -> 
         recipe.build({**stored, "revision": "abc"})
 
 
-def test_data_sets_in_a_label_are_told_apart_and_can_be_read_again(tmp_path: Path) -> None:
+def test_data_sets_in_a_label_are_distinguished_and_can_be_read_again(tmp_path: Path) -> None:
     methods = []
     for place in ("one", "other"):
         (tmp_path / place / "train").mkdir(parents=True)

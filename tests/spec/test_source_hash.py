@@ -57,7 +57,7 @@ BESIDE = "def far(maps):\n    return maps\n"
 
 @pytest.fixture
 def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Write somebody's two files and import them anew."""
+    """Write a user's two files and import them anew."""
     monkeypatch.syspath_prepend(tmp_path)
 
     def write(text: str = FILE, other: str = BESIDE) -> Any:
@@ -202,12 +202,12 @@ def test_a_key_is_the_same_in_every_process(tmp_path: Path) -> None:
         "        return [x for x in WORDS if x in {'p', 'q', 'r'}], (lambda: {'u', 'v'})\n"
         "print(recipe.key(Mine()))\n"
     )
-    told = {subprocess.run([sys.executable, script], capture_output=True, text=True).stdout for _ in range(4)}
-    assert len(told) == 1
-    assert told != {""}
+    message = {subprocess.run([sys.executable, script], capture_output=True, text=True).stdout for _ in range(4)}
+    assert len(message) == 1
+    assert message != {""}
 
 
-def test_heatproof_and_installed_packages_are_nobodys_own(written: Any) -> None:
+def test_heatproof_and_installed_packages_are_not_user_code(written: Any) -> None:
     assert not source_hash.is_own(Saliency)
     assert not source_hash.is_own(nn.Conv2d)
     assert not source_hash.is_own(Path)

@@ -30,7 +30,7 @@ def _written(file: Path, width: int, when: int) -> None:
     os.utime(file, ns=(when, when))
 
 
-def test_a_file_is_read_once_as_long_as_nobody_edits_it(file: Path) -> None:
+def test_a_file_is_read_once_as_long_as_it_is_not_edited(file: Path) -> None:
     _written(file, 1, SECOND)
     assert read_once(file) is read_once(file)
     assert imported(f"{file}:Ours") is type(parse("method", f"{file}:Ours"))

@@ -234,7 +234,7 @@ def broken(change):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "output"),
     [
         (lambda t: t.drop(columns="lif"), "lacks lif"),
         (lambda t: t.drop(index=1), r"\(model=net0, imputer=a, n_segments=25\) lacks saliency"),
@@ -250,8 +250,8 @@ def broken(change):
         (lambda t: t[t["method"] != "random"].drop(columns="r_oms"), "R-OMS is unknown"),
     ],
 )
-def test_holes_doubles_and_uneven_setups_are_named(change, said):
-    with pytest.raises(BadInput, match=said):
+def test_holes_doubles_and_uneven_setups_are_named(change, output):
+    with pytest.raises(BadInput, match=output):
         consistency(broken(change))
 
 
@@ -269,5 +269,5 @@ def test_agreement_is_the_mean_tau_of_two_setups(seed, setups, methods, levels):
     assert mean_tau(values) == pytest.approx(wanted, nan_ok=True, abs=1e-12)
 
 
-def test_one_setup_agrees_with_nobody():
+def test_one_setup_agrees_with_no_other():
     assert math.isnan(mean_tau(np.array([[1.0, 2.0, 3.0]])))

@@ -40,7 +40,7 @@ def wrong(table, **about):
 
 
 @pytest.mark.parametrize("shape", ["normal", "lognormal", "hits"])
-def test_identical_methods_are_rarely_told_apart_whenever_one_stops(shape):
+def test_identical_methods_are_rarely_distinguished_whenever_one_stops(shape):
     rng = np.random.default_rng(5)
     count, false = 25, 0
     for _ in range(count):

@@ -23,8 +23,8 @@ def made(seed=0, turn=0.0, spread=(1, 1, 1)):
 def test_first_on_cars_last_on_cats():
     found = interaction(made(turn=2), CLASSES)
     assert found.p < 0.01
-    (told,) = found.sentences()
-    assert "a is first on cars, last on cats" in told
+    (message,) = found.sentences()
+    assert "a is first on cars, last on cats" in message
     (turned,) = interaction(made(turn=2), CLASSES, higher_is_better=False).sentences()
     assert "a is first on cats, last on cars" in turned
 

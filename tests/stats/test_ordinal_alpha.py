@@ -22,7 +22,7 @@ ratings = arrays(np.float64, st.tuples(st.integers(1, 12), st.integers(1, 8)), e
 @example(np.array([[1.0, NAN], [NAN, 2.0]]))
 @settings(deadline=None, max_examples=300)
 def test_equals_the_package_or_is_refused_where_it_is_undefined(values):
-    """A rating that has no pair is no part of alpha: the package is asked about the pairable units."""
+    """A rating that has no pair is no part of alpha: the package is given the pairable units."""
     pairable = values[:, (~np.isnan(values)).sum(axis=0) >= 2]
     domain = np.unique(pairable[~np.isnan(pairable)])
     if len(domain) < 2:

@@ -1,4 +1,4 @@
-"""What AUROC and FPR95 say of samples that cannot be told from the originals."""
+"""What AUROC and FPR95 say of samples that cannot be distinguished from the originals."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The tests of a page: what is decided, for whom, and what a reader must be told where nothing can be."""
+"""The tests of a page: what is decided, for whom, and what a reader must learn where nothing can be."""
 
 import numpy as np
 import pandas as pd
@@ -90,16 +90,16 @@ def test_fixed_groups_make_the_verdict_sharper_and_unseen_groups_doubtful():
     shift = rng.normal(0, 1, 10)
     shift -= shift.mean()
     scores = pd.DataFrame({"a": rng.normal(0.3, 0.3, 120) + shift[scene], "b": rng.normal(0, 0.3, 120)})
-    told = compare_means(scores, groups=groups("fixed", scene=scene)).frame.iloc[0]
-    assert told["significant"]
-    assert told["beyond"] == "not shown"
+    message = compare_means(scores, groups=groups("fixed", scene=scene)).frame.iloc[0]
+    assert message["significant"]
+    assert message["beyond"] == "not shown"
     assert not compare_means(scores, groups=groups("sampled", scene=scene)).frame["significant"][0]
-    assert told["p"] < compare_means(scores).frame["p"][0]
+    assert message["p"] < compare_means(scores).frame["p"][0]
     clear = pd.DataFrame({"a": rng.normal(3, 1, 120), "b": rng.normal(0, 1, 120)})
     assert compare_means(clear, groups=groups("fixed", scene=scene)).frame["beyond"][0] == "holds"
 
 
-def test_with_few_groups_nothing_is_said_beyond_them():
+def test_with_few_groups_nothing_is_claimed_beyond_them():
     scores = table(60, a=3, b=0)
     fixed = compare_means(scores, groups=groups("fixed", scene=np.arange(60) % 5)).frame.iloc[0]
     assert fixed["significant"]
@@ -134,7 +134,7 @@ def test_copies_of_pictures_add_no_certainty(count):
     assert spans["high"] - spans["low"] == pytest.approx(alone["high"] - alone["low"], rel=0.25)
 
 
-def test_populations_are_told_apart_and_share_a_family():
+def test_populations_are_distinguished_and_share_a_family():
     cards = {"one": Card(table(a=1, b=0), population="x"), "two": Card(table(30, 1, a=0, b=0), population="y")}
     page = page_tests(cards, {"y": groups("sampled", site=np.arange(30) % 8)})
     assert page.tests["two"].basis.sampled == ("site",)

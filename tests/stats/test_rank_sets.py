@@ -14,10 +14,10 @@ def test_by_hand():
 
 
 @given(st.permutations(range(6)), st.sets(st.tuples(st.integers(0, 5), st.integers(0, 5))))
-def test_right_decisions_never_exclude_a_true_rank(order, told):
+def test_right_decisions_never_exclude_a_true_rank(order, message):
     names = [f"{i}" for i in range(6)]
     place = {names[method]: rank for rank, method in enumerate(order, 1)}
-    beats = {(names[a], names[b]) for a, b in told if place[names[a]] < place[names[b]]}
+    beats = {(names[a], names[b]) for a, b in message if place[names[a]] < place[names[b]]}
     for method, (best, worst) in rank_sets(names, beats).items():
         assert best <= place[method] <= worst
 

@@ -47,15 +47,15 @@ def test_good_models_violate_nothing() -> None:
 
 
 def test_an_object_model_that_sees_absent_objects_is_flagged() -> None:
-    said = violations({**GOOD, "object": {"composite": 0.95, "without": 0.3}}, 10, 200)
-    assert len(said) == 1
-    assert "not there" in said[0]
+    output = violations({**GOOD, "object": {"composite": 0.95, "without": 0.3}}, 10, 200)
+    assert len(output) == 1
+    assert "not there" in output[0]
 
 
 def test_a_scene_model_hurt_by_removal_is_flagged() -> None:
-    said = violations({**GOOD, "scene": {"composite": 0.95, "without": 0.8}}, 10, 200)
-    assert len(said) == 1
-    assert "15 points" in said[0]
+    output = violations({**GOOD, "scene": {"composite": 0.95, "without": 0.8}}, 10, 200)
+    assert len(output) == 1
+    assert "15 points" in output[0]
 
 
 def test_a_model_that_knows_nothing_is_flagged() -> None:
@@ -82,14 +82,14 @@ def test_objects_alone_and_the_model_of_scenes_alone_are_premises_too(
     role: str, what: str, value: float, says: str
 ) -> None:
     assert violations(ALL, 10, 200) == []
-    (said,) = violations({**ALL, role: {**ALL[role], what: value}}, 10, 200)
-    assert says in said
+    (output,) = violations({**ALL, role: {**ALL[role], what: value}}, 10, 200)
+    assert says in output
 
 
 def test_what_was_not_measured_is_unknown_and_neither_holds_nor_fails() -> None:
     assert unknown(ALL) == []
     for nothing in (math.nan, None):
-        bare = {role: {**told, "without": nothing} for role, told in ALL.items()}
+        bare = {role: {**message, "without": nothing} for role, message in ALL.items()}
         assert violations(bare, 10, 200) == []  # type: ignore[arg-type]
         assert unknown(bare) == [  # type: ignore[arg-type]
             "the object model with scenes alone",

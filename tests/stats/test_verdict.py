@@ -16,17 +16,17 @@ def normal_table(n, seed=0, **centres):
     return pd.DataFrame({name: rng.normal(centre, 1, n) for name, centre in centres.items()})
 
 
-def test_ties_and_wins_are_told_apart():
-    said = verdict(normal_table(40, LRP=2, IG=1.95, saliency=0), True)
-    assert said[0] == "IG and LRP are not separated; both beat saliency (p < 0.001)."
-    assert "40 images" in said[-1]
-    assert "not that there is none" in said[-1]
+def test_ties_and_wins_are_distinguished():
+    output = verdict(normal_table(40, LRP=2, IG=1.95, saliency=0), True)
+    assert output[0] == "IG and LRP are not separated; both beat saliency (p < 0.001)."
+    assert "40 images" in output[-1]
+    assert "not that there is none" in output[-1]
 
 
 def test_a_clear_order_has_no_ties():
-    said = verdict(normal_table(60, a=6, b=3, c=0), True)
-    assert said[:2] == ["a beats everything else (p < 0.001).", "b beats c (p < 0.001)."]
-    assert "separated" not in said[-1]
+    output = verdict(normal_table(60, a=6, b=3, c=0), True)
+    assert output[:2] == ["a beats everything else (p < 0.001).", "b beats c (p < 0.001)."]
+    assert "separated" not in output[-1]
 
 
 def test_lower_can_be_better():
@@ -34,45 +34,45 @@ def test_lower_can_be_better():
 
 
 def test_too_few_images_are_admitted_with_the_number_needed():
-    said = verdict(normal_table(4, a=9, b=0, c=-9), True)
-    assert said[0] == "With 4 images no two methods can be separated: at least 6 are needed."
-    assert "a, b, c" in said[1]
+    output = verdict(normal_table(4, a=9, b=0, c=-9), True)
+    assert output[0] == "With 4 images no two methods can be separated: at least 6 are needed."
+    assert "a, b, c" in output[1]
     assert verdict(normal_table(7, a=90, b=0, c=-90), True)[0].startswith("a beats everything else")
 
 
 def test_two_methods_on_five_images():
-    said = verdict(normal_table(5, a=9, b=0), True)
-    assert said[0] == "With 5 images the two methods cannot be separated: at least 6 are needed."
+    output = verdict(normal_table(5, a=9, b=0), True)
+    assert output[0] == "With 5 images the two methods cannot be separated: at least 6 are needed."
 
 
 def test_noise_is_called_noise():
-    said = verdict(normal_table(30, a=0, b=0, c=0), True)
-    assert said[0].startswith("Nothing here separates any two of the 3 methods (30 images, smallest adjusted p = ")
+    output = verdict(normal_table(30, a=0, b=0, c=0), True)
+    assert output[0].startswith("Nothing here separates any two of the 3 methods (30 images, smallest adjusted p = ")
 
 
 def test_open_pairs_are_named():
     # b sits between a and c, near enough to both; a and c lie apart.
-    said = verdict(normal_table(40, a=0.8, b=0.4, c=0.0, seed=3), True)
+    output = verdict(normal_table(40, a=0.8, b=0.4, c=0.0, seed=3), True)
     tests = compare_means(normal_table(40, a=0.8, b=0.4, c=0.0, seed=3)).frame.set_index(["method_a", "method_b"])
     assert list(tests["significant"]) == [False, True, False]
-    assert "a and b are not separated." in said
-    assert "a also beats c" in " ".join(said)
-    assert "Nothing here separates b from c." in said
+    assert "a and b are not separated." in output
+    assert "a also beats c" in " ".join(output)
+    assert "Nothing here separates b from c." in output
 
 
 def test_a_mean_carried_by_one_image_is_no_win():
     steady, lucky = np.linspace(1, 2, 30), np.linspace(0, 1, 30)
     lucky[-1] = 500
-    said = verdict(pd.DataFrame({"steady": steady, "lucky": lucky}), True)
-    assert said[0].startswith("Nothing here separates lucky from steady")
+    output = verdict(pd.DataFrame({"steady": steady, "lucky": lucky}), True)
+    assert output[0].startswith("Nothing here separates lucky from steady")
 
 
-def test_differences_without_any_variance_are_said_to_be_that():
+def test_differences_without_any_variance_are_named_as_such():
     column = np.random.default_rng(0).random(20)
-    said = verdict(pd.DataFrame({"a": column + 0.5, "b": column}), True)
-    assert said[0].endswith("they differ by the same amount on every image, without any variance.")
-    said = verdict(pd.DataFrame({"a": column + 0.5, "b": column, "c": column[::-1] - 3}), True)
-    assert "a and b differ by the same amount on every image: there is no variance to test that by." in said
+    output = verdict(pd.DataFrame({"a": column + 0.5, "b": column}), True)
+    assert output[0].endswith("they differ by the same amount on every image, without any variance.")
+    output = verdict(pd.DataFrame({"a": column + 0.5, "b": column, "c": column[::-1] - 3}), True)
+    assert "a and b differ by the same amount on every image: there is no variance to test that by." in output
 
 
 @pytest.mark.parametrize(
@@ -82,48 +82,48 @@ def test_a_verdict_says_for_whom_it_speaks(scenes, end):
     groups = Groups(pd.DataFrame({"scene": np.arange(80) % scenes}), {"scene": "fixed"})
     table = normal_table(80, a=4, b=0)
     tests = compare_means(table, groups=groups)
-    said = verdict(table, True, tests=tests)
-    assert "they speak for new pictures of the same scenes" in said[1]
-    assert said[2] == (end or "All of it would also hold beyond these 10 scenes.")
+    output = verdict(table, True, tests=tests)
+    assert "they speak for new pictures of the same scenes" in output[1]
+    assert output[2] == (end or "All of it would also hold beyond these 10 scenes.")
 
 
 def test_few_sampled_groups_leave_everything_open():
     groups = Groups(pd.DataFrame({"site": np.arange(80) % 4}), {"site": "sampled"})
     table = normal_table(80, a=4, b=0)
-    said = verdict(table, True, tests=compare_means(table, groups=groups))
-    assert said[0].startswith("With 4 sites the two methods cannot be separated: at least 6 are needed")
+    output = verdict(table, True, tests=compare_means(table, groups=groups))
+    assert output[0].startswith("With 4 sites the two methods cannot be separated: at least 6 are needed")
 
 
 def test_a_method_with_few_scores_is_named_and_does_not_rank():
     table = normal_table(40, good=6, mid=3, bad=0)
     table["flaky"] = np.nan
     table.loc[0, "flaky"] = 99.0
-    said = verdict(table, True)
-    assert said[:2] == ["good beats everything else (p < 0.001).", "mid beats bad (p < 0.001)."]
-    assert said[-1] == "flaky has scores on 1 of 40 images only and is not ranked with the others."
+    output = verdict(table, True)
+    assert output[:2] == ["good beats everything else (p < 0.001).", "mid beats bad (p < 0.001)."]
+    assert output[-1] == "flaky has scores on 1 of 40 images only and is not ranked with the others."
 
 
-@pytest.mark.parametrize(("p", "told"), [(0.04996, "0.05"), (0.0499996, "0.05"), (0.0301, "0.0301")])
-def test_a_p_below_the_limit_is_not_printed_as_the_limit(p, told):
-    assert (_number(p) == told) == (p < 0.04)
+@pytest.mark.parametrize(("p", "message"), [(0.04996, "0.05"), (0.0499996, "0.05"), (0.0301, "0.0301")])
+def test_a_p_below_the_limit_is_not_printed_as_the_limit(p, message):
+    assert (_number(p) == message) == (p < 0.04)
     assert float(_number(p)) < 0.05
 
 
 def test_equal_scores_are_not_a_mere_tie():
     column = np.random.default_rng(0).random(20)
-    said = verdict(pd.DataFrame({"a": column, "b": column}), True)
-    assert said == ["a and b score the same on every image."]
-    said = verdict(pd.DataFrame({"a": column, "b": column, "c": 0.9 * column - 1}), True)
-    assert said[0] == "a and b score the same on every image; both beat c (p < 0.001)."
+    output = verdict(pd.DataFrame({"a": column, "b": column}), True)
+    assert output == ["a and b score the same on every image."]
+    output = verdict(pd.DataFrame({"a": column, "b": column, "c": 0.9 * column - 1}), True)
+    assert output[0] == "a and b score the same on every image; both beat c (p < 0.001)."
 
 
-def test_holes_are_told():
+def test_holes_are_reported():
     table = normal_table(20, a=3, b=0)
     table["c"] = np.nan
     table.loc[0, "a"] = np.nan
-    said = verdict(table, True)
-    assert "c has no scores and is not compared." in said
-    assert "1 of 20 images lacks a score from some method: each pair uses the images it has." in said
+    output = verdict(table, True)
+    assert "c has no scores and is not compared." in output
+    assert "1 of 20 images lacks a score from some method: each pair uses the images it has." in output
 
 
 def test_one_method_has_no_rival():

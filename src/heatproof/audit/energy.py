@@ -12,6 +12,7 @@ from heatproof import engine
 from heatproof.audit.evaluation import Evaluation, Removal
 from heatproof.errors import BadInput
 from heatproof.occlusion.occluded_images import Samples
+from heatproof.questions import Unfit
 from heatproof.registry import metric
 from heatproof.types import REMOVED, Attribution, Curve, Logits, Model, Scored
 
@@ -37,6 +38,11 @@ class Energy:
 
     Paper: Liu et al. 2020, "Energy-based Out-of-distribution Detection"
     """
+
+    unfit: ClassVar[Unfit] = (
+        ("yes_no", "the energy of a single logit says which side it is on, not how strange a picture is"),
+        ("value", "an energy is made of the logits of classes"),
+    )
 
     of: Evaluation = field(default_factory=Removal)
     temperature: float = 1.0

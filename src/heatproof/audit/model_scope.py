@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -22,6 +22,7 @@ from torch import Tensor
 from heatproof.errors import BadInput
 from heatproof.occlusion.flip_order import Steps, area, on_grid, random_curves, removals
 from heatproof.occlusion.game import Occlusion, game_of
+from heatproof.questions import Unfit
 from heatproof.registry import metric, part
 from heatproof.spec import recipe
 from heatproof.stats.bootstrap import FloatArray, interval, resampled_means
@@ -73,6 +74,11 @@ class Scope:
     axes: ClassVar[tuple[str, str]] = (REMOVED, "confidence")
     measures: ClassVar[Literal["pictures"]] = "pictures"
 
+    def fast(self) -> Self:
+        """The same measure on fewer points of the curve, where no grid was chosen."""
+        chosen = self.how.steps != "linear" or self.how.points != RandomOrders.points
+        return self if chosen else dataclasses.replace(self, how=dataclasses.replace(self.how, steps="fast"))
+
     def __call__(self, attribution: Attribution, /) -> Scored:
         values, curve = scope(attribution.model, attribution.batch, self.occlusion, self.answer, self.how)
         return Scored(values, curve=curve)
@@ -98,6 +104,8 @@ class NROMS(Scope):
     Paper: Blücher et al. 2024, "Decoupling Pixel Flipping and Occlusion Strategy for Consistent XAI
     Benchmarks"
     """
+
+    unfit: ClassVar[Unfit] = (("value", "it follows the probability of the likeliest class"),)
 
     answer: ClassVar[Answer] = "any"
 

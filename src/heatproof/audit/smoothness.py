@@ -11,9 +11,10 @@ from torch import Tensor
 from heatproof import engine
 from heatproof.audit.evaluation import Controlled, Evaluation, Removal, follows_map, random_maps
 from heatproof.occlusion.occluded_images import Samples
+from heatproof.questions import Unfit
 from heatproof.registry import metric
 from heatproof.stats.falling import tau
-from heatproof.types import REMOVED, Attribution, Curve, Scored, read
+from heatproof.types import REMOVED, Attribution, Curve, Scored
 
 
 def kendall(removed: Tensor, confidence: Tensor) -> Tensor:
@@ -28,7 +29,7 @@ def confidences(attribution: Attribution, samples: Samples) -> Curve:
     count, levels = samples.images.shape[:2]
     shown = torch.cat([batch.images[:, None], samples.images.clamp(0, 1)], 1)
     targets = batch.targets.repeat_interleave(1 + levels)
-    found = read(engine.forward(model, shown.flatten(0, 1)), targets, "probability").double().cpu()
+    found = model.read(engine.forward(model, shown.flatten(0, 1)), targets, "probability").double().cpu()
     removed = torch.cat([torch.zeros(count, 1, dtype=torch.float64), samples.removed.double()], 1)
     return Curve(removed, found.view(count, 1 + levels))
 
@@ -61,6 +62,8 @@ class Smoothness:
     and for the evaluation's own controls, how far the curve falls at all (`fall`), and how much confidence the random
     order leaves (`scope`, R-OMS). If the map has no influence on what is removed, there is no such order.
     """
+
+    unfit: ClassVar[Unfit] = (("value", "it judges by the probability of the class"),)
 
     of: Evaluation = field(default_factory=Removal)
     controls: bool = True

@@ -19,7 +19,9 @@ def audit(
     model: Annotated[str, typer.Argument(help="Who is explained.")],
     images: Annotated[str, typer.Argument(help="Folder, CSV or built-in data set.")],
     metrics: Annotated[list[str] | None, typer.Option(help="a,b,c(field=value); may be repeated.")] = None,
-    methods: Annotated[list[str] | None, typer.Option(help="Real methods to be told apart; may be repeated.")] = None,
+    methods: Annotated[
+        list[str] | None, typer.Option(help="Real methods to be distinguished; may be repeated.")
+    ] = None,
     truth: Annotated[
         str, typer.Option(help="Method whose map counts as right; by default the regions, or occlusion without any.")
     ] = "",

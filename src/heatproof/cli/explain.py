@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Annotated
 
@@ -13,11 +14,21 @@ from heatproof.cli._terminal import COMPLETE, FAILED_ROWS, Device, Quiet, echo, 
 def explain(
     images: Annotated[list[Path], typer.Argument(help="Pictures, or folders of them.")],
     model: Annotated[list[str], typer.Option(help="The model to explain; one.")],
-    methods: Annotated[list[str], typer.Option(help="a,b,c(field=value),file.py:Name; may be repeated.")],
+    methods: Annotated[
+        list[str] | None,
+        typer.Option(help="a,b,c(field=value),file.py:Name; may be repeated [the line-up of `heatproof judge`]."),
+    ] = None,
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="The grid, a .png, with raw maps beside it as .npz; or a folder.")
+        Path,
+        typer.Option("--out", "-o", help="The grid, .png, .pdf or .svg, with raw maps beside it as .npz; or a folder."),
     ] = Path("maps.png"),
-    target: Annotated[str, typer.Option(help="Class explained: predicted, an index or a name.")] = "predicted",
+    target: Annotated[
+        str, typer.Option(help="What is explained: predicted, or a class, label or value (index, name).")
+    ] = "predicted",
+    output: Annotated[
+        str | None,
+        typer.Option(help="What the model's numbers mean: softmax, sigmoid or regression, as it shows if left out."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
     device: Device = "auto",
     trust_pickle: Annotated[bool, typer.Option(help="Load weights that are arbitrary pickles.")] = False,
@@ -25,6 +36,7 @@ def explain(
 ) -> None:
     """Draw a labelled grid of heatmaps: a row per picture, a column per method."""
     from heatproof import contact_sheet, engine, models
+    from heatproof.protocols._support.line_up import line_up
     from heatproof.spec.parse import components
 
     if len(model) > 1:
@@ -33,8 +45,10 @@ def explain(
         )
     with readable_errors(), progress_bar(quiet) as watch:
         contact_sheet.places(out)  # before anything is computed
-        chosen = components("method", ",".join(methods))
+        chosen = components("method", ",".join(methods)) if methods else line_up()
         loaded = models.load(model[0], trust_pickle=trust_pickle).to(engine.pick(device))
+        if output is not None:
+            loaded = dataclasses.replace(loaded, output=output, probabilities=None)
         sheet = contact_sheet.explain(loaded, images, chosen, target=target, seed=seed, watch=watch)
     for name, reason in sheet.missing.items():
         echo(f"{name}: {reason}", err=True)
@@ -45,4 +59,6 @@ def explain(
         written = contact_sheet.write(sheet, out)
     for path in written:
         echo(path)
-    raise typer.Exit(FAILED_ROWS if sheet.missing else COMPLETE)
+    # A method of the line-up that does not apply to this network is no failure.
+    failed = [name for name in sheet.missing if methods or name not in sheet.inapplicable]
+    raise typer.Exit(FAILED_ROWS if failed else COMPLETE)

@@ -22,7 +22,9 @@ class Preset(StrEnum):
 def judge(
     model: Annotated[str, typer.Argument(help="The model to explain.")],
     images: Annotated[str, typer.Argument(help="Folder, CSV or built-in data set.")],
-    masks: Annotated[str, typer.Option(help="Folder of masks named like the pictures.")] = "",
+    masks: Annotated[
+        str, typer.Option(help="Folder of masks named like the pictures, or a pattern: 'masks/*_mask.png'.")
+    ] = "",
     methods: Annotated[
         list[str] | None, typer.Option(help="a,b,c(field=value),file.py:Name; may be repeated [a line-up of nine].")
     ] = None,

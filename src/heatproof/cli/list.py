@@ -11,6 +11,7 @@ import typer
 
 from heatproof.cli._terminal import echo
 from heatproof.printable import printable
+from heatproof.questions import ASKED
 
 
 class Listable(StrEnum):
@@ -48,7 +49,8 @@ def list_(
         passes = [f"{row['cost'][side]:g}" if row["cost"] else "?" for side in ("forward", "backward")] if cost else []
         passes += ["†" if row["unstable"] else ""] if cost else []
         fields = ", ".join(f"{name}={_brief(value)}" for name, value in row["fields"].items())
-        table.add_row(*(printable(cell) for cell in (row["name"], *passes, row["summary"], fields)))
+        about = " ".join([row["summary"], *_refusals(row)])
+        table.add_row(*(printable(cell) for cell in (row["name"], *passes, about, fields)))
     blank = [""] * (len(table.columns) - 3)
     for alias, name, about in ((alias, row["name"], about) for row in rows for alias, about in _aliases(row)):
         table.add_row(alias, *blank, f"alias of {name}: {about}", "")
@@ -62,6 +64,11 @@ def list_(
 def _aliases(row: dict[str, Any]) -> list[tuple[str, str]]:
     """Other packages' names for a component, with the differences."""
     return list(row.get("aliases", {}).items())
+
+
+def _refusals(row: dict[str, Any]) -> list[str]:
+    """The kinds of networks that a component does not apply to, with the reasons."""
+    return [f"Not for {ASKED[question]}: {reason}." for question, reason in row.get("unfit", {}).items()]
 
 
 def _brief(value: Any) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -21,7 +21,9 @@ def run(
     ] = None,
     model: Annotated[list[str] | None, typer.Option(help="Model to explain; may be repeated.")] = None,
     images: Annotated[list[str] | None, typer.Option(help="Folder, CSV or built-in data set.")] = None,
-    masks: Annotated[str, typer.Option(help="Folder of masks named like the pictures.")] = "",
+    masks: Annotated[
+        str, typer.Option(help="Folder of masks named like the pictures, or a pattern: 'masks/*_mask.png'.")
+    ] = "",
     methods: Annotated[list[str] | None, typer.Option(help="a,b,c(field=value),file.py:Name; may be repeated.")] = None,
     metrics: Annotated[list[str] | None, typer.Option(help="a,b,c(field=value); may be repeated.")] = None,
     protocols: Annotated[list[str] | None, typer.Option(help="all, or p,q(preset=paper); may be repeated.")] = None,
@@ -30,7 +32,17 @@ def run(
         int | None, typer.Option(help="This many pictures, the classes alike: a sample drawn by the seed.")
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of everything random.")] = None,
-    target: Annotated[str | None, typer.Option(help="Class explained: predicted or label.")] = None,
+    repeats: Annotated[
+        int | None, typer.Option(help="Other seeds under which random methods explain a few pictures again [2].")
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(help="What is explained: predicted, label, or a class, label or value (index, name)."),
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option(help="What the model's numbers mean: softmax, sigmoid or regression, as it shows if left out."),
+    ] = None,
     device: Device = "auto",
     workers: Workers = "auto",
     on: On = "local",
@@ -48,6 +60,9 @@ def run(
     race: Annotated[
         bool, typer.Option("--race", help="With --until: drop beaten methods, stop when the first place is decided.")
     ] = False,
+    steps: Annotated[
+        str | None, typer.Option(help="With --until: points of flipping curves, fast (9) or full [fast].")
+    ] = None,
     part: Annotated[
         str | None, typer.Option(help="Only this part of the work, for job arrays; see gather.", metavar="K/N")
     ] = None,
@@ -67,7 +82,7 @@ def run(
 
     before, passes = None, StoredEngine()
     with readable_errors():
-        rule = _rule(until, margin, max_images, race)
+        rule = _rule(until, margin, max_images, race, steps)
         crew = crew_of(on, gpus_per_worker)
         share = None if part is None else Share.parse(part)
     if study is not None:
@@ -79,7 +94,9 @@ def run(
             "--protocols": protocols,
             "--limit": limit,
             "--seed": seed,
+            "--repeats": repeats,
             "--target": target,
+            "--output": output,
             **({} if study.suffix == ".py" else {"--until": until}),
             **(moved if study.suffix == ".py" else {}),
         }
@@ -104,7 +121,8 @@ def run(
                 metrics=_joined(metrics),
                 protocols=_joined(protocols),
                 trust_pickle=trust_pickle,
-                changes={"limit": limit, "seed": seed, "target": target},
+                output=output,
+                changes={"limit": limit, "seed": seed, "repeats": repeats, "target": target},
             )
     chosen = passes if engine is None else passes.of_kind(engine)
     if dry_run:
@@ -114,16 +132,20 @@ def run(
     run_and_report(studies, out, device, workers, quiet, before, chosen, crew, rule, share)
 
 
-def _rule(until: str | None, margin: float | None, max_images: int | None, race: bool) -> Solid | None:
+def _rule(
+    until: str | None, margin: float | None, max_images: int | None, race: bool, steps: str | None
+) -> Solid | None:
     """The rule to stop by; options that belong to it need it."""
     given = {"--margin": margin is not None, "--max-images": max_images is not None, "--race": race}
+    given["--steps"] = steps is not None
     if until is None:
         if extra := [name for name, there in given.items() if there]:
             usage(f"{', '.join(extra)} needs --until solid: add it, or leave {'it' if len(extra) == 1 else 'them'} out")
         return None
     if until != NAME:
         usage(f"--until must be {NAME}, got {until!r}: it is the only rule to stop by")
-    return Solid(Solid.margin if margin is None else margin, max_images, race)
+    points: Any = Solid.steps if steps is None else steps
+    return Solid(Solid.margin if margin is None else margin, max_images, race, steps=points)
 
 
 def _list_code(study: Path, models_too: bool) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from heatproof.cli._terminal import echo, line, readable_errors, warn_of_state
+from heatproof.cli._terminal import echo, line, readable_errors, usage, warn_of_state
 
 
 class Test(StrEnum):
@@ -34,6 +34,9 @@ def table(
     ] = Form.md,
     metric: Annotated[list[str] | None, typer.Option(help="Only this metric; may be repeated.")] = None,
     pairs: Annotated[bool, typer.Option("--pairs", help="Every pair of methods, tested, instead of rankings.")] = False,
+    luck: Annotated[
+        bool, typer.Option("--luck", help="How far random methods depend on the seed, instead of rankings.")
+    ] = False,
     test: Annotated[
         Test, typer.Option(help="Of pairs: their mean difference, or Wilcoxon's signed ranks.")
     ] = Test.means,
@@ -41,13 +44,15 @@ def table(
         bool, typer.Option("--correct-only", help="Only pictures that the model classifies correctly.")
     ] = False,
 ) -> None:
-    """Rankings with 95 % intervals, or the tests of all pairs of methods, to standard output.
+    """Rankings with 95 % intervals, tests of all pairs of methods, or the luck of random ones, to standard output.
 
     LaTeX is one table of methods and metrics, as a paper has it, with the best group by the adjusted tests in bold.
     """
     from heatproof.results import Results, latex, tables
     from heatproof.results.until_text import stopped_in_words
 
+    if pairs and luck:
+        usage("--pairs and --luck are two tables: take one")
     with readable_errors():
         results = Results.load(directory)
         warn_of_state(results)
@@ -58,9 +63,10 @@ def table(
             echo(
                 f"Of {every} pictures and models, the {len(results.pictures)} that are classified correctly.", err=True
             )
-        if form is Form.latex and not pairs:
+        if form is Form.latex and not (pairs or luck):
             written = latex.paper_table(results, metric or ())
         else:
-            found = tables.pairs(results, metric or (), test.name) if pairs else tables.rankings(results, metric or ())
+            kind = tables.luck if luck else tables.rankings
+            found = tables.pairs(results, metric or (), test.name) if pairs else kind(results, metric or ())
             written = tables.written(found, form.value)
     echo(written, nl=False)

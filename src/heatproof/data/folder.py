@@ -8,7 +8,7 @@ from pathlib import Path
 
 from heatproof.data._support.class_names import are_indices, class_indices
 from heatproof.data._support.files import UNKNOWN, PictureFile, identity, root
-from heatproof.data._support.listing import pictures_under
+from heatproof.data._support.listing import check_any, pictures_under
 from heatproof.data._support.picture_files import PictureFiles
 from heatproof.errors import BadInput
 from heatproof.registry import dataset
@@ -17,9 +17,12 @@ from heatproof.registry import dataset
 def list_folder(folder: Path, classes: Sequence[str] = ()) -> tuple[PictureFile, ...]:
     """Every picture in the folder, labelled by its sub-folder if there are any, in the order of their
     paths."""
-    found = pictures_under(folder)
-    if not found:
-        raise BadInput(f"{folder} holds no pictures (.jpg, .png, …): name the folder they are in")
+    return labelled(folder, pictures_under(folder), classes)
+
+
+def labelled(folder: Path, found: Sequence[Path], classes: Sequence[str] = ()) -> tuple[PictureFile, ...]:
+    """These pictures of a folder, labelled by the sub-folders they are in."""
+    check_any(folder, found, "pictures")
     top = [path.relative_to(folder).parts for path in found]
     loose = [parts for parts in top if len(parts) == 1]
     if loose and len(loose) < len(top):

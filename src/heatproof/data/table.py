@@ -1,4 +1,4 @@
-"""A CSV table of pictures: `path,label[,mask or box]`."""
+"""A CSV table of pictures: `path,label[,mask or box]`, or several labels per picture."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
+from heatproof.data._support.carried import PREFIX, Carried, carried, indicators, is_list, listed
 from heatproof.data._support.class_names import are_indices, class_indices
 from heatproof.data._support.files import UNKNOWN, PictureFile
 from heatproof.data._support.picture_files import PictureFiles
@@ -18,7 +20,6 @@ from heatproof.data._support.regions import Boxes, Corners
 from heatproof.errors import BadInput
 from heatproof.registry import dataset
 
-_SEVERAL = re.compile(r"[;|]|^\s*\d+\s*(,\s*\d+\s*)+$")  # `3;7`, `cat|dog`, `3, 7`
 GROUP = "group:"  # prefix of columns that group pictures
 _MOST = 10**9  # classes; a larger number is no class index
 
@@ -111,13 +112,9 @@ def _beside(table: Path, name: str) -> Path:
 
 
 def _labels(texts: list[str], classes: Sequence[str], path: Path) -> list[int]:
+    if any(is_list(text, classes) for text in texts):
+        return [UNKNOWN] * len(texts)  # several labels: `Table.present` has them
     given = [text for text in texts if text not in ("", str(UNKNOWN))]
-    several = next((text for text in given if _SEVERAL.search(text) and text not in classes), None)
-    if several is not None:
-        raise BadInput(
-            f"{path}: a picture must have one label, got {several!r}; pictures with several labels cannot be judged "
-            "yet: keep the label that is to be explained, or leave the cell empty and explain the prediction"
-        )
     try:
         indices = {text: int(text) for text in given}
     except ValueError:
@@ -136,7 +133,9 @@ class Table(PictureFiles):
 
     A box is `left top right bottom` in pixels of the picture as it is shown; the far sides lie outside.
     Further columns `group:NAME` (`group:patient`) say which pictures belong together: tests then allow for it. Paths
-    are relative to the table. A label is an index, a class name, or empty where it is not known.
+    are relative to the table. A label is an index, a class name, or empty where it is not known. For networks of
+    independent labels a picture may carry several: a cell lists them (`Edema|Effusion`, `3;7`, `none`), or a column
+    `label:NAME` for each label holds 1, 0, or nothing where it is not known.
     """
 
     @property
@@ -150,14 +149,32 @@ class Table(PictureFiles):
 
     @property
     def label_names(self) -> tuple[str, ...]:
-        if self.classes or all(file.label == UNKNOWN for file in self.files):
+        if self.classes or not (self.several or any(file.label != UNKNOWN for file in self.files)):
             return ()
-        names = {row.get("label", "") for row in read_rows(Path(self.path), ["path"])} - {"", str(UNKNOWN)}
+        marked = {name.removeprefix(PREFIX).strip() for name in self._rows[0] if name.startswith(PREFIX)}
+        cells = {row.get("label", "") for row in self._rows} - {"", str(UNKNOWN)}
+        names = marked or {name for cell in cells for name in (listed(cell) if is_list(cell) else [cell])}
         return () if are_indices(names) else tuple(sorted(names))
+
+    def present(self) -> tuple[Carried | None, ...]:
+        """The labels that each picture carries; None where they are not known."""
+        return carried(self._rows, self.classes, self.path)
+
+    @property
+    def several(self) -> bool:
+        """Whether pictures may carry several labels."""
+        rows = self._rows
+        return bool(indicators(tuple(rows[0]), self.classes)) or any(
+            is_list(row.get("label", ""), self.classes) for row in rows
+        )
+
+    @cached_property
+    def _rows(self) -> list[dict[str, str]]:
+        return read_rows(Path(self.path), ["path"])
 
     def groups(self) -> Mapping[str, Grouping]:
         """Classes, fixed; and what the columns `group:NAME` hold, sampled: patients, sites, bursts."""
-        rows = read_rows(Path(self.path), ["path"])
+        rows = self._rows
         columns = [name for name in rows[0] if name and name.startswith(GROUP)]
         sampled = {
             name.removeprefix(GROUP).strip(): Grouping("sampled", tuple(row[name] or None for row in rows))

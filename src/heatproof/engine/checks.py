@@ -40,16 +40,23 @@ def vet(model: Model, shape: Sequence[int]) -> None:
             f"check the image size and the number of channels it was made for"
         ) from error
     check_finite(model, one, first)
-    if not close(one[:1], other[1:]):
+    if not close(one[:1], other[1:], floor=floor(model, one)):
         raise BadModel(
             f"model {model.name!r} must answer the same for the same picture whatever the batch mates, "
             "got other logits the second time: turn off dropout, noise and batch statistics in its forward"
         )
 
 
-def close(one: Logits, other: Logits, tolerance: float = TOLERANCE) -> bool:
+def floor(model: Model, logits: Logits) -> float:
+    """The scale below which differences do not count: one number alone may lie near 0 with large ones behind it."""
+    if model.kind == "softmax":
+        return 0.0
+    return 1.0 if model.kind == "sigmoid" else float(logits.abs().amax())  # log-odds have a scale, values do not
+
+
+def close(one: Logits, other: Logits, tolerance: float = TOLERANCE, floor: float = 0.0) -> bool:
     """Whether logits are equal up to float noise, row by row."""
-    scale = torch.maximum(one.abs(), other.abs()).amax(1, keepdim=True)
+    scale = torch.maximum(one.abs(), other.abs()).amax(1, keepdim=True).clamp_min(floor)
     same = (one == other) | ((one - other).abs() <= tolerance * scale)  # equal infinities are equal
     return one.shape == other.shape and bool(same.all())
 
@@ -63,16 +70,18 @@ def disagreement(model: Model, run: Runner, shape: Sequence[int], exported: bool
     own = untouched(model.network)
     with without_hooks(model.network):
         rows = pictures(shape, 3)
-        if not close(answers(model, run, rows), answers(model, own, rows)):
+        wanted = answers(model, own, rows)
+        if not close(answers(model, run, rows), wanted, floor=floor(model, wanted)):
             return "its logits differ from the network's"
         if exported:
             rows = unforeseen(shape, 4)
-            if not close(answers(model, run, rows), answers(model, own, rows), DRAWN_TOLERANCE):
+            wanted = answers(model, own, rows)
+            if not close(answers(model, run, rows), wanted, DRAWN_TOLERANCE, floor(model, wanted)):
                 return "the exported network in the cache differs from this one on pictures drawn just now"
         if slopes:
             rows = pictures(shape, 2)
-            found, wanted = (input_gradient(model, rows, largest, way)[0].flatten(1) for way in (run, own))
-            if bool(((found - wanted).norm(dim=1) > SLOPE_TOLERANCE * wanted.norm(dim=1)).any()):
+            found, right = (input_gradient(model, rows, largest, way)[0].flatten(1) for way in (run, own))
+            if bool(((found - right).norm(dim=1) > SLOPE_TOLERANCE * right.norm(dim=1)).any()):
                 return "its gradients differ from the network's"
     return ""
 

@@ -6,11 +6,11 @@ import functools
 import logging
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
 from weakref import WeakKeyDictionary
 
 import torch
@@ -26,9 +26,10 @@ from heatproof.engine.choice import REFERENCE, Choice
 from heatproof.engine.machine import out_of_memory
 from heatproof.engine.weight_state import Watch
 from heatproof.errors import BadInput, BadShape, Missing
-from heatproof.types import Images, Logits, Model, Readout, read
+from heatproof.types import Images, Logits, Model, Readout
 
 log = logging.getLogger("heatproof")
+T = TypeVar("T")
 
 Backend: TypeAlias = Literal["auto", "eager", "onnx"]
 EngineKind: TypeAlias = Literal["auto", "reference"]
@@ -103,6 +104,7 @@ class Engine:
     def plan(self, model: Model, shape: Sequence[int], kind: Kind) -> Plan:
         """The plan for passes of this kind of images of this shape (C, H, W) through this model."""
         with self.lock:
+            model = model.whole  # labels of one network share its runners
             ready = self.ready.get(model)
             if ready is None:
                 ready = self.ready[model] = Ready(network_state.architecture(model.network))
@@ -267,13 +269,7 @@ def forward(model: Model, images: Images, plan: Plan | None = None) -> Logits:
     plan = plan or settled(model, images, "forward")
     if not len(images):
         return checks.answers(model, plan.run, pictures(images.shape[1:], 1)).to(images.device)[:0].clone()
-    while True:
-        try:
-            return _forward(model, images, plan)
-        except Exception as error:
-            if not out_of_memory(error) or plan.choice.size == 1:
-                raise
-        plan = current().halved(model, plan)  # outside of the except block, whose traceback keeps the memory alive
+    return _within_memory(model, plan, lambda plan: _forward(model, images, plan))
 
 
 def gradient(
@@ -289,13 +285,18 @@ def gradient(
     plan = plan or settled(model, images, "gradient")
     if not len(images):
         return torch.zeros_like(images), torch.zeros(0, dtype=model.dtype, device=images.device)
+    return _within_memory(model, plan, lambda plan: _gradient(model, images, targets, readout, plan))
+
+
+def _within_memory(model: Model, plan: Plan, passes: Callable[[Plan], T]) -> T:
+    """The passes of this plan, with half the rows for as long as memory runs out."""
     while True:
         try:
-            return _gradient(model, images, targets, readout, plan)
+            return passes(plan)
         except Exception as error:
             if not out_of_memory(error) or plan.choice.size == 1:
                 raise
-        plan = current().halved(model, plan)
+        plan = current().halved(model, plan)  # outside of the except block, whose traceback keeps the memory alive
 
 
 def micro_batches(plan: Plan, *tensors: Tensor) -> Iterator[tuple[int, list[Tensor]]]:
@@ -332,7 +333,7 @@ def _gradient(model: Model, images: Images, targets: Tensor, readout: Readout, p
             if not logits.requires_grad:
                 raise checks.no_slopes(model)
             checks.check_targets(model, aims, logits.shape[1])
-            return read(logits, aims, readout)
+            return model.read(logits, aims, readout)
 
         slopes, found = input_gradient(model, rows, value, plan.run)
         gradients.append(slopes[:count].to(images.device))

@@ -19,7 +19,7 @@ from heatproof.methods.cam import cam_layer, weigh
 from heatproof.models._support.token_layouts import as_pictures, layout
 from heatproof.registry import method
 from heatproof.traits import Rule
-from heatproof.types import Batch, Cost, Maps, Model, Readout, read
+from heatproof.types import Batch, Cost, Maps, Model, Readout
 
 
 @contextmanager
@@ -98,7 +98,7 @@ class AblationCam:
                     channels[:] = [full]
                     logits = model(image.expand(size, -1, -1, -1).to(model.device))
                     aims = target.expand(size).to(logits.device)
-                    values.append(read(logits, aims, self.readout)[: len(some)])
+                    values.append(model.read(logits, aims, self.readout)[: len(some)])
         answers = torch.cat(values).view(len(batch), -1).double()
         return (answers[:, :1] - answers[:, 1:]) / answers[:, :1].abs().clamp(min=1e-12)
 

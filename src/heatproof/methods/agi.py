@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -12,6 +12,7 @@ from heatproof import engine
 from heatproof.methods._support.channel_pooling import Pooling, keeps_sign, pool
 from heatproof.methods._support.field_checks import check_count, check_positive
 from heatproof.methods._support.shared_passes import class_count, other_classes, reading, slopes
+from heatproof.questions import Unfit
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Images, Maps, Model, Readout
 
@@ -28,6 +29,9 @@ class AGI:
     The published code takes every step from the original picture (`anchored`), the paper's formula from the
     last point (`cumulative`). A walk ends early once the model answers with the class it goes to.
     """
+
+    random: ClassVar[bool] = True
+    unfit: ClassVar[Unfit] = (("value", "a value has no other class to walk towards"),)
 
     classes: int = 20  # at most all but the target
     steps: int = 20  # at most, per class
@@ -66,7 +70,7 @@ class AGI:
         here = images[owner]
         way = engine.settled(model, images, "gradient")
         for _ in range(self.steps):
-            (towards, loss), logits = slopes(model, here, aims, reading(self.readout), way)
+            (towards, loss), logits = slopes(model, here, aims, reading(model, self.readout), way)
             walking = logits.argmax(1) != aims[:, 0]  # read from the forward that the slopes need anyway
             owner, aims, here, towards, loss = (t[walking] for t in (owner, aims, here, towards, loss))
             if not len(owner):

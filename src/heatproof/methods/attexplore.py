@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
@@ -16,6 +16,7 @@ from heatproof.methods._support.field_checks import check_count, check_not_negat
 from heatproof.methods._support.keyed_noise import fill_with_noise
 from heatproof.methods._support.path_gradients import stretches
 from heatproof.methods._support.shared_passes import doubly_softmaxed, slopes
+from heatproof.questions import Unfit
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Images, Maps, Model, keyed_seed
 
@@ -78,6 +79,9 @@ class AttEXplore:
     The loss is the cross-entropy of the target. The variant `lmb` walks down the loss instead of up and takes
     the softmax twice, as the published code does.
     """
+
+    random: ClassVar[bool] = True
+    unfit: ClassVar[Unfit] = (("value", "it follows the log-probability of a class"),)
 
     steps: int = 10
     draws: int = 20

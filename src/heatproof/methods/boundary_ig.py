@@ -5,7 +5,7 @@ differently.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -15,6 +15,7 @@ from heatproof.methods._support.channel_pooling import Pooling, keeps_sign, pool
 from heatproof.methods._support.field_checks import check_count, check_positive
 from heatproof.methods._support.shared_passes import doubly_softmaxed, slopes
 from heatproof.methods.integrated_gradients import integrate
+from heatproof.questions import Unfit
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Images, Logits, Maps, Model, Readout
 
@@ -47,6 +48,8 @@ class BoundaryIG:
     walks all its steps with gradients that add up, takes the softmax twice and does not look for the
     boundary, as published code does (with `step_size=0.001`).
     """
+
+    unfit: ClassVar[Unfit] = (("value", "a value has no decision boundary to start from"),)
 
     steps: int = 50
     attack_steps: int = 50  # at most

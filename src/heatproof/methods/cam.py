@@ -22,9 +22,10 @@ from heatproof.methods.guided_backprop import GuidedBackprop
 from heatproof.models._support.cam_layer import find_cam_layer
 from heatproof.models._support.last_cut import last_cut
 from heatproof.models._support.token_layouts import as_pictures
+from heatproof.questions import Unfit
 from heatproof.registry import method
 from heatproof.traits import Rule
-from heatproof.types import Batch, Cost, Images, Maps, Model, Readout, read
+from heatproof.types import Batch, Cost, Images, Maps, Model, Readout
 
 _layers: weakref.WeakKeyDictionary[nn.Module, dict[tuple[int, ...], str]] = weakref.WeakKeyDictionary()
 
@@ -164,6 +165,10 @@ class ScoreCam:
     Paper: Wang et al. 2020, "Score-CAM: Score-Weighted Visual Explanations for Convolutional Neural Networks"
     """
 
+    unfit: ClassVar[Unfit] = (
+        ("value", "its weights are a softmax over answers, which would depend on the unit of the value"),
+    )
+
     signed: ClassVar[bool] = False
     normalisation: ClassVar[Rule] = "positive"
     layer: str = ""
@@ -194,7 +199,7 @@ class ScoreCam:
             veil = veil.sub_(low).div_((high - low).clamp_(min=1e-8))
             torch.addcmul(mean, content[image], veil[:, None], out=room)
 
-        return values_of_views(model, batch, paint, activations.shape[1], partial(read, readout=self.readout))
+        return values_of_views(model, batch, paint, activations.shape[1], partial(model.read, readout=self.readout))
 
     def cost(self) -> Cost:
         return Cost(1 + (self.limit or 512), 1)

@@ -22,6 +22,8 @@ from heatproof.types import Batch, Cost, Images, Maps, Method, Model
 class Random:
     """Independent noise on every pixel, keyed by image: the same whatever the batch mates."""
 
+    random: ClassVar[bool] = True
+
     control: ClassVar[bool] = True
     blind: ClassVar[bool] = True
     distribution: Literal["gaussian", "uniform"] = "gaussian"

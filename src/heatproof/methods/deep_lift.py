@@ -28,7 +28,7 @@ from heatproof.methods._support.field_checks import check_count
 from heatproof.methods._support.op_override import ACTIVATIONS, Intercept, Spelling, spellings
 from heatproof.methods.attention_rollout import attends
 from heatproof.registry import method
-from heatproof.types import Batch, Cost, Images, Maps, Model, Readout, read
+from heatproof.types import Batch, Cost, Images, Maps, Model, Readout
 
 NEAR = 1e-6  # below this difference a slope is the gradient: the quotient would be rounding noise
 TIE = 3e-5  # share of a channel's largest output: maxima that win by less win by rounding
@@ -198,9 +198,9 @@ def multipliers(
             inputs = inputs.to(model.device).requires_grad_()
             aims = aims.to(model.device)
             with Intercept(rescaling(met)):
-                values = read(answered(model, inputs, way.run), aims, readout)
+                values = model.read(answered(model, inputs, way.run), aims, readout)
             (slope,) = torch.autograd.grad(values.sum(), inputs)
-        before = read(below.expand(len(aims), -1), aims, readout)
+        before = model.read(below.expand(len(aims), -1), aims, readout)
         found = (slope, values - before, torch.maximum(values.abs(), before.abs()))
         parts.append(tuple(part.detach()[:count].to(images.device) for part in found))
     slopes, rises, answers = (torch.cat(column) for column in zip(*parts, strict=True))
@@ -234,8 +234,12 @@ class DeepLift:
         return keeps_sign(self.pooling)
 
     @property
+    def random(self) -> bool:
+        return is_random(self.baseline)
+
+    @property
     def _draws(self) -> int:
-        return self.draws if is_random(self.baseline) else 1
+        return self.draws if self.random else 1
 
     def channels(self, model: Model, batch: Batch, /) -> Tensor:
         if attends(model, batch.images):

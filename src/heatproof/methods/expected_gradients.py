@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -62,6 +63,8 @@ class ExpectedGradients:
     Paper: Erion et al. 2021, "Improving performance of deep learning models with axiomatic attribution priors
     and expected gradients"
     """
+
+    random: ClassVar[bool] = True
 
     background: Baseline = "gaussian"
     draws: int = 50

@@ -13,6 +13,7 @@ from heatproof.methods._support.field_checks import check_count, check_not_negat
 from heatproof.methods._support.layer_activations import taps_of
 from heatproof.methods._support.upsample import upsample
 from heatproof.methods.cam import as_seen, cam_layer, weigh
+from heatproof.questions import Unfit
 from heatproof.registry import method
 from heatproof.traits import Rule
 from heatproof.types import Batch, Cost, Logits, Maps, Model
@@ -38,6 +39,8 @@ class FinerCam:
 
     Paper: Zhang et al. 2025, "Finer-CAM: Spotting the Difference Reveals Finer Details for Visual Explanation"
     """
+
+    unfit: ClassVar[Unfit] = (("value", "there are no other classes to tell it from"),)
 
     normalisation: ClassVar[Rule] = "positive"
 

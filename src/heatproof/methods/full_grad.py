@@ -15,7 +15,7 @@ from heatproof.methods.input_x_gradient import offset
 from heatproof.models._support.token_layouts import as_pictures, layout
 from heatproof.registry import method
 from heatproof.traits import Rule
-from heatproof.types import Batch, Cost, Maps, Model, Readout, read
+from heatproof.types import Batch, Cost, Maps, Model, Readout
 
 
 class Shares(NamedTuple):
@@ -47,7 +47,7 @@ def shares(model: Model, batch: Batch, readout: Readout) -> Shares:
             for outputs in caught:
                 outputs.clear()
             leaf = images.to(model.device).detach().clone().requires_grad_()
-            values = read(model(leaf), targets.to(model.device), readout)
+            values = model.read(model(leaf), targets.to(model.device), readout)
             owners = [bias for bias, outputs in zip(biases.values(), caught, strict=True) for _ in outputs]
             outputs = [leaf, *(output for layer in caught for output in layer)]
             slopes = torch.autograd.grad(values.sum(), outputs, allow_unused=True, materialize_grads=True)

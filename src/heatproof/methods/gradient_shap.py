@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from torch import Tensor
 
@@ -23,6 +24,8 @@ class GradientShap:
 
     Paper: Lundberg & Lee 2017, "A Unified Approach to Interpreting Model Predictions"
     """
+
+    random: ClassVar[bool] = True
 
     background: Baseline = "gaussian"
     draws: int = 50

@@ -11,11 +11,12 @@ import torch
 from torch import Tensor
 
 from heatproof import engine
-from heatproof.methods._support.baselines import Baseline, revision_of, start
+from heatproof.methods._support.baselines import Baseline, is_random, revision_of, start
 from heatproof.methods._support.channel_pooling import Pooling, keeps_sign, pool
 from heatproof.methods._support.field_checks import check_count, check_not_negative, check_share
 from heatproof.methods._support.shared_passes import doubly_softmaxed, slopes
 from heatproof.methods._support.smallest_k import by_rank
+from heatproof.questions import Unfit
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Images, Maps, Model, Readout
 
@@ -111,6 +112,14 @@ class GuidedIG:
         check_count("steps", self.steps)
         check_share("fraction", self.fraction, some=True)
         check_not_negative("max_dist", self.max_dist, endless=True)
+
+    @property
+    def random(self) -> bool:
+        return is_random(self.baseline)
+
+    @property
+    def unfit(self) -> Unfit:
+        return () if self.variant == "clean" else (("value", "its variant `lmb` takes a softmax"),)
 
     @property
     def signed(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -67,8 +68,12 @@ class IntegratedGradients:
         return keeps_sign(self.pooling)
 
     @property
+    def random(self) -> bool:
+        return is_random(self.baseline)
+
+    @property
     def _draws(self) -> int:
-        return self.draws if is_random(self.baseline) else 1
+        return self.draws if self.random else 1
 
     def channels(self, model: Model, batch: Batch, /) -> Tensor:
         total = torch.zeros_like(batch.images)
@@ -97,6 +102,8 @@ class IGSmoothGrad:
 
     Paper: Smilkov et al. 2017, "SmoothGrad: removing noise by adding noise"
     """
+
+    random: ClassVar[bool] = True
 
     steps: int = 25
     baseline: Baseline = "black"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -13,6 +13,7 @@ from heatproof import engine
 from heatproof.methods._support.channel_pooling import Pooling, pool
 from heatproof.methods._support.field_checks import check_count, check_not_negative, check_positive
 from heatproof.methods._support.shared_passes import doubly_softmaxed, slopes
+from heatproof.questions import Unfit
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Images, Maps, Model, read
 
@@ -29,6 +30,9 @@ class ISA:
     importance zero, adds the smallest score instead of subtracting it and takes the softmax twice, as the
     published code does.
     """
+
+    random: ClassVar[bool] = True
+    unfit: ClassVar[Unfit] = (("value", "it follows the log-probability of a class"),)
 
     rounds: int = 31  # chunks of 5000 features at 3 × 224 × 224
     steps: int = 8  # per direction and round

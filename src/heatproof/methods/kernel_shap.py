@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from torch import Generator
 
@@ -20,6 +21,8 @@ class KernelShap(Coalitional):
 
     Paper: Lundberg and Lee 2017, "A Unified Approach to Interpreting Model Predictions"
     """
+
+    random: ClassVar[bool] = True
 
     samples: int = 400
 

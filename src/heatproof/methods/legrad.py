@@ -19,7 +19,7 @@ from heatproof.methods._support.transformer_stage import transformer_stage
 from heatproof.methods._support.upsample import upsample
 from heatproof.registry import method
 from heatproof.traits import Need, Rule
-from heatproof.types import Batch, Cost, Images, Maps, Model, Readout, read
+from heatproof.types import Batch, Cost, Images, Maps, Model, Readout
 
 
 class Chain(NamedTuple):
@@ -149,7 +149,7 @@ class LeGrad:
                 inputs = images.to(model.device).detach().clone().requires_grad_()
                 later = [chain.blocks[after] for after in order if after > at]
                 with ending_at(chain.blocks[at], later, averaged), recorder:
-                    values = read(model(inputs), targets, self.readout).sum()
+                    values = model.read(model(inputs), targets, self.readout).sum()
                 attention = recorder.layers[at if chain.pooling is None else chain.pooling]
                 (slope,) = torch.autograd.grad(values, attention, allow_unused=True, materialize_grads=True)
                 support = by_head(slope, len(images)).clamp(min=0).mean((1, 2))[:, chain.first :]

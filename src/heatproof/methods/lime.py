@@ -17,7 +17,7 @@ from heatproof.occlusion.segmenters.quickshift import Quickshift
 from heatproof.occlusion.segments import pixels_of, segments_of
 from heatproof.registry import method
 from heatproof.traits import Rule
-from heatproof.types import Batch, Cost, Images, Imputer, Logits, Maps, Model, Readout, Segmenter, Segments, read
+from heatproof.types import Batch, Cost, Images, Imputer, Logits, Maps, Model, Readout, Segmenter, Segments
 
 
 def proximity(coalitions: Tensor, kernel_width: float) -> Tensor:
@@ -47,6 +47,8 @@ class LIME:
     `top=5` gives the map that papers often judge instead: 1 on the five superpixels with the largest positive
     weights, and hides segments in black, `imputer=constant`. `temperature` divides the logits before they are read.
     """
+
+    random: ClassVar[bool] = True
 
     normalisation: ClassVar[Rule] = "positive"
 
@@ -104,7 +106,7 @@ class LIME:
             impute(painter, shown, keep, [seeds[image]] * len(samples), room)
 
         def reading(logits: Logits, targets: Tensor) -> Tensor:
-            return read(logits.double() / self.temperature, targets, self.readout).cpu()
+            return model.read(logits.double() / self.temperature, targets, self.readout).cpu()
 
         return values_of_views(model, batch, paint, self.samples, reading)
 

@@ -5,6 +5,7 @@ pixel.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -13,6 +14,7 @@ from heatproof import engine
 from heatproof.methods._support.channel_pooling import Pooling, keeps_sign, pool
 from heatproof.methods._support.field_checks import check_count, check_positive
 from heatproof.methods._support.shared_passes import class_count, other_classes, reading, slopes
+from heatproof.questions import Unfit
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Images, Maps, Model, Readout
 
@@ -25,6 +27,9 @@ class LocalAttribution:
 
     Paper: Zhu et al. 2024, "Enhancing Model Interpretability with Local Attribution over Global Exploration"
     """
+
+    random: ClassVar[bool] = True
+    unfit: ClassVar[Unfit] = (("value", "a value has no other class to walk towards"),)
 
     classes: int = 20  # walks: one away from the target, the others towards drawn classes
     steps: int = 20
@@ -69,7 +74,7 @@ class LocalAttribution:
         reach = start / self.scale
         way = engine.settled(model, images, "gradient")
         for _ in range(self.steps):
-            (gain, loss), _ = slopes(model, here, aims, reading(self.readout), way)
+            (gain, loss), _ = slopes(model, here, aims, reading(model, self.readout), way)
             here = torch.addcmul(start, reach, gain.sign_()).clamp_(0, 1)
             total.index_add_(0, owner, -loss * (here - start))
         return total

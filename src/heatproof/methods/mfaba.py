@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -12,6 +12,7 @@ from heatproof import engine
 from heatproof.methods._support.channel_pooling import Pooling, keeps_sign, pool
 from heatproof.methods._support.field_checks import check_count, check_positive
 from heatproof.methods._support.shared_passes import doubly_softmaxed, reading, slopes
+from heatproof.questions import Unfit
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Images, Maps, Model, Readout
 
@@ -29,6 +30,8 @@ class MFABA:
     form. The variant `lmb` adds each gradient to all before it and takes the softmax twice, as the first
     published code does.
     """
+
+    unfit: ClassVar[Unfit] = (("value", "a value has no decision boundary to walk to"),)
 
     steps: int = 50  # at most
     step_size: float = 0.001
@@ -54,7 +57,7 @@ class MFABA:
 
     def channels(self, model: Model, batch: Batch, /) -> Tensor:
         images, found = batch.images, torch.empty_like(batch.images)
-        questions = doubly_softmaxed if self.variant == "lmb" else reading(self.readout)
+        questions = doubly_softmaxed if self.variant == "lmb" else reading(model, self.readout)
         way = engine.settled(model, images, "gradient")
         # Of the images that are still walking: their rows, positions, gathered gradients and bounds.
         rows, aims = torch.arange(len(batch), device=images.device), batch.targets

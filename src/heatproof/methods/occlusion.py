@@ -17,7 +17,7 @@ from heatproof.occlusion.game import bound, impute
 from heatproof.occlusion.imputers.mean import Mean
 from heatproof.registry import method
 from heatproof.traits import Rule
-from heatproof.types import Batch, Cost, Images, Imputer, Keep, Maps, Model, Readout, read
+from heatproof.types import Batch, Cost, Images, Imputer, Keep, Maps, Model, Readout
 
 
 def windows(side: int, share: float, positions: int) -> Tensor:
@@ -79,4 +79,4 @@ class SlidingOcclusion:
             painter = bound(self.imputer, batch, [image] * len(views))
             impute(painter, shown, keep[views.start : views.stop], [seeds[image]] * len(views), room)
 
-        return values_of_views(model, batch, paint, len(keep), partial(read, readout=self.readout))
+        return values_of_views(model, batch, paint, len(keep), partial(model.read, readout=self.readout))

@@ -15,7 +15,7 @@ from heatproof.methods._support.field_checks import check_count, check_share
 from heatproof.methods._support.upsample import interpolation
 from heatproof.registry import method
 from heatproof.traits import Rule
-from heatproof.types import Batch, Cost, Maps, Model, Readout, read
+from heatproof.types import Batch, Cost, Maps, Model, Readout
 
 
 def stretched(cells: int, side: int) -> Tensor:
@@ -62,6 +62,8 @@ class RISE:
     masks, which keeps the order of pixels and makes zero neutral.
     """
 
+    random: ClassVar[bool] = True
+
     normalisation: ClassVar[Rule] = "positive"
 
     masks: int = 1000
@@ -101,7 +103,7 @@ class RISE:
                 shown = room[: len(rows)]
                 torch.addcmul(background[number], way[number], visible[:, None], out=shown)
                 target = batch.targets[number].expand(len(rows))
-                values = read(engine.forward(model, shown, passes), target, self.readout).to(visible.dtype)
+                values = model.read(engine.forward(model, shown, passes), target, self.readout).to(visible.dtype)
                 first = values[0] if rows[0] == 0 else first  # subtracted, to avoid rounding of the common part
                 total[number] += torch.tensordot(values - first, visible, 1)
                 times[number] += visible.sum(0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from torch import Generator
 
@@ -18,6 +19,8 @@ class Shapley(Coalitional):
 
     Paper: Castro et al. 2009, "Polynomial Calculation of the Shapley Value Based on Sampling"
     """
+
+    random: ClassVar[bool] = True
 
     permutations: int = 20  # half of them drawn, half their reverses
     exact_up_to: int = 12  # segments; up to this number all coalitions are evaluated instead

@@ -16,16 +16,16 @@ from heatproof.methods._support.upsample import upsample
 from heatproof.methods.cam import as_seen, cam_layer, weigh
 from heatproof.registry import method
 from heatproof.traits import Rule
-from heatproof.types import Batch, Cost, Logits, Maps, Model, Readout, read
+from heatproof.types import Batch, Cost, Logits, Maps, Model, Readout
 
 Answer: TypeAlias = Readout | Literal["rest"]  # "rest": the logit plus the log-probability (ReST in the paper)
 
 
-def answer(logits: Logits, targets: Tensor, readout: Answer) -> Tensor:
+def answer(model: Model, logits: Logits, targets: Tensor, readout: Answer) -> Tensor:
     """The readout, or the sum of logit and log-probability."""
     if readout == "rest":
-        return read(logits, targets, "logit") + read(logits, targets, "log_probability")
-    return read(logits, targets, readout)
+        return model.read(logits, targets, "logit") + model.read(logits, targets, "log_probability")
+    return model.read(logits, targets, readout)
 
 
 def corrected(model: Model, batch: Batch, layer: str, readout: Answer) -> Tap:
@@ -36,7 +36,7 @@ def corrected(model: Model, batch: Batch, layer: str, readout: Answer) -> Tap:
     with sdpa_kernel(SDPBackend.MATH), frozen(model.network), differentiable(model), caught_at(model, [layer]) as taps:
         for count, (images, targets) in engine.micro_batches(way, batch.images, batch.targets):
             taps[0].clear()
-            value = answer(model(images.to(model.device)), targets.to(model.device), readout).sum()
+            value = answer(model, model(images.to(model.device)), targets.to(model.device), readout).sum()
             if not taps[0]:
                 raise NotApplicable(f"layer {layer!r} does not take part in the answer: name another layer")
             seen = taps[0][-1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Literal, Protocol, cast, runtime_checkable
+from typing import ClassVar, Literal, Protocol, cast, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -112,6 +112,8 @@ class Smoothed:
 
     Paper: Smilkov et al. 2017, "SmoothGrad: removing noise by adding noise"
     """
+
+    random: ClassVar[bool] = True
 
     method: Method = field(default_factory=lambda: Saliency(signed=True, pooling="max_abs"))
     draws: int = 25

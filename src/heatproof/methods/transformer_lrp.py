@@ -28,7 +28,7 @@ def relevances(model: Model, images: Images, targets: Tensor) -> list[Tensor]:
         leaf = images.to(model.device).detach().clone().requires_grad_()
         with Intercept(sweep()), recorder:
             logits = model(leaf)
-        start = logits.gather(1, targets.to(model.device)[:, None]).sum()
+        start = model.read(logits, targets.to(model.device), "logit").sum()
         found = torch.autograd.grad(start, recorder.layers, allow_unused=True)
     return [by_head(relevance, len(images)) for relevance in found if relevance is not None]
 

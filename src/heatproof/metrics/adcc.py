@@ -14,6 +14,7 @@ from heatproof.metrics._support.similarity import correlation
 from heatproof.metrics._support.undefined import CONSTANT_MAP, is_constant, scored
 from heatproof.metrics.average_drop import Masked, masked, relative_drop
 from heatproof.occlusion.imputers.mean import Mean
+from heatproof.questions import Unfit
 from heatproof.registry import metric
 from heatproof.traits import Rule
 from heatproof.types import Attribution, Imputer, Price, Scored
@@ -37,6 +38,8 @@ def coherency(attribution: Attribution, found: Masked, mask: Rule) -> Tensor:
 @dataclass(frozen=True)
 class CoherentMask:
     """The base of ADCC's parts: how the map becomes a mask, and what replaces masked pixels."""
+
+    unfit: ClassVar[Unfit] = (("value", "it judges by the probability of the class"),)
 
     imputer: Imputer = field(default_factory=Mean)
     mask: Rule = "positive"

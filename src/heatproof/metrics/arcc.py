@@ -10,6 +10,7 @@ from heatproof.metrics.adcc import coherency, harmonic_mean
 from heatproof.metrics.average_drop import masked
 from heatproof.metrics.road import Road
 from heatproof.occlusion.imputers.mean import Mean
+from heatproof.questions import Unfit
 from heatproof.registry import metric
 from heatproof.traits import Rule
 from heatproof.types import Attribution, Imputer, Price, Scored
@@ -25,6 +26,8 @@ class ARCC:
 
     Paper: Gildenblat 2023, "pytorch-grad-cam" (its metric; the parts are Poppi et al. 2021 and Rong et al. 2022)
     """
+
+    unfit: ClassVar[Unfit] = (("value", "it judges by the probability of the class"),)
 
     road: Road = field(default_factory=lambda: Road(shares=(0.2, 0.4, 0.6, 0.8)))
     imputer: Imputer = field(default_factory=Mean)

@@ -14,9 +14,10 @@ from heatproof.metrics._support.undefined import scored
 from heatproof.occlusion.game import Occlusion
 from heatproof.occlusion.imputers.mean import Mean
 from heatproof.occlusion.occluded_images import shown
+from heatproof.questions import Unfit
 from heatproof.registry import metric
 from heatproof.traits import Rule
-from heatproof.types import Attribution, Batch, Images, Imputer, Maps, Model, Price, Scored, read
+from heatproof.types import Attribution, Batch, Images, Imputer, Maps, Model, Price, Scored
 
 
 class Masked(NamedTuple):
@@ -37,7 +38,7 @@ def emptied(batch: Batch, imputer: Imputer) -> Images:
 
 def confidence(model: Model, batch: Batch, images: Images) -> Tensor:
     """(B,) float64 on the CPU: the probability of each picture's explained class."""
-    return read(logits(model, images), batch.targets, "probability").double().cpu()
+    return model.read(logits(model, images), batch.targets, "probability").double().cpu()
 
 
 def masked(attribution: Attribution, imputer: Imputer, mask: Rule) -> Masked:
@@ -60,6 +61,8 @@ class ThroughMask:
     `positive` is the map's positive part over its maximum. Where the mask is 0, the imputer fills the picture. A mask
     of ones drops nothing, so read every score beside the detail `mask_area`, the mask's mean.
     """
+
+    unfit: ClassVar[Unfit] = (("value", "it judges by the probability of the class"),)
 
     imputer: Imputer = field(default_factory=Mean)
     mask: Rule = "positive"

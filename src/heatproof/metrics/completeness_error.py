@@ -53,7 +53,8 @@ class CompletenessError:
     def __call__(self, attribution: Attribution, /) -> Scored:
         rise = self._rise(attribution).double().cpu()
         total = attribution.maps.double().flatten(1).sum(1).cpu()
-        spread = logits(attribution.model, attribution.batch.images).double().cpu().std(1)
+        answers = logits(attribution.model, attribution.batch.images).double().cpu()
+        spread = answers.std(1) if answers.shape[1] > 1 else answers.abs().squeeze(1)
         unit = rise.abs().clamp_min(self.floor * spread) if len(rise) else rise
         undefined = {"the model's answer is the same to the baseline and to the picture": unit == 0}
         return scored((total - rise).abs() / unit, undefined, {"ratio": total / rise, "rise": rise})

@@ -15,6 +15,7 @@ from heatproof.occlusion.flip_order import lots, pooled, removal_ranks
 from heatproof.occlusion.game import Game, Occlusion, game_of
 from heatproof.occlusion.imputers.mean import Mean
 from heatproof.occlusion.segmenters.pixels import Pixels
+from heatproof.questions import Unfit
 from heatproof.registry import metric
 from heatproof.types import Attribution, Curve, Price, Scored
 
@@ -80,6 +81,10 @@ class Fidelity:
             chosen = luck.argsort(1)[:, : min(hidden, int(pool.sum()))]
             keep[row, :, :count] = keep[row, :, :count].scatter(1, chosen, False)
         return keep
+
+    @property
+    def unfit(self) -> Unfit:
+        return () if self.score == "probability" else (("value", "a value keeps no class as pixels are hidden"),)
 
     def _read(self, game: Game, coalitions: Tensor) -> Tensor:
         answers = game.value(coalitions)

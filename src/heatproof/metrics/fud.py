@@ -18,15 +18,16 @@ from torch import Tensor
 from heatproof.errors import BadInput
 from heatproof.metrics._support.shared_answers import logits
 from heatproof.occlusion.diffusion import priors
-from heatproof.occlusion.diffusion.denoiser import check
+from heatproof.occlusion.diffusion.denoiser import check, drawn_at
 from heatproof.occlusion.diffusion.guidance import Guidance
 from heatproof.occlusion.diffusion.reconstruct import Begin, reconstruct
 from heatproof.occlusion.diffusion.sampler import Sampler
 from heatproof.occlusion.kept_share import kept_most
 from heatproof.occlusion.occluded_images import Samples
 from heatproof.occlusion.segmenters.pixels import Pixels
+from heatproof.questions import Unfit
 from heatproof.registry import metric
-from heatproof.types import Attribution, Batch, Curve, Maps, Model, Scored, Segmenter, keyed_seed, read
+from heatproof.types import Attribution, Batch, Curve, Maps, Model, Scored, Segmenter, keyed_seed
 
 Control = Literal["random", "inverted", "no_guidance", "guidance_only", "prior_only"]
 CONTROLS: tuple[Control, ...] = get_args(Control)
@@ -47,6 +48,8 @@ class Fud:
 
     Paper: FUD, ICLR 2026, in-distribution faithfulness by diffusion
     """
+
+    unfit: ClassVar[Unfit] = (("value", "it judges by the probability of the class"),)
 
     prior: Any = "embedded"  # or `diffusers:FOLDER_OR_HUB_ID`, or a Denoiser
     profile: Literal["fast", "paper"] = "fast"  # DDIM-20 with late start, or 250 ancestral steps
@@ -102,7 +105,14 @@ class Fud:
             chance = beside.get("random", None)
             chance = self.area(self.curve(attribution, _random(attribution.batch))) if chance is None else chance
             values = values - chance
-        return Scored(values, curve=Curve(self.removed, curve), details={"clean": curve[:, 0], **beside})
+        details = {"clean": curve[:, 0], **beside, **self._other_size(attribution.batch)}
+        return Scored(values, curve=Curve(self.removed, curve), details=details)
+
+    def _other_size(self, batch: Batch) -> dict[str, Tensor]:
+        """The side at which pictures were drawn, where it is not their own."""
+        side = drawn_at(priors.find(self.prior), batch.images)
+        same = side == tuple(batch.images.shape[2:])
+        return {} if same else {"drawn_at": torch.full((len(batch),), float(side[0]), dtype=torch.float64)}
 
     def beside(self, attribution: Attribution) -> dict[str, Tensor]:
         """The areas of the selected controls, each per image."""
@@ -136,7 +146,11 @@ class Fud:
         targets = attribution.batch.targets
         rows = targets.repeat_interleave(len(pictures) // max(1, len(targets)))
         answers = logits(attribution.model, pictures)
-        found = answers.argmax(1) == rows if self.score == "retention" else read(answers, rows, "probability")
+        found = (
+            answers.argmax(1) == rows
+            if self.score == "retention"
+            else attribution.model.read(answers, rows, "probability")
+        )
         return found.double().cpu()
 
     def drawn(

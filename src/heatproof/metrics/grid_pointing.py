@@ -17,6 +17,7 @@ from heatproof.metrics._support.pixel_ranking import relevance_mass
 from heatproof.metrics._support.reattribution import reattribute
 from heatproof.metrics._support.regions import regions_of
 from heatproof.metrics._support.undefined import scored
+from heatproof.questions import Unfit
 from heatproof.registry import metric
 from heatproof.types import Attribution, Batch, Keep, Model, Price, Scored
 
@@ -91,6 +92,8 @@ class GridPointing:
     Paper: Böhle et al. 2021, "Convolutional Dynamic Alignment Networks for Interpretable Classifications"; Rao et al.
     2022, "Towards Better Understanding Attribution Methods"
     """
+
+    unfit: ClassVar[Unfit] = (("value", "a mosaic asks where a class is"),)
 
     grid: int = 2
     setting: Setting = "grid"

@@ -15,7 +15,7 @@ from heatproof.occlusion.imputers.mean import IMAGENET_MEAN, coloured
 from heatproof.occlusion.occluded_images import Samples
 from heatproof.registry import metric
 from heatproof.spec import recipe
-from heatproof.types import Attribution, Price, Readout, Scored, read
+from heatproof.types import Attribution, Price, Readout, Scored
 
 
 def infidelity(predicted: Tensor, changed: Tensor) -> Tensor:
@@ -71,11 +71,11 @@ class Infidelity:
         model, batch = attribution.model, attribution.batch
         changed = torch.zeros(len(batch), self.count, dtype=torch.float64, device=batch.images.device)
         plan = engine.settled(model, batch.images, "forward")
-        whole = read(engine.forward(model, batch.images, plan), batch.targets, self.readout).double()
+        whole = model.read(engine.forward(model, batch.images, plan), batch.targets, self.readout).double()
         for row in range(len(batch)):
             moved, _ = self.disturbed(attribution, row, self.count)
             targets = batch.targets[row].expand(self.count)
-            changed[row] = whole[row] - read(engine.forward(model, moved, plan), targets, self.readout).double()
+            changed[row] = whole[row] - model.read(engine.forward(model, moved, plan), targets, self.readout).double()
         return changed
 
     def disturbed(self, attribution: Attribution, row: int, count: int) -> tuple[Tensor, Tensor]:

@@ -16,6 +16,7 @@ from heatproof import registry
 from heatproof.errors import BadInput, NotApplicable
 from heatproof.methods.precomputed import Precomputed
 from heatproof.metrics._support.regions import check_pair, finite_rows, regions_of
+from heatproof.questions import Unfit
 from heatproof.registry import metric
 from heatproof.traits import Need, method_traits
 from heatproof.types import AnyMethod, Attribution, Batch, Keep, Maps, Model, Scored
@@ -87,7 +88,13 @@ def _is_known_signed(method: AnyMethod | None) -> bool:
 
 @dataclass(frozen=True)
 class MosaicRatio:
-    """The base of the seven ratios; most of them need relevance of both signs."""
+    """The base of the seven ratios; most of them need relevance of both signs.
+
+    Paper: Fresz et al. 2024, "Classification Metrics for Image Explanations: Towards Building Reliable
+    XAI-Evaluations"
+    """
+
+    unfit: ClassVar[Unfit] = (("value", "a mosaic asks where a class is"),)
 
     ratio: ClassVar[Ratio]
     higher_is_better: ClassVar[bool] = True
@@ -141,11 +148,7 @@ class MosaicPrecision(MosaicRatio):
 @metric
 @dataclass(frozen=True)
 class MosaicRecall(MosaicRatio):
-    """The share of the relevance on the target tiles that is positive.
-
-    Paper: Fresz et al. 2024, "Classification Metrics for Image Explanations: Towards Building Reliable
-    XAI-Evaluations"
-    """
+    """The share of the relevance on the target tiles that is positive."""
 
     ratio: ClassVar[Ratio] = "recall"
 
@@ -153,11 +156,7 @@ class MosaicRecall(MosaicRatio):
 @metric
 @dataclass(frozen=True)
 class MosaicSpecificity(MosaicRatio):
-    """The share of the relevance on the other tiles that is negative.
-
-    Paper: Fresz et al. 2024, "Classification Metrics for Image Explanations: Towards Building Reliable
-    XAI-Evaluations"
-    """
+    """The share of the relevance on the other tiles that is negative."""
 
     ratio: ClassVar[Ratio] = "specificity"
 
@@ -165,11 +164,7 @@ class MosaicSpecificity(MosaicRatio):
 @metric
 @dataclass(frozen=True)
 class MosaicAccuracy(MosaicRatio):
-    """The share of all relevance that has the right sign for its tile.
-
-    Paper: Fresz et al. 2024, "Classification Metrics for Image Explanations: Towards Building Reliable
-    XAI-Evaluations"
-    """
+    """The share of all relevance that has the right sign for its tile."""
 
     ratio: ClassVar[Ratio] = "accuracy"
 
@@ -177,11 +172,7 @@ class MosaicAccuracy(MosaicRatio):
 @metric("mosaic_f1")
 @dataclass(frozen=True)
 class MosaicF1(MosaicRatio):
-    """The harmonic mean of precision and recall of the relevance.
-
-    Paper: Fresz et al. 2024, "Classification Metrics for Image Explanations: Towards Building Reliable
-    XAI-Evaluations"
-    """
+    """The harmonic mean of precision and recall of the relevance."""
 
     ratio: ClassVar[Ratio] = "f1"
 
@@ -189,11 +180,7 @@ class MosaicF1(MosaicRatio):
 @metric("mosaic_fnr")
 @dataclass(frozen=True)
 class MosaicFNR(MosaicRatio):
-    """The share of the relevance on the target tiles that is negative: 1 - recall, lower is better.
-
-    Paper: Fresz et al. 2024, "Classification Metrics for Image Explanations: Towards Building Reliable
-    XAI-Evaluations"
-    """
+    """The share of the relevance on the target tiles that is negative: 1 - recall, lower is better."""
 
     ratio: ClassVar[Ratio] = "fnr"
     higher_is_better: ClassVar[bool] = False
@@ -202,11 +189,7 @@ class MosaicFNR(MosaicRatio):
 @metric("mosaic_fpr")
 @dataclass(frozen=True)
 class MosaicFPR(MosaicRatio):
-    """The share of the relevance on the other tiles that is positive: 1 - specificity, lower is better.
-
-    Paper: Fresz et al. 2024, "Classification Metrics for Image Explanations: Towards Building Reliable
-    XAI-Evaluations"
-    """
+    """The share of the relevance on the other tiles that is positive: 1 - specificity, lower is better."""
 
     ratio: ClassVar[Ratio] = "fpr"
     higher_is_better: ClassVar[bool] = False

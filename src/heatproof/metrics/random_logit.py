@@ -14,6 +14,7 @@ from heatproof.metrics._support.reattribution import reattribute
 from heatproof.metrics._support.shared_answers import logits
 from heatproof.metrics._support.similarity import Similarity, similar
 from heatproof.metrics._support.undefined import CONSTANT_MAP, is_constant, scored
+from heatproof.questions import Unfit
 from heatproof.registry import metric
 from heatproof.types import Attribution, Price, Scored
 
@@ -29,6 +30,8 @@ class RandomLogit:
 
     Paper: Sixt et al. 2020, "When Explanations Lie: Why Many Modified BP Attributions Fail"
     """
+
+    unfit: ClassVar[Unfit] = (("value", "there is no other class whose map could be compared"),)
 
     other: Literal["random", "second"] = "random"
     similarity: Similarity = "ssim"

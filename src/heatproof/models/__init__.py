@@ -11,9 +11,11 @@ path/to/file.py:factory             a function that returns a network
 
 from __future__ import annotations
 
+import importlib.util
+from contextlib import suppress
 from pathlib import Path
 
-from heatproof.errors import BadInput, UnknownName
+from heatproof.errors import BadInput, Missing, UnknownName
 from heatproof.storage import any_path
 from heatproof.types import Model
 
@@ -93,11 +95,29 @@ def _registered(spec: str) -> Model:
                 "returns the network, set factory.size, and factory.mean, factory.std and factory.classes if it has "
                 f"them, and name it mine.py:factory (of a torchvision or timm network: torchvision:NAME@{spec})"
             ) from error
-        raise UnknownName(f"{error} Models are named as {_FORMS}.") from error
+        raise UnknownName(f"{error}{_elsewhere(spec)} Models are named as {_FORMS}.") from error
     made = found.make()
     if not isinstance(made, Model):
         raise BadInput(f"the registered model {spec!r} must make a heatproof Model, got {type(made).__name__}")
     return made
+
+
+def _elsewhere(name: str) -> str:
+    """Where a network of this name can be had: `resnet50` is torchvision's and timm's."""
+    found = []
+    if importlib.util.find_spec("torchvision") is not None:
+        from heatproof.models._support.torchvision_repair import import_torchvision
+
+        with suppress(Missing):
+            listed = import_torchvision("a suggestion").models
+            found += ["torchvision"] * (name in listed.list_models(module=listed))
+    if importlib.util.find_spec("timm") is not None:
+        from heatproof.models.timm import is_known
+
+        found += ["timm"] * is_known(name)
+    if not found:
+        return ""
+    return f" Is it --model {' or '.join(f'{source}:{name}' for source in found)}?"
 
 
 def describe(model: Model) -> str:

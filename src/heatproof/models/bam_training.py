@@ -153,8 +153,8 @@ class Progress:
         if not self.path.is_file():
             return 0
         stored = torch.load(self.path, map_location="cpu", weights_only=True)
-        if stored["told"] != self.settings:
-            unlike = ", ".join(name for name, value in self.settings.items() if stored["told"].get(name) != value)
+        if stored["settings"] != self.settings:
+            unlike = ", ".join(name for name, value in self.settings.items() if stored["settings"].get(name) != value)
             raise BadInput(
                 f"{self.path} must be progress of this training, got one of other settings ({unlike}): "
                 "use the same settings to resume, or remove the file to start anew"
@@ -169,7 +169,7 @@ class Progress:
             return
         beside = self.path.with_suffix(".beside")
         state = {"network": network.state_dict(), "optimiser": optimiser.state_dict()}
-        torch.save({"told": self.settings, "step": step, **state}, beside)
+        torch.save({"settings": self.settings, "step": step, **state}, beside)
         beside.replace(self.path)
         self.written = time.monotonic()
 

@@ -34,9 +34,10 @@ def load_from_file(path: str = "", factory: str = "factory") -> Model:
     """A network made by a function in a Python file, as `path/to/file.py:factory`.
 
     The function takes no arguments. It may carry the attributes `mean`, `std`, `size`, `resize`,
-    `interpolation`, `classes`, `cam_layer` and `output` ("logits" or "probabilities"). The defaults are: inputs in
-    [0, 1] without normalisation, pictures squeezed to `size`, no class names, the last layer that is still a picture,
-    and the kind of output that the answers show.
+    `interpolation`, `classes`, `cam_layer` and `output` ("softmax", "sigmoid" or "regression"; with ":probabilities"
+    after it if the network has its own softmax or sigmoid at the end). The defaults are: inputs in [0, 1] without
+    normalisation, pictures squeezed to `size`, no class names, the last layer that is still a picture, and the kind of
+    output that the answers show.
     """
     if not path:
         raise BadModel("a model from a file must be named path/to/file.py:factory, got no path")

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from torch import Tensor, nn
 
+from heatproof import torchvision_import
 from heatproof.errors import BadModel, Missing
 from heatproof.models._support.cam_layer import find_cam_layer, takes_one_size
 from heatproof.models._support.weights import put_weights, read_weights, weights_only
@@ -37,6 +38,7 @@ def load_huggingface(name: str = "microsoft/resnet-18", weights: str = "", trust
     read from its preprocessor configuration. Code in a repository is never run.
     """
     spec = f"hf:{name}" + (f"@{weights}" if weights else "")
+    torchvision_import.mend()  # transformers imports it where it is installed
     try:
         transformers = importlib.import_module("transformers")
     except ImportError as error:

@@ -42,6 +42,14 @@ def load_timm(name: str = "resnet18", weights: str = "", trust_pickle: bool = Fa
     )
 
 
+def is_known(name: str) -> bool:
+    """Whether timm has a network of this name, with or without a training recipe after a dot."""
+    try:
+        return name.partition(".")[0] in _timm("a suggestion").list_models()
+    except Missing:
+        return False
+
+
 def _timm(spec: str) -> Any:
     import_torchvision(f"the model {spec!r}")  # timm imports it
     try:

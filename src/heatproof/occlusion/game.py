@@ -20,14 +20,15 @@ import torch
 from torch import Tensor
 
 from heatproof import engine
-from heatproof.errors import BadInput, BadShape
+from heatproof.errors import BadInput, BadShape, NotApplicable
 from heatproof.occlusion import pipeline
 from heatproof.occlusion.imputers.mean import Mean, repainted
 from heatproof.occlusion.segmenters.grid import Grid
 from heatproof.occlusion.segments import pixels_of, segments_of, totals
+from heatproof.questions import NO_PROBABILITY
 from heatproof.registry import name_of, part
 from heatproof.spec import recipe
-from heatproof.traits import imputer_traits, segmenter_traits
+from heatproof.traits import imputer_traits, parts_of, segmenter_traits
 from heatproof.types import (
     Batch,
     Images,
@@ -47,6 +48,9 @@ Floats = npt.NDArray[np.float64]
 
 # Columns kept of every answer: enough for every readout and for the model's confidence in any class.
 _COLUMNS = {"probability": 0, "logit": 1, "log_probability": 2, "max_probability": 3}
+
+FLAT = 1e-6  # a change of a value below this share of it is float noise
+NOTHING_CHANGES = "the model's value does not change when the whole picture is hidden"
 
 
 @runtime_checkable
@@ -186,15 +190,48 @@ class Game:
 
     def value(self, coalitions: Tensor, /) -> Tensor:
         """(B, M, n) bool, True = visible -> (B, M); columns beyond an image's own segments are ignored."""
+        if self.model.question == "value" and self.readout != "logit":
+            if self.readout == "log_probability":
+                raise NotApplicable(NO_PROBABILITY)
+            return self._scaled(self._read(coalitions, "logit"))
         return self._read(coalitions, self.readout)
 
     def confidence(self, coalitions: Tensor, /) -> Tensor:
         """Like `value`, but the probability of the class that is then the most likely."""
+        if self.model.question == "value":
+            raise NotApplicable(NO_PROBABILITY)
         return self._read(coalitions, "max_probability")
+
+    @cached_property
+    def ends(self) -> tuple[Tensor, Tensor]:
+        """(B,) each: the model's value where nothing is visible, and of the whole picture."""
+        widest = max(self.counts, default=0)
+        both = torch.tensor([False, True])[None, :, None].expand(len(self.batch), 2, widest)
+        empty, whole = self._read(both, "logit").unbind(1)
+        return empty, whole
+
+    @cached_property
+    def flat(self) -> Tensor:
+        """(B,) bool: pictures whose value does not change when everything is hidden, so that it cannot be scaled."""
+        if self.model.question != "value" or self.readout != "probability":
+            return torch.zeros(len(self.batch), dtype=torch.bool)
+        empty, whole = self.ends
+        return (whole - empty).abs() <= FLAT * torch.maximum(whole.abs(), empty.abs())
+
+    def _scaled(self, values: Tensor) -> Tensor:
+        """(B, M): values from that of the empty picture on, in units of what all of the picture changes; NaN if flat.
+
+        The unit is a magnitude: more evidence for a large value is more also where the picture lowers it.
+        """
+        empty, whole = self.ends
+        unit = (whole - empty).abs().masked_fill(self.flat, torch.nan)
+        return (values - empty[:, None]) / unit[:, None]
 
     def value_each(self, coalitions: Sequence[Tensor], /) -> list[Tensor]:
         """Like `value` for different numbers of coalitions per image: each (M_i, n_i) bool -> (M_i,)."""
         wanted = [rows.cpu().numpy() for rows in coalitions]
+        if self.model.question == "value" and self.readout != "logit":
+            raise NotApplicable(NO_PROBABILITY)
         return [torch.from_numpy(a[:, _COLUMNS[self.readout]].copy()) for a in self._answers(wanted)]
 
     def _read(self, coalitions: Tensor, column: str) -> Tensor:
@@ -303,7 +340,7 @@ class Game:
     def _summary(self, logits: Logits, owners: Index) -> Floats:
         self._memory.evaluated += len(owners)
         targets = self.batch.targets.cpu()[torch.from_numpy(owners)]
-        return _summary(logits.cpu().double(), targets, self.model.name)
+        return _summary(logits.cpu().double(), targets, self.model)
 
     def _seeds(self, draw: int) -> list[int]:
         """Seeds, one per image, shared by all its coalitions, so that differences between them are never luck."""
@@ -318,6 +355,16 @@ def game_of(model: Model, batch: Batch, occlusion: Occlusion, readout: Readout =
     # Only the memory is stored: a stored game would keep its batch alive, and thus itself.
     object.__setattr__(game, "_memory", known.setdefault(recipe.key(occlusion), game._memory))
     return game
+
+
+def flat_rows(model: Model, batch: Batch, component: object) -> Tensor:
+    """(B,) bool: pictures that a component cannot scale, since hiding all of them changes nothing of the value."""
+    found = torch.zeros(len(batch), dtype=torch.bool)
+    for one in parts_of(component):
+        occlusion = getattr(one, "occlusion", None)
+        if isinstance(occlusion, Occlusion) and getattr(one, "readout", "") == "probability":
+            found |= game_of(model, batch, occlusion).flat
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -345,12 +392,14 @@ def _unpacked(keys: Sequence[bytes], count: int) -> Bits:
     return np.unpackbits(packed, axis=1, count=count).astype(bool)
 
 
-def _summary(logits: Tensor, targets: Tensor, name: str) -> Floats:
+def _summary(logits: Tensor, targets: Tensor, model: Model) -> Floats:
     """(R, 4): the columns that every readout needs of these logits."""
     if len(targets) and int(targets.max()) >= logits.shape[1]:
         last = logits.shape[1] - 1
-        raise BadInput(f"targets must be classes of model {name!r} (0 to {last}), got {int(targets.max())}")
+        raise BadInput(f"targets must be classes of model {model.name!r} (0 to {last}), got {int(targets.max())}")
     logs = logits.log_softmax(1)
     at = targets[:, None]
     log = logs.gather(1, at)
-    return torch.cat([log.exp(), logits.gather(1, at), log, logs.amax(1, keepdim=True).exp()], 1).numpy()
+    return torch.cat(
+        [log.exp(), model.read(logits, targets, "logit")[:, None], log, logs.amax(1, keepdim=True).exp()], 1
+    ).numpy()

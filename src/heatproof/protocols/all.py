@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from heatproof import registry
 from heatproof.errors import BadInput, HeatproofError
-from heatproof.protocols._support.given import missing
+from heatproof.protocols._support.given import Datasets, Methods, Models, missing
 from heatproof.protocols._support.line_up import line_up
 from heatproof.protocols._support.own_pictures import check_model_named
 from heatproof.registry import protocol
 from heatproof.spec.parse import parse
 from heatproof.spec.study import Study
 from heatproof.traits import protocol_traits
-from heatproof.types import AnyMethod, Dataset, Model
 
 Preset = Literal["common", "paper"]
 
@@ -39,12 +37,7 @@ class All:
         if self.pictures < 1:
             raise BadInput(f"pictures must be at least 1, got {self.pictures}")
 
-    def studies(
-        self,
-        models: Sequence[Model | str] | None = None,
-        datasets: Sequence[Dataset | str] | None = None,
-        methods: Sequence[AnyMethod | str] | None = None,
-    ) -> list[Study]:
+    def studies(self, models: Models = None, datasets: Datasets = None, methods: Methods = None) -> list[Study]:
         """The studies of every protocol that applies; the notes of the first name the others."""
         check_model_named(models, datasets)
         named = [parse("method", each) if isinstance(each, str) else each for each in methods or ()]
@@ -80,9 +73,9 @@ class All:
     def _of(
         self,
         one: Any,
-        models: Sequence[Model | str] | None,
-        datasets: Sequence[Dataset | str] | None,
-        methods: Sequence[AnyMethod | str] | None,
+        models: Models,
+        datasets: Datasets,
+        methods: Methods,
     ) -> list[Study]:
         if self.preset == "paper":
             made: list[Study] = one.studies(models=models, datasets=datasets, methods=methods)

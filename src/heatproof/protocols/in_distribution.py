@@ -41,8 +41,8 @@ from heatproof.occlusion.imputers.road import NoisyLinear
 from heatproof.occlusion.imputers.telea import Telea
 from heatproof.occlusion.imputers.twin import Twin
 from heatproof.occlusion.segmenters.pixels import Pixels
-from heatproof.protocols._support.blind_controls import with_controls
-from heatproof.protocols._support.given import check_prior
+from heatproof.protocols._support.blind_controls import have_regions, with_controls
+from heatproof.protocols._support.given import Datasets, Methods, Models, check_prior
 from heatproof.protocols._support.own_pictures import check_model_named
 from heatproof.registry import protocol
 from heatproof.results.protocol_notes import AuditPart, InDistributionNotes
@@ -50,7 +50,7 @@ from heatproof.spec import recipe
 from heatproof.spec.parse import parse
 from heatproof.spec.study import Study
 from heatproof.traits import Need, Pairs, method_traits
-from heatproof.types import AnyMethod, Dataset, Imputer, Metric, Model
+from heatproof.types import AnyMethod, Dataset, Imputer, Metric
 
 Profile = Literal["fast", "paper"]
 NATURAL = "natural pictures of other classes"
@@ -120,12 +120,7 @@ class InDistribution:
         named = (self.quality,) if isinstance(self.quality, str) else self.quality
         object.__setattr__(self, "quality", tuple(named))
 
-    def studies(
-        self,
-        models: Sequence[Model | str] | None = None,
-        datasets: Sequence[Dataset | str] | None = None,
-        methods: Sequence[AnyMethod | str] | None = None,
-    ) -> list[Study]:
+    def studies(self, models: Models = None, datasets: Datasets = None, methods: Methods = None) -> list[Study]:
         """One study of the methods, one of the evaluations."""
         check_model_named(models, datasets)
         shown = list(models or ["embedded:object"])
@@ -136,10 +131,11 @@ class InDistribution:
         background = _background(pictures)
         usual = contestants(self.profile, background)
         oracle = [Oracle()] if datasets is None and not given else []
+        with_blind = with_controls(given or usual, regions=have_regions(pictures))
         judged = Study(
             models=shown,
             datasets=pictures,
-            methods=[*with_controls(given or usual), *_inverted(given or usual), *oracle],
+            methods=[*with_blind, *_inverted(given or usual), *oracle],
             metrics=self.metrics(),
             protocol="in_distribution",
             limit=self.pictures,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -32,6 +31,7 @@ from heatproof.occlusion.game import Occlusion
 from heatproof.occlusion.imputers.constant import Constant
 from heatproof.occlusion.segmenters.grid import Grid
 from heatproof.protocols._support.blind_controls import with_controls
+from heatproof.protocols._support.given import Datasets, Methods, Models
 from heatproof.protocols._support.own_pictures import check_model_named
 from heatproof.registry import protocol
 from heatproof.results.protocol_notes import MosaicsNotes
@@ -70,7 +70,7 @@ def contestants(preset: Preset = "paper", grid: int = 2) -> list[AnyMethod]:
 class Mosaics:
     """Heatmaps of mosaics judged as classifiers, and the judgments tested for reliability.
 
-    By default two pairs of embedded classes, one easily told apart and one easily confused, on two
+    By default two pairs of embedded classes, one easily distinguished and one easily confused, on two
     architectures and a B-cos network. User-defined pictures need labels that are the model's classes: folders
     named `index_name` or by class name. `preset="paper"` has 100 mosaics per class and 1000 LIME samples.
 
@@ -93,12 +93,7 @@ class Mosaics:
             raise BadInput(f"per_class must be at least 1 mosaic, or None for the preset's, got {self.per_class}")
         layouts(self.grid)
 
-    def studies(
-        self,
-        models: Sequence[Model | str] | None = None,
-        datasets: Sequence[Dataset | str] | None = None,
-        methods: Sequence[AnyMethod | str] | None = None,
-    ) -> list[Study]:
+    def studies(self, models: Models = None, datasets: Datasets = None, methods: Methods = None) -> list[Study]:
         """One study: all models see the same mosaics."""
         check_model_named(models, datasets)
         chosen = [_model(one) for one in models or MODELS]

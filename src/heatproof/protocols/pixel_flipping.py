@@ -29,7 +29,8 @@ from heatproof.occlusion.imputers.mean import Mean
 from heatproof.occlusion.imputers.telea import Telea
 from heatproof.occlusion.imputers.train_set import TrainSet
 from heatproof.occlusion.segmenters.slic import Slic
-from heatproof.protocols._support.blind_controls import with_controls
+from heatproof.protocols._support.blind_controls import have_regions, with_controls
+from heatproof.protocols._support.given import Datasets, Methods, Models
 from heatproof.protocols._support.own_pictures import check_model_named
 from heatproof.registry import protocol
 from heatproof.results.protocol_notes import PixelFlippingNotes
@@ -38,7 +39,7 @@ from heatproof.spec.parse import parse
 from heatproof.spec.study import Study, distinct
 from heatproof.stats.strategies import Strategy
 from heatproof.traits import Pairs
-from heatproof.types import AnyMethod, Dataset, Imputer, Metric, Model
+from heatproof.types import AnyMethod, Dataset, Imputer, Metric
 
 Preset = Literal["quick", "paper"]
 
@@ -123,12 +124,7 @@ class PixelFlipping:
     def _draws(self, imputer: Imputer) -> int:
         return self.diffusion_draws if isinstance(imputer, Diffusion) else self.draws
 
-    def studies(
-        self,
-        models: Sequence[Model | str] | None = None,
-        datasets: Sequence[Dataset | str] | None = None,
-        methods: Sequence[AnyMethod | str] | None = None,
-    ) -> list[Study]:
+    def studies(self, models: Models = None, datasets: Datasets = None, methods: Methods = None) -> list[Study]:
         check_model_named(models, datasets)
         found = [data.load(one) if isinstance(one, str) else one for one in datasets or ["two_factor"]]
         distinct("datasets", [recipe.label(one) for one in found])  # some have a study of their own
@@ -143,9 +139,9 @@ class PixelFlipping:
 
     def _study(
         self,
-        models: Sequence[Model | str] | None,
+        models: Models,
         datasets: Sequence[Dataset],
-        methods: Sequence[AnyMethod | str] | None,
+        methods: Methods,
         donors: TrainSet,
     ) -> Study:
         quick = self.preset == "quick"
@@ -153,7 +149,7 @@ class PixelFlipping:
         return Study(
             models=models or (["embedded:object"] if quick else ["embedded:object", "embedded:object_plain"]),
             datasets=datasets,
-            methods=with_controls(methods or self._methods()),
+            methods=with_controls(methods or self._methods(), regions=have_regions(datasets)),
             metrics=[metric for setup in setups for metric in setup.values()],
             protocol="pixel_flipping",
             limit=32 if quick else 100,

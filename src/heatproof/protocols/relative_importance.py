@@ -29,6 +29,7 @@ from heatproof.metrics._support.region_heat import Law
 from heatproof.metrics.input_independence import IIR, IIRChange
 from heatproof.metrics.relative_importance import IDR, MCS, RelativeMCS
 from heatproof.protocols._support.blind_controls import with_controls
+from heatproof.protocols._support.given import Datasets, Methods, Models
 from heatproof.registry import protocol
 from heatproof.results.protocol_notes import RelativeImportanceNotes, SeriesPoint, Variant
 from heatproof.spec import recipe
@@ -95,12 +96,7 @@ class RelativeImportance:
     def _count(self) -> int:
         return self.pictures or (1000 if self.preset == "paper" else 64)
 
-    def studies(
-        self,
-        models: Sequence[Model | str] | None = None,
-        datasets: Sequence[Dataset | str] | None = None,
-        methods: Sequence[AnyMethod | str] | None = None,
-    ) -> list[Study]:
+    def studies(self, models: Models = None, datasets: Datasets = None, methods: Methods = None) -> list[Study]:
         """One study per question, each with the accuracies its premises rest on."""
         if models is None and datasets is not None:
             raise BadInput(
@@ -111,9 +107,11 @@ class RelativeImportance:
         count = self._count
         pictures = [_dataset(one) for one in datasets] if datasets else [TwoFactor(count=count)]
         roles = dict(zip(ROLES, chosen, strict=False))
-        plain = with_controls(methods or heatmaps(self.preset), blind())
+        plain = with_controls(methods or heatmaps(self.preset), blind(), regions=True)
         embedded = datasets is None
-        with_concept = plain if methods or not embedded else with_controls([*heatmaps(self.preset), TCAV()], blind())
+        with_concept = plain
+        if embedded and not methods:
+            with_concept = with_controls([*heatmaps(self.preset), TCAV()], blind(), regions=True)
         # User models do not say which of the two labels is theirs: their role does.
         tasks = {
             role: "" if embedded and model.task in ROLES else role.removesuffix("_only")
@@ -189,7 +187,7 @@ class RelativeImportance:
             batch = seen.batch(range(len(seen))).to(model.device)
             number = len(batch)
             shown, bare = (accuracy(model, batch, what, task) for what in ("composite", "without"))
-            drops[model.name] = SeriesPoint(shown, bare, k)
+            drops[model.name] = SeriesPoint(k, shown, bare)
         contrast = given[-1] if isinstance(given[-1], Model) else series[-1].name
         main = RelativeMCS(contrast, task=task, contrast_task=task)
         metrics: list[Metric] = [main, dataclasses.replace(main, region="moved")]
@@ -220,7 +218,7 @@ class RelativeImportance:
             measured[role] = {
                 what: accuracy(model, batch, what, tasks[role]) for what in ("composite", "without", "grey")
             }
-        apart = twins.told(gaps, exact=getattr(pictures, "exact_twins", False))
+        apart = twins.warning(gaps, exact=getattr(pictures, "exact_twins", False))
         if apart:
             warnings.warn(apart, stacklevel=3)
         return RelativeImportanceNotes(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -17,6 +16,7 @@ from heatproof.metrics.relative_stability import (
 )
 from heatproof.metrics.single_deletion import SingleDeletion
 from heatproof.protocols._support.blind_controls import with_controls
+from heatproof.protocols._support.given import Datasets, Methods, Models
 from heatproof.protocols._support.own_pictures import check_model_named
 from heatproof.protocols.sanity import contestants
 from heatproof.registry import protocol
@@ -24,7 +24,7 @@ from heatproof.results.protocol_notes import ProtocolNotes
 from heatproof.spec import recipe
 from heatproof.spec.study import Study
 from heatproof.traits import Pairs
-from heatproof.types import AnyMethod, Dataset, Metric, Model
+from heatproof.types import Metric
 
 Preset = Literal["quick", "paper"]
 
@@ -54,12 +54,7 @@ class Robustness:
         if self.draws is not None and self.draws < 1:
             raise BadInput(f"draws must be at least 1, or None for the preset's, got {self.draws}")
 
-    def studies(
-        self,
-        models: Sequence[Model | str] | None = None,
-        datasets: Sequence[Dataset | str] | None = None,
-        methods: Sequence[AnyMethod | str] | None = None,
-    ) -> list[Study]:
+    def studies(self, models: Models = None, datasets: Datasets = None, methods: Methods = None) -> list[Study]:
         """One study of all measures."""
         check_model_named(models, datasets)
         radius, usual = (0.02, 16) if self.preset == "quick" else (0.2, 200)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -20,13 +19,14 @@ from heatproof.metrics.mprt import MPRT, EfficientMPRT, SmoothMPRT
 from heatproof.metrics.random_logit import RandomLogit
 from heatproof.metrics.sensitivity_axiom import SensitivityAxiom
 from heatproof.protocols._support.blind_controls import with_controls
+from heatproof.protocols._support.given import Datasets, Methods, Models
 from heatproof.protocols._support.own_pictures import check_model_named
 from heatproof.registry import protocol
 from heatproof.results.protocol_notes import ProtocolNotes
 from heatproof.spec import recipe
 from heatproof.spec.study import Study
 from heatproof.traits import Pairs
-from heatproof.types import AnyMethod, Dataset, Metric, Model
+from heatproof.types import AnyMethod, Metric
 
 Preset = Literal["quick", "paper"]
 
@@ -56,12 +56,7 @@ class Sanity:
         if self.stages is not None and self.stages < 1:
             raise BadInput(f"stages must be at least 1, or None for the preset's, got {self.stages}")
 
-    def studies(
-        self,
-        models: Sequence[Model | str] | None = None,
-        datasets: Sequence[Dataset | str] | None = None,
-        methods: Sequence[AnyMethod | str] | None = None,
-    ) -> list[Study]:
+    def studies(self, models: Models = None, datasets: Datasets = None, methods: Methods = None) -> list[Study]:
         """One study of all tests."""
         check_model_named(models, datasets)
         stages = self.stages or (5 if self.preset == "quick" else 20)

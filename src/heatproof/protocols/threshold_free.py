@@ -29,6 +29,7 @@ from heatproof.metrics.relevance_mass import RelevanceMass
 from heatproof.models._support.temperature import calibrate
 from heatproof.occlusion.imputers.constant import Constant
 from heatproof.protocols._support.blind_controls import with_controls
+from heatproof.protocols._support.given import Datasets, Methods, Models
 from heatproof.protocols._support.own_pictures import check_model_named
 from heatproof.registry import protocol
 from heatproof.results.protocol_notes import FittedTemperature, SizeStrata, ThresholdFreeNotes
@@ -99,12 +100,7 @@ class ThresholdFree:
         _ascending("percentiles", self.percentiles, 100.0)
         _ascending("cutoffs", self.cutoffs or (), 1.0)
 
-    def studies(
-        self,
-        models: Sequence[Model | str] | None = None,
-        datasets: Sequence[Dataset | str] | None = None,
-        methods: Sequence[AnyMethod | str] | None = None,
-    ) -> list[Study]:
+    def studies(self, models: Models = None, datasets: Datasets = None, methods: Methods = None) -> list[Study]:
         """One study per model, because each has its own temperature."""
         check_model_named(models, datasets)
         chosen = [_model(one) for one in models or ["embedded:object"]]
@@ -123,13 +119,13 @@ class ThresholdFree:
         ]
         return [main, *free, PointingGame(), *others, RegionShare()]
 
-    def _study(self, model: Model, datasets: list[Dataset], methods: Sequence[AnyMethod | str] | None) -> Study:
+    def _study(self, model: Model, datasets: list[Dataset], methods: Methods) -> Study:
         temperature, source = self._temperature(model) if methods is None else (1.0, "methods were given")
-        usual = [*with_controls(contestants(self.preset, temperature, self.cam_layer)), Oracle()]
+        usual = [*with_controls(contestants(self.preset, temperature, self.cam_layer), regions=True), Oracle()]
         study = Study(
             models=[model],
-            datasets=[_asked_by(model, one, paper=self.preset == "paper") for one in datasets],
-            methods=with_controls(methods) if methods else usual,
+            datasets=[_seen_as(model, one, paper=self.preset == "paper") for one in datasets],
+            methods=with_controls(methods, regions=True) if methods else usual,
             metrics=self.metrics(),
             protocol="threshold_free",
             limit=500 if self.preset == "paper" else 96,
@@ -180,13 +176,13 @@ def _dataset(given: Dataset | str) -> Dataset:
 
 def _seen_by(model: Model, dataset: Dataset) -> Dataset:
     """Pictures from disk cut and numbered the way the model wants them."""
-    dataset = data.seen_by(model, _asked_by(model, dataset))
+    dataset = data.seen_by(model, _seen_as(model, dataset))
     if model.classes and getattr(dataset, "classes", ...) == ():
         dataset = replace(dataset, classes=model.classes)  # type: ignore[type-var]
     return dataset
 
 
-def _asked_by(model: Model, dataset: Dataset, paper: bool = False) -> Dataset:
+def _seen_as(model: Model, dataset: Dataset, paper: bool = False) -> Dataset:
     """HAM10000 as the model's question wants it: melanoma or not if it has two classes; for the paper its subset."""
     if not isinstance(dataset, HAM10000):
         return dataset

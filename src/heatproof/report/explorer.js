@@ -10,6 +10,8 @@ const make = (tag, options = {}, ...children) => {
   return made;
 };
 const named = (element, name) => { element.setAttribute("aria-label", name); return element; };
+// A name may break after an underscore, and nowhere else.
+const broken = (tag, text, options = {}) => make(tag, options, ...text.split(/(?<=_)/).flatMap((part, at) => at ? [make("wbr"), part] : [part]));
 const shown = (value) => value === undefined ? "" : (+value.toPrecision(3)).toString().replace("-", "\u2212");
 
 // The first table: a cell says in full what stands behind its mark.
@@ -90,6 +92,7 @@ const select = (label, options, value, change) => {
   const field = make("select", {}, ...options.map(([key, text]) => make("option", { value: key, text })));
   field.value = value;
   field.addEventListener("change", () => { change(field.value); draw(); });
+  named(field, label);
   return make("label", {}, make("span", { text: label }), field);
 };
 const scored = (picture) => {
@@ -110,7 +113,7 @@ const tile = (at, method, large = false) => {
   const canvas = named(make("canvas", {}), `Heatmap of ${methods[method].name}`);
   canvas.setAttribute("role", "img");
   const score = pictures[at].scores[state.metric]?.[method];
-  const caption = make("figcaption", {}, make("b", { text: methods[method].name, title: methods[method].label }), make("span", { text: shown(score) }));
+  const caption = make("figcaption", {}, broken("b", methods[method].name, { title: methods[method].label }), make("span", { text: shown(score) }));
   const figure = make("figure", { className: methods[method].control ? "control" : "" }, canvas, caption);
   paint(canvas, at, method);
   if (large) figure.append(make("p", { className: "all-scores", text: metrics.map((one, which) => [one.name, pictures[at].scores[which]?.[method], which]).filter(([, value, which]) => value !== undefined && measures.has(which)).map(([name, value]) => `${name} ${shown(value)}`).join(" · ") }));
@@ -123,7 +126,7 @@ function draw() {
     const picture = pictures[at];
     const photo = make("img", { src: jpeg(picture.photo), alt: `The image ${picture.id}` });
     const name = make("span", { className: "about-picture" }, make("b", { text: picture.target }), make("small", { text: [picture.id.split("/").at(-1), places.length > 1 ? picture.where : "", answered(picture), state.order === "apart" ? `disagreement ${shown(picture.apart)}` : ""].filter(Boolean).join(" · ") }));
-    const open = named(make("button", { type: "button", className: "open" }, photo, name), `Open ${picture.target}, ${picture.id}`);
+    const open = make("button", { type: "button", className: "open" }, photo, name);
     open.addEventListener("click", () => show(at));
     const maps = [...chosen].filter((method) => picture.maps[method]).sort((a, b) => a - b).map((method) => {
       const figure = tile(at, method);
@@ -142,17 +145,22 @@ more.addEventListener("click", () => { state.most += 6; draw(); });
 
 // Methods and measures of the whole page.
 const strip = (text) => text.replace(/[°‡*]+$/, "").replace(/ [↑↓]$/, "").trim();
+const title_of = (head) => {
+  const alone = head.cloneNode(true);
+  for (const beside of alone.querySelectorAll("span, abbr")) beside.remove();
+  return strip(alone.textContent);
+};
 function apply() {
   const gone = new Set(methods.filter((_, at) => !chosen.has(at) && !(methods[at].control && untouched.has(at))).map((one) => one.name));
   for (const row of document.querySelectorAll("tbody tr")) {
     const head = row.querySelector("th[scope=row]");
-    if (head) row.hidden = gone.has(row.dataset.method ?? strip(head.firstChild?.textContent ?? ""));
+    if (head) row.hidden = gone.has(row.dataset.method ?? title_of(head));
   }
   for (const figure of document.querySelectorAll("figure[data-method]")) figure.hidden = gone.has(figure.dataset.method);
   const silent = new Set(metrics.filter((_, at) => !measures.has(at)).map((one) => one.name));
   for (const block of document.querySelectorAll(".card, .metric")) {
     const head = block.querySelector("h3");
-    if (head) block.hidden = silent.has(strip(head.firstChild?.textContent ?? ""));
+    if (head) block.hidden = silent.has(title_of(head));
   }
   for (const fold of document.querySelectorAll("main details details")) {
     const name = strip(fold.querySelector("summary").textContent);
@@ -165,6 +173,10 @@ function apply() {
   draw();
 }
 const untouched = new Set(methods.keys());
+addEventListener("click", (event) => { for (const fold of document.querySelectorAll(".choose[open]")) if (!fold.contains(event.target)) fold.open = false; });
+addEventListener("keydown", (event) => {
+  if (event.key === "Escape") for (const fold of document.querySelectorAll(".choose[open]")) { fold.open = false; fold.firstChild.focus(); }
+});
 const boxes = (title, list, set, touched) => {
   const made = list.map((one, at) => {
     const box = make("input", { type: "checkbox", checked: set.has(at) });
@@ -198,8 +210,10 @@ function show(at) {
     figure.hidden = !chosen.has(method) && !(methods[method].control && untouched.has(method));
     return figure;
   }));
+  const focused = dialog.contains(document.activeElement) ? document.activeElement.getAttribute("aria-label") : null;
   dialog.replaceChildren(head, make("div", { className: "dialog-body" }, flips(at), large));
   if (!dialog.open) dialog.showModal();
+  ([...dialog.querySelectorAll("button")].find((one) => focused !== null && one.getAttribute("aria-label") === focused) ?? close).focus();
   dialog.scrollTop = 0;
 }
 function move(by) {
@@ -225,10 +239,11 @@ function flips(at) {
   const book_metrics = [...new Set(books.map((book) => book.m))];
   const start = book_metrics.length ? book_metrics[0] : curved[0];
   const canvas = named(make("canvas", {}), "The picture as the model saw it"); canvas.setAttribute("role", "img");
+  const pen = canvas.getContext("2d", { willReadFrequently: true });
   const slider = named(make("input", { type: "range", min: 0, value: 0 }), "Share of the picture that is gone");
   const words = make("p", { className: "answer-now" }); words.setAttribute("aria-live", "polite");
   const chart = drawn("svg", { viewBox: "0 0 320 150", class: "chart", role: "img" });
-  const choice = (label, options, value) => { const field = make("select", {}, ...options.map(([key, text]) => make("option", { value: key, text }))); field.value = value; return [make("label", {}, make("span", { text: label }), field), field]; };
+  const choice = (label, options, value) => { const field = make("select", {}, ...options.map(([key, text]) => make("option", { value: key, text }))); field.value = value; named(field, label); return [make("label", {}, make("span", { text: label }), field), field]; };
   const [metric_label, metric] = choice("Measure", curved.map((which) => [which, metrics[which].name]), start);
   const [method_label, method] = choice("Method", [...methods.keys()].filter((one) => picture.maps[one]).map((one) => [one, methods[one].name]), books[0]?.method ?? state.method);
   let ready = 0;
@@ -253,7 +268,7 @@ function flips(at) {
       const page = await image(jpeg(book.f[nearest]));
       if (mine !== ready) return;
       canvas.width = page.width; canvas.height = page.height;
-      canvas.getContext("2d").drawImage(page, 0, 0);
+      pen.drawImage(page, 0, 0);
       words.textContent = book.at[nearest] === now ? answer : `${answer}. The picture is that of ${Math.round(100 * curve[0][Math.min(book.at[nearest], +slider.max)])} %.`;
       return;
     }
@@ -267,7 +282,7 @@ function flips(at) {
       out.data[4 * k + 3] = 255;
     }
     canvas.width = width; canvas.height = height;
-    canvas.getContext("2d").putImageData(out, 0, 0);
+    pen.putImageData(out, 0, 0);
     words.textContent = answer;
   }
   slider.addEventListener("input", turn); metric.addEventListener("change", turn); method.addEventListener("change", turn);

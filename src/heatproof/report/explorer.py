@@ -24,7 +24,8 @@ BYTES = 1_700_000  # of data on a page: of further pictures there is nothing
 FRAME_BYTES = 500_000  # of these, in frames of flip-books
 MAP, PHOTO, FRAME = 112, 224, 96  # pixels on the longer side of a map, a picture, a frame
 LEVELS = 31  # of heat on each side of zero: more cannot be seen, and would not compress
-POINTS = 26  # of a curve
+POINTS = 21  # of a curve
+CURVED = 8  # metrics whose curves are kept: those with flip-books first, then the main ones
 COARSE = 14  # a side of the maps whose orders are compared
 
 
@@ -90,6 +91,8 @@ def _picture(
     ]
     right = None if rows.empty or rows.iloc[0]["right"] is None else bool(rows.iloc[0]["right"])
     places = [Panel(metric, exhibit.dataset, exhibit.model) for metric in metrics]
+    booked = [metric for books in exhibit.flips.values() for metric in books]
+    curved = list(dict.fromkeys([*booked, *(panel.metric for panel in reading.main), *metrics]))[:CURVED]
     return {
         "id": exhibit.image,
         "where": f"{exhibit.model} on {exhibit.dataset}",
@@ -102,7 +105,11 @@ def _picture(
         "region": None if exhibit.region is None else _png(_fit(np.asarray(exhibit.region, np.uint8) * 255, MAP)),
         "maps": {methods.index(method): _map(exhibit.maps[method]) for method in there},
         "scores": {at: _scores(reading, panel, exhibit.image, methods) for at, panel in enumerate(places)},
-        "curves": {at: _curves(reading, panel, exhibit.image, methods) for at, panel in enumerate(places)},
+        "curves": {
+            at: found
+            for at, panel in enumerate(places)
+            if panel.metric in curved and (found := _curves(reading, panel, exhibit.image, methods))
+        },
         "flips": {
             methods.index(method): [
                 _flips(book, metrics.index(metric), frames=frames and not reading.is_control(method))

@@ -12,7 +12,7 @@ from heatproof.results.run_info import unsigned
 
 CELLS = 240  # on a page, at most
 BYTES = 1_500_000  # of HTML in the gallery; further rows are left out
-IMAGES = 2  # images per data set and model that are drawn without the script; it shows all
+IMAGES = 1  # images per data set and model that are drawn without the script; it shows all
 ABREAST = 8  # pictures side by side on a wide screen
 OPEN = 2  # data sets and models shown unfolded
 

@@ -17,6 +17,7 @@ WARM = np.array([[255, 214, 140], [249, 150, 60], [221, 74, 30], [138, 16, 28]],
 COLD = np.array([[170, 214, 242], [92, 164, 222], [32, 104, 186], [14, 44, 116]], dtype=np.float64)
 OPACITY = 0.92
 PERCENTILE = 99.0
+LEGEND_PAPER = 210.0  # the grey under a legend: that of a bright picture
 
 
 def scaled(values: NDArray[Any]) -> Floats:
@@ -50,6 +51,15 @@ def shown(picture: NDArray[np.uint8], region: NDArray[np.bool_] | None, side: in
     if region is not None:
         _outlined(pixels, region)
     return Image.fromarray(pixels.astype(np.uint8))
+
+
+def legend(width: int, height: int) -> Image.Image:
+    """The colours of heat on grey: strongest evidence against the class on the left, strongest for it on the right."""
+    strength = np.linspace(-1, 1, width)[None].repeat(height, 0)
+    size = np.abs(strength)[..., None]
+    colour = np.where(strength[..., None] >= 0, _ramp(WARM, size), _ramp(COLD, size))
+    alpha = OPACITY * np.minimum(1.0, 1.35 * size)
+    return Image.fromarray(((1 - alpha) * LEGEND_PAPER + alpha * colour).astype(np.uint8))
 
 
 def heat_uri(image: Image.Image) -> str:

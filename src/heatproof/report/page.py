@@ -16,6 +16,7 @@ from heatproof.report.sections.answer import answer
 from heatproof.report.sections.curves import curves
 from heatproof.report.sections.descriptions import descriptions
 from heatproof.report.sections.disagreement import disagreement
+from heatproof.report.sections.luck import luck
 from heatproof.report.sections.missing import missing
 from heatproof.report.sections.pictures import pictures
 from heatproof.report.sections.provenance import provenance
@@ -46,6 +47,7 @@ def sections_of(reading: Reading) -> list[Section]:
         stopping,
         ranking,
         significance,
+        luck,
         curves,
         *own,
         descriptions,

@@ -19,6 +19,7 @@ from heatproof.stats.against_blind import against_blind
 from heatproof.stats.bootstrap import is_share
 from heatproof.stats.groups import Groups
 from heatproof.stats.interaction import interaction
+from heatproof.stats.luck import Luck
 from heatproof.stats.page import ALPHA, Page, PairTests
 from heatproof.stats.verdict import verdict
 
@@ -76,6 +77,7 @@ class FinishedRun(Protocol):
     @property
     def groups(self) -> Mapping[str, Groups]: ...
     def ranking(self, metric: str, *, model: str | None = None, dataset: str | None = None) -> Ranked: ...
+    def luck(self, metric: str, *, model: str | None = None, dataset: str | None = None) -> Sequence[Luck]: ...
 
 
 @dataclass(frozen=True, order=True)

@@ -17,6 +17,7 @@ from heatproof.results.gallery import Picture
 from heatproof.results.method_names import short_names
 from heatproof.results.run_info import RunInfo
 from heatproof.stats.groups import Groups
+from heatproof.stats.luck import Luck
 from heatproof.stats.page import Page, PairTests
 
 
@@ -66,6 +67,10 @@ class Named:
 
     def ranking(self, metric: str, *, model: str | None = None, dataset: str | None = None) -> Ranked:
         return _Ranking(self._renamed(self.inner.ranking(metric, model=model, dataset=dataset).table))
+
+    def luck(self, metric: str, *, model: str | None = None, dataset: str | None = None) -> Sequence[Luck]:
+        found = self.inner.luck(metric, model=model, dataset=dataset)
+        return [replace(one, method=self.names.get(one.method, one.method)) for one in found]
 
     @cached_property
     def page(self) -> Page[tuple[str, str, str]]:

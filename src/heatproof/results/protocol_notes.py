@@ -137,9 +137,9 @@ class Variant:
 class SeriesPoint:
     """One model of the k-series."""
 
+    k: int  # scenes that carry the object
     with_object: float | None  # None, and NaN before it is stored, where it could not be measured
     without_object: float | None
-    k: int = 0
 
     @property
     def drop(self) -> float:

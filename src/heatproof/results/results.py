@@ -23,6 +23,7 @@ from heatproof.stats.against_blind import against_blind
 from heatproof.stats.bootstrap_t import RESAMPLES
 from heatproof.stats.decisions import FINE
 from heatproof.stats.groups import Groups
+from heatproof.stats.luck import Luck, luck_of
 from heatproof.stats.mean_interval import mean_intervals
 from heatproof.stats.page import Card, Page, PairTests, page_tests
 from heatproof.stats.rank_sets import rank_sets
@@ -33,6 +34,8 @@ Place = tuple[str, str, str]  # metric, data set, model
 PICTURE = ("dataset", "model", "image")
 NO_PICTURES = pd.DataFrame(columns=[*PICTURE, "label", "predicted", "right"])
 NO_DETAILS = pd.DataFrame(columns=["dataset", "model", "method", "metric", "image", "detail", "value"])
+
+NO_REPEATS = pd.DataFrame(columns=["dataset", "model", "method", "metric", "image", "repeat", "value"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +75,7 @@ class Results:
     files: Mapping[str, str] = field(default_factory=dict)  # of `root` -> hash: what is read later must belong to these
     groups: Mapping[str, Groups] = field(default_factory=dict)  # by data set; pictures of others are independent
     truth: pd.DataFrame | None = None  # the pictures, if they are not to be read from `root`
+    again: pd.DataFrame | None = None  # the repeats, if they are not to be read from `root`
     kept: pd.DataFrame | None = None  # data set, model, image: the only ones that count, if not all do
     commit: str = ""  # the identity of what the run wrote
     later: str = ""  # how a later run in the same directory ended that wrote no results
@@ -148,6 +152,32 @@ class Results:
             return rows
         wanted = pd.MultiIndex.from_frame(self.kept)
         return rows[pd.MultiIndex.from_frame(rows[list(PICTURE)]).isin(wanted)].reset_index(drop=True)
+
+    @cached_property
+    def repeats(self) -> pd.DataFrame:
+        """Scores of random methods under other seeds: place, image, `repeat` (1, 2, …) and value; empty without any."""
+        if self.again is not None:
+            return self._of_kept(self.again)
+        if self.root is None or "repeats.parquet" not in self.files:
+            return NO_REPEATS
+        return self._of_kept(_read_table(self.root, "repeats.parquet", self.files))
+
+    def luck(self, metric: str, *, model: str | None = None, dataset: str | None = None) -> list[Luck]:
+        """How far the scores of random methods depend on the seed, beside how far they differ between pictures.
+
+        Only of methods that were repeated under other seeds (`Study.repeats`); name one model and data set where a run
+        has several.
+        """
+        wide = self._panel(metric, model, dataset)
+        ((dataset, model),) = {(str(d), str(m)) for d, m, _ in wide.index}
+        own = wide.droplevel(["dataset", "model"])
+        rows = self.repeats
+        here = rows[(rows["metric"] == metric) & (rows["dataset"] == dataset) & (rows["model"] == model)]
+        found = []
+        for method in (one for one in own.columns if one in set(here["method"])):
+            again = here[here["method"] == method].pivot_table(index="image", columns="repeat", values="value")
+            found.append(luck_of(str(method), own[method], again))
+        return found
 
     @cached_property
     def page(self) -> Page[Place]:

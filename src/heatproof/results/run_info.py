@@ -8,6 +8,7 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
+from heatproof.questions import Question
 from heatproof.storage.sealed_json import typed
 from heatproof.traits import MethodTraits, MetricTraits
 
@@ -39,7 +40,7 @@ class ComponentInfo:
 
 @dataclass(frozen=True)
 class MethodInfo(MethodTraits, ComponentInfo):
-    """A method that was judged. `unstable` is as declared, or as measured."""
+    """A method that was judged. `unstable` is as declared, or as measured; `random`, as of its parts."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,7 @@ class StudyInfo:
     limit: int | None = None
     sample: str = "first"
     shard: int | None = None
+    repeats: int = 0
     target: str = ""
     notes: Mapping[str, Any] = field(default_factory=dict)
     file: str = ""
@@ -117,6 +119,7 @@ class Census:
     narrow: Mapping[str, tuple[Real, Real]] = field(default_factory=dict)  # some pictures of little value range
     narrow_count: Count = 0
     accuracy: Accuracy | None = None
+    question: Question = "classes"  # what the model is asked
 
 
 @dataclass(frozen=True)
@@ -170,6 +173,7 @@ class Until:
     max_images: int | None = None
     race: bool = False
     metric: str | None = None
+    steps: str = "full"  # of curves: "fast" ones have fewer points
     family: Count = 0  # pairs that are judged together
     levels: tuple[Share, ...] = ()  # the share of the error rate of each look
     finished: bool = True

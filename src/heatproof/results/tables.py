@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import re
@@ -50,6 +51,22 @@ def pairs(results: Results, metrics: Sequence[str] = (), test: str = "means") ->
             frame[f"against_blind_{side}"] = [standing.get(method, "unknown") for method in frame[f"method_{side}"]]
         marks = ["against_blind_a", "against_blind_b"]
         return frame[["method_a", "method_b", "n", "mean_difference", "low", "high", *chosen, "winner", *marks]]
+
+    return _gathered(results, metrics, found)
+
+
+def luck(results: Results, metrics: Sequence[str] = ()) -> pd.DataFrame:
+    """One row per data set, model, metric and random method: how far its scores depend on the seed.
+
+    `spread` is the standard deviation over pictures, `luck` that over seeds on one picture (`low` and `high`: its 95 %
+    interval), `mean_moves` how far the mean over all pictures moves from one seed to another.
+    """
+
+    def found(metric: str, where: dict[str, str]) -> pd.DataFrame:
+        some = results.luck(metric, **where)
+        if not some:
+            raise BadInput("no random method was repeated under other seeds")
+        return pd.DataFrame([{**dataclasses.asdict(one), "mean_moves": one.moves} for one in some])
 
     return _gathered(results, metrics, found)
 
@@ -111,7 +128,7 @@ def _with_marks(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
 
 def _with_intervals(table: pd.DataFrame) -> pd.DataFrame:
     """Intervals beside their estimate: `0.640 [0.583, 0.701]`, and ranks as `2–4`."""
-    middle = "mean" if "mean" in table else "mean_difference"
+    middle = next(name for name in ("luck", "mean", "mean_difference") if name in table)
     largest = float(table[middle].abs().max())
     decimals = 3 if not 0 < largest < 0.1 else 2 - math.floor(math.log10(largest))  # three digits of the largest
     cells = [

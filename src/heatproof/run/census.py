@@ -14,6 +14,8 @@ from torch import Tensor
 
 from heatproof.data._support.class_names import plainly
 from heatproof.data._support.value_range import FILLED, spans
+from heatproof.models._support.outputs import SIDES
+from heatproof.questions import Question
 from heatproof.results.run_info import Accuracy, Census
 from heatproof.stats.bootstrap import wilson
 from heatproof.types import Batch, Model
@@ -31,6 +33,7 @@ class ShardRecord:
     right: tuple[bool | None, ...]  # None: not known
     spans: tuple[tuple[float, float], ...]
     predicted: tuple[str | None, ...] = ()  # records of earlier versions have none
+    question: Question = "classes"  # what the model is asked
 
     def __post_init__(self) -> None:
         parts = (self.classes, self.right, self.spans, self.predicted or self.ids)
@@ -46,6 +49,8 @@ def recorded(
     `names` are class names of the data set that were numbered in alphabetical order: they are looked up among the
     model's, and where it has none the order is a guess, `trusted` only if the study explains labels.
     """
+    if model.several:
+        return _of_labels(key, model, batch, answers)
     labels = batch.labels.get(model.task)
     known = [-1] * len(batch) if labels is None else labels.tolist()
     places = {plainly(name): index for index, name in reversed(list(enumerate(model.classes)))}
@@ -62,6 +67,23 @@ def recorded(
         ),
         tuple((low, high) for low, high in spans(batch.images)),
         (None,) * len(batch) if answers is None else tuple(_name(one, model.classes) for one in answers.tolist()),
+        model.question,
+    )
+
+
+def _of_labels(key: str, model: Model, batch: Batch, answers: Tensor | None) -> ShardRecord:
+    """The same where rows are labels of pictures, or values: whether the model finds each label, and is right."""
+    there = batch.labels.get(model.task)
+    known = [-1] * len(batch) if there is None or answers is None else there.tolist()
+    found = [None] * len(batch) if answers is None else answers.tolist()
+    return ShardRecord(
+        key,
+        tuple(batch.ids),
+        tuple(_name(label, model.classes) for label in batch.targets.tolist()),
+        tuple(None if one is None or label < 0 else one == label for one, label in zip(found, known, strict=True)),
+        tuple((low, high) for low, high in spans(batch.images)),
+        tuple(None if one is None else SIDES[one] for one in found),
+        model.question,
     )
 
 
@@ -80,6 +102,7 @@ class _Count:
     known: int = 0
     right: int = 0
     narrow: dict[str, tuple[float, float]] = field(default_factory=dict)
+    question: Question = "classes"
 
 
 def census(records: Iterable[tuple[Mapping[str, str], ShardRecord]]) -> tuple[Census, ...]:
@@ -88,7 +111,7 @@ def census(records: Iterable[tuple[Mapping[str, str], ShardRecord]]) -> tuple[Ce
     seen: set[tuple[str, ...]] = set()
     for place, found in records:
         where = (place["dataset"], place["model"])
-        entry = entries.setdefault(where, _Count())
+        entry = entries.setdefault(where, _Count(question=found.question))
         rows = zip(found.ids, found.classes, found.right, found.spans, strict=True)
         for identity, name, right, (low, high) in rows:
             if (*where, identity) in seen:
@@ -118,4 +141,5 @@ def _summed(dataset: str, model: str, entry: _Count) -> Census:
         narrow=dict(list(entry.narrow.items())[:NAMED]),
         narrow_count=len(entry.narrow),
         accuracy=accuracy,
+        question=entry.question,
     )

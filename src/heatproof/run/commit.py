@@ -12,6 +12,7 @@ from heatproof.run.gallery import shown_files
 from heatproof.run.groups import write_groups
 from heatproof.run.info import describe
 from heatproof.run.pictures import write_pictures
+from heatproof.run.repeats import write_repeats
 from heatproof.run.rounds import Course, described
 from heatproof.run.shards import Shard, counted
 from heatproof.run.share import Share
@@ -39,10 +40,12 @@ def commit(
     share: Share | None = None,
 ) -> Results:
     """Write the results from the units in the store. `run.json` comes last: only then do they count."""
-    work = work if course is None else kept(course)
+    again = [shard for shard in work if shard.repeat]
+    work = [shard for shard in work if not shard.repeat] if course is None else kept(course)
     files = store.write_tables(_places(work, store))
     files |= write_groups(store.root, [(shard.place["dataset"], shard.dataset, shard.ids) for shard in work])
     files |= write_pictures(store.root, ((shard.place, counted(shard, store)) for shard in work))
+    files |= write_repeats(store.root, _repeated(again, store))
     store.put_json("gallery.json", {"files": shown_files(store, _shown(work))})
     info = replace(
         describe(studies, record.at(state), store.damaged),
@@ -69,7 +72,8 @@ def commit_finished(
 
     The results of an earlier run stay: they are whole, and this one goes on.
     """
-    judged, part = judged_part(work if course is None else kept(course), store)
+    own = [shard for shard in work if not shard.repeat] if course is None else kept(course)
+    judged, part = judged_part(own, store)
     if judged and (record.state.partial or not record.state.results):
         commit(studies, judged, store, record, "stopped", part, course, share)
     else:
@@ -84,6 +88,18 @@ def _shown(work: Sequence[Shard]) -> dict[str, list[str]]:
         for file in shard.gallery.values():
             found[file] = list(dict.fromkeys([*found.get(file, []), *metrics]))
     return found
+
+
+def _repeated(work: Sequence[Shard], store: Store) -> Iterator[tuple[dict[str, str], int, Unit]]:
+    """The units of repeats, each with its place and the number of its repeat."""
+    seen: set[tuple[str, ...]] = set()
+    for shard in work:
+        for (method, metric), key in shard.units.items():
+            place = {**shard.place, "method": method, "metric": metric}
+            unit = store.get(key, shard.ids)
+            if unit is not None and (*place.values(), key) not in seen:  # two studies may share a unit
+                seen.add((*place.values(), key))
+                yield place, shard.repeat, unit
 
 
 def _places(work: Sequence[Shard], store: Store) -> Iterator[tuple[dict[str, str], Unit]]:

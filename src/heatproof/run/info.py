@@ -21,7 +21,7 @@ from heatproof.run.shards import EDITION
 from heatproof.spec import recipe
 from heatproof.spec.study import Study
 from heatproof.storage.sealed_json import typed
-from heatproof.traits import cost_of, method_traits, metric_traits, part_traits, parts_of
+from heatproof.traits import cost_of, is_random, method_traits, metric_traits, part_traits, parts_of
 
 
 def describe(studies: Sequence[Study], state: RunState, damaged: Sequence[str]) -> RunInfo:
@@ -55,7 +55,8 @@ def describe(studies: Sequence[Study], state: RunState, damaged: Sequence[str]) 
 
 def _method(method: object) -> MethodInfo:
     traits = dataclasses.asdict(method_traits(method))
-    return MethodInfo(**{**traits, "unstable": stability.is_unstable(method), **_about(method)})
+    found = {"unstable": stability.is_unstable(method), "random": is_random(method)}
+    return MethodInfo(**{**traits, **found, **_about(method)})
 
 
 def _metric(metric: Any, main: bool) -> MetricInfo:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -93,14 +94,17 @@ def _run(
     for at, one in enumerate(listed, start=1):
         work += shards(one, place)
         display.phase("reading pictures", at, len(listed))
-    work = work if share is None else share.of_work(work)
-    course = None if until is None else course_of(work, until)
+    own, again = ([shard for shard in work if bool(shard.repeat) == later] for later in (False, True))
+    if share is not None:
+        own, again = share.of_work(own), share.among(again)
+    work = [*own, *again]
+    course = None if until is None else course_of(own, until)
     display.phase("checking", 0, len(listed))
     check(work, partial(finished, store=store))
     warn_of_lost(listed)
     with recording(listed, work, store, until or share, course) as record:
         before = 0
-        for part in [work] if course is None else rounds(course, store, count):
+        for part in [work] if course is None else chain(rounds(course, store, count), [again]):
             shown = display if course is None else display.of_round(before, units_of(work), course.progress)
             _work(part, store, crew.spread, count, record, shown)
             before += units_of(part)

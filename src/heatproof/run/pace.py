@@ -160,7 +160,7 @@ def _timed(shard: Shard, names: Collection[Names], start: int, stop: int) -> Ite
 
 def _by_method(shard: Shard, names: Collection[Names]) -> dict[AnyMethod, list[Metric]]:
     found: dict[AnyMethod, list[Metric]] = {}
-    for method in shard.study.methods:
+    for method in shard.methods:
         metrics = [one for one in shard.study.metrics if (recipe.label(method), recipe.label(one)) in names]
         if metrics:
             found[method] = metrics  # type: ignore[index,assignment]

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from heatproof import engine, needs
+from heatproof.by_label import parts
 from heatproof.engine import Engine
 from heatproof.errors import BadInput, BadModel, HeatproofError, NotApplicable
 from heatproof.run.shards import Shard, aimed, by_label
 from heatproof.run.unit import watched
 from heatproof.spec import recipe
 from heatproof.spec.study import Study
-from heatproof.traits import cost_of, method_traits, metric_traits, needs_of, parts_of, premise_of
+from heatproof.traits import cost_of, method_traits, metric_traits, misfit, needs_of, parts_of, premise_of
 from heatproof.types import Batch, Cost, Model
 
 CHEAP = 8  # passes: methods of no more are tried on one picture
@@ -54,12 +55,12 @@ def check(work: Sequence[Shard], finished: Callable[[Shard], bool]) -> list[Hind
 
 
 def _hindered(shard: Shard) -> Iterator[Hindrance]:
-    batch, answers = aimed(dataclasses.replace(shard, indices=shard.indices[:1], ids=shard.ids[:1]))
-    if answers is None:  # the first picture cannot be read: others may be
+    batch, _ = aimed(dataclasses.replace(shard, indices=shard.indices[:1], ids=shard.ids[:1]))
+    if not len(batch):  # the first picture cannot be read: others may be
         return
     _check_classes(shard, engine.forward(shard.model, batch.images).shape[1])
     place = f"{shard.model.name} on {recipe.label(shard.dataset)}"
-    for method in shard.study.methods:
+    for method in shard.methods:
         if reason := _unmet(method, shard.model, batch) or _refused(method, shard.model, batch):
             yield Hindrance("method", recipe.label(method), place, reason)
     for metric in shard.study.metrics:
@@ -75,6 +76,8 @@ def _check_classes(shard: Shard, outputs: int) -> None:
             f"model {model.name!r} names {len(model.classes)} classes and answers with {outputs} outputs: give it one "
             "name for each output (factory.classes), or none"
         )
+    if model.question == "value":  # labels are no values
+        return
     labelled = getattr(shard.dataset, "class_labels", None)
     labels = labelled() if labelled is not None and not shard.guessed else ()
     chosen = [labels[place] for place in shard.indices if place < len(labels)]
@@ -91,6 +94,10 @@ def _check_classes(shard: Shard, outputs: int) -> None:
 
 def _unmet(component: Any, model: Model, batch: Batch) -> str:
     """The first need of a component, or of one inside it, that this model and picture do not meet."""
+    if reason := misfit(component, model.question):
+        return reason
+    if model.several:
+        _, model, batch = parts(model, batch)[0]
     for part in parts_of(component):
         if lost := needs.unmet(needs_of(part), batch):
             return f"this data set has no {lost[0]}: give {needs.WANTED[lost[0]]}"

@@ -6,6 +6,7 @@ import dataclasses
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -16,13 +17,16 @@ from heatproof.data._support.class_order import alphabetical
 from heatproof.data._support.value_range import warn_of_narrow
 from heatproof.errors import BadInput
 from heatproof.models._support.outputs import SHOWN, recognised
+from heatproof.models._support.targets import CHOSEN, target_index
 from heatproof.run.census import ShardRecord
+from heatproof.run.repeats import repeated_methods, repeated_pictures
+from heatproof.run.rows_of_labels import per_label
 from heatproof.run.store import Store
 from heatproof.spec import recipe
 from heatproof.spec.study import Study
 from heatproof.storage.sealed_json import Damaged, typed
-from heatproof.traits import metric_traits
-from heatproof.types import Batch, Dataset, Model
+from heatproof.traits import bound_to, metric_traits
+from heatproof.types import AnyMethod, Batch, Dataset, Model
 
 EDITION = 8  # of what components mean: numbers of another one answer other questions and are computed anew
 
@@ -40,6 +44,12 @@ class Shard:
     units: Mapping[tuple[str, str], str]  # (method label, metric label) -> key
     key: str  # of the shard itself: what its pictures are to the model is kept under it
     guessed: tuple[str, ...]  # class names that were numbered in alphabetical order
+    repeat: int = 0  # which other seed its methods have; 0: the study's own
+
+    @cached_property
+    def methods(self) -> tuple[AnyMethod, ...]:
+        """The study's methods as they are on this data set."""
+        return tuple(bound_to(method, self.dataset) for method in self.study.methods)  # type: ignore[misc]
 
     @property
     def place(self) -> dict[str, str]:
@@ -55,6 +65,7 @@ def shards(study: Study, device: torch.device) -> Iterator[Shard]:
     # Once: a recipe of user code is read from all that it reaches, and an object may change while it works.
     methods = {recipe.label(method): recipe.plain(method) for method in study.methods}
     metrics = {recipe.label(metric): recipe.plain(metric) for metric in study.metrics}
+    lucky = {recipe.label(method) for method in repeated_methods(study)}
     models: dict[Model, Model] = {}  # as given -> as its answers show it to be
     for given in study.datasets:
         for named in study.models:
@@ -70,9 +81,17 @@ def shards(study: Study, device: torch.device) -> Iterator[Shard]:
                 warn_of_narrow(first)
                 models[named] = recognised(named, first.images)
             model = models[named]
+            _check_several(dataset, model, study)
             guessed = alphabetical(dataset)
-            for start in range(0, len(places), study.shard):
-                indices = places[start : start + study.shard]
+            if model.several:
+                dataset, places = per_label(dataset, model, study)
+                ids = dataset.ids()
+            here = ((method, bound_to(method, dataset)) for method in study.methods)
+            recipes = methods | {recipe.label(one): recipe.plain(one) for method, one in here if one is not method}
+            again = places[: repeated_pictures(len(places))]
+            repeats = [(again, repeat) for repeat in range(1, study.repeats + 1) if again and lucky]
+            parts = [(places[at : at + study.shard], 0) for at in range(0, len(places), study.shard)]
+            for indices, repeat in [*parts, *repeats]:
                 common = [
                     EDITION,
                     dataset.digest(indices),
@@ -81,20 +100,29 @@ def shards(study: Study, device: torch.device) -> Iterator[Shard]:
                     study.seed,
                     getattr(dataset, "target", study.target),
                     recipe.plain(getattr(dataset, "view", None)),
-                    *(["probabilities"] if model.output == "probabilities" else []),
+                    *_read_as(model),
                     *(["reference"] if engine.current().kind == "reference" else []),
+                    *([{"repeat": repeat}] if repeat else []),
                 ]
                 units = {
-                    (method, metric): recipe.key([*common, methods[method], metrics[metric]])
+                    (method, metric): recipe.key([*common, recipes[method], metrics[metric]])
                     for method in methods
+                    if not repeat or method in lucky
                     for metric in metrics
                 }
                 names = tuple(ids[i] for i in indices)
                 place = [recipe.label(dataset), model.name]
                 key = recipe.key([*place, *common])
                 folder = f"gallery/{key}"
-                files = {name: f"{folder}/{recipe.key(plain)}.npz" for name, plain in methods.items()}
-                yield Shard(study, model, dataset, indices, names, files if start == 0 else {}, units, key, guessed)
+                files = {name: f"{folder}/{recipe.key(plain)}.npz" for name, plain in recipes.items()}
+                shown = files if not repeat and indices[0] == places[0] else {}
+                yield Shard(study, model, dataset, indices, names, shown, units, key, guessed, repeat)
+
+
+def _read_as(model: Model) -> list[str]:
+    """What the keys say of the kind of output; nothing for the logits of a softmax."""
+    known = {"softmax": [], "softmax:probabilities": ["probabilities"]}
+    return known.get(model.reading, [model.reading])
 
 
 def fitted(dataset: Dataset, model: Model, study: Study) -> Dataset:
@@ -116,7 +144,19 @@ def fitted(dataset: Dataset, model: Model, study: Study) -> Dataset:
 
 
 def by_label(study: Study) -> bool:
+    """Whether the study needs the pictures' labels, numbered as the model does."""
     return study.target == "label" or any(metric_traits(metric).target == "label" for metric in study.metrics)
+
+
+def _check_several(dataset: Dataset, model: Model, study: Study) -> None:
+    """Pictures with several labels need a model of independent labels, if their labels are needed at all."""
+    if by_label(study) and not model.several and getattr(dataset, "several", False):
+        one = f"a yes or no on {model.classes[-1]!r}" if model.question == "yes_no" else "one of its classes"
+        raise BadInput(
+            f"pictures of {recipe.label(dataset)!r} carry several labels, and model {model.name!r} answers with {one}: "
+            "give each picture the one label that is to be explained, or use target='predicted', or declare "
+            "output='sigmoid' if its outputs are independent labels (factory.output, --output)"
+        )
 
 
 def check_class_order(shard: Shard, count: int) -> None:
@@ -142,13 +182,27 @@ def aimed(shard: Shard) -> tuple[Batch, Tensor | None]:
     target = getattr(shard.dataset, "target", shard.study.target)  # mosaics know their own
     if not len(batch):
         return batch, None
-    if target == "given":  # the class is known; how often the model sees it there is a premise of the scores
-        return batch, engine.forward(shard.model, batch.images).argmax(1)
     classes = engine.forward(shard.model, batch.images)
+    if shard.model.question == "value":
+        if target == "label":
+            raise BadInput(
+                f"target='label' explains the class of a picture, and model {shard.model.name!r} answers with a value: "
+                "use target='predicted'"
+            )
+        if target not in (*CHOSEN, "given") and not shard.model.several:
+            target_index(shard.model, classes.shape[1], target)  # or the reason why there is no such value
+        return (batch if shard.model.several else batch.aimed(torch.zeros_like(batch.targets))), None
+    if shard.model.several:  # whether the model finds the label of each row
+        return batch, (classes.gather(1, batch.targets[:, None]) > 0).long().squeeze(1)
+    if target == "given":  # the class is known; how often the model sees it there is a premise of the scores
+        return batch, classes.argmax(1)
     check_class_order(shard, classes.shape[1])
     answers = classes.argmax(1)
     if target == "predicted":
         return batch.aimed(answers), answers
+    if target != "label":
+        index = target_index(shard.model, classes.shape[1], target)
+        return batch.aimed(torch.full_like(batch.targets, index)), answers
     labels = batch.labels.get(shard.model.task)
     count = classes.shape[1]
     if labels is None or bool(((labels < 0) | (labels >= count)).any()):

@@ -59,9 +59,13 @@ class Share:
         stored = json.loads(study.read_bytes()).get("part")
         return None if stored is None else cls.from_plain(stored)
 
+    def among(self, work: Sequence[Shard]) -> list[Shard]:
+        """Every `of`-th shard."""
+        return list(work[self.number - 1 :: self.of])
+
     def of_work(self, work: Sequence[Shard]) -> list[Shard]:
-        """The shards of this part."""
-        mine = list(work[self.number - 1 :: self.of])
+        """The shards of this part; `BadInput` if there are none."""
+        mine = self.among(work)
         if not mine:
             raise BadInput(
                 f"part {self} has nothing to do: the study has {len(work)} shards of pictures; take at most that many "

@@ -10,6 +10,7 @@ from heatproof.results.gallery import GalleryFolder
 from heatproof.run.census import recorded
 from heatproof.run.findings import Choices, Counted, Finding, Rows
 from heatproof.run.gallery import book_of, is_kept, maps_of, pictures_of
+from heatproof.run.repeats import judged_alike, other_dice
 from heatproof.run.shards import Shard, aimed, by_label, counted
 from heatproof.run.store import Store
 from heatproof.run.unit import explain, judge
@@ -64,12 +65,12 @@ def perform(task: Task) -> Iterator[Finding]:
     if task.maps:
         about = GalleryFolder(**shard.place, ids=(), classes=tuple(shard.model.classes))
         yield pictures_of(next(iter(task.maps.values())), about, batch)
-    for method in shard.study.methods:
+    for method in shard.methods:
         title = recipe.label(method)
         metrics = [metric for metric in shard.study.metrics if (title, recipe.label(metric)) in task.units]
         if not (metrics or title in task.maps):
             continue
-        explained = explain(shard.model, batch, method)  # type: ignore[arg-type]
+        explained = judged_alike(explain(shard.model, other_dice(batch, shard.repeat), method), batch)
         if title in task.maps:
             yield maps_of(task.maps[title], batch, title, explained.attribution)
         for metric in metrics:

@@ -14,11 +14,14 @@ import torch
 from torch import Tensor
 
 from heatproof.attribute import attribute
+from heatproof.by_label import is_several, split
 from heatproof.engine import place
 from heatproof.engine.machine import out_of_memory
 from heatproof.errors import BadInput, HeatproofError, NotApplicable, OutOfMemory
+from heatproof.occlusion.game import NOTHING_CHANGES, flat_rows
 from heatproof.run.store import Unit
 from heatproof.spec import recipe
+from heatproof.traits import misfit
 from heatproof.types import AnyMethod, Attribution, Batch, Metric, Model, Reason, Scored
 
 OK = "ok"  # the status of a row with a score; that of others is the reason why there is none
@@ -144,10 +147,20 @@ def _finite(value: float | None) -> float | None:
 
 
 def _scored(attribution: Attribution, metric: Metric) -> Iterator[tuple[tuple[str, ...], Scored | tuple[str, str]]]:
-    """Scores of all pictures at once, or one by one where that fails, or the reason why there are none."""
+    """Scores of all pictures at once, or one by one where that fails, or the reason why there are none.
+
+    Of a model with several labels or values the rows of each are judged by themselves.
+    """
+    if is_several(attribution.model, attribution.batch):
+        for _, part in split(attribution):
+            yield from _scored(part, metric)
+        return
     batch = attribution.batch
+    if reason := misfit(metric, attribution.model.question):
+        yield batch.ids, (Reason.NOT_APPLICABLE, reason)
+        return
     try:
-        yield batch.ids, scored_of(metric(attribution), len(batch))
+        yield batch.ids, _where_defined(scored_of(metric(attribution), len(batch)), attribution, metric)
     except NotApplicable as error:
         yield batch.ids, (Reason.NOT_APPLICABLE, str(error))
     except Exception as error:
@@ -157,6 +170,19 @@ def _scored(attribution: Attribution, metric: Metric) -> Iterator[tuple[tuple[st
         for row in range(len(batch)):
             alone = dataclasses.replace(attribution, batch=batch.select([row]), maps=attribution.maps[[row]])
             yield from _scored(alone, metric)
+
+
+def _where_defined(scored: Scored, attribution: Attribution, metric: Metric) -> Scored:
+    """The scores without those of values that do not change at all, and so have no unit."""
+    model, batch = attribution.model, attribution.batch
+    flat = flat_rows(model, batch, metric) if model.question == "value" else torch.zeros(len(batch), dtype=torch.bool)
+    if not bool(flat.any()):
+        return scored
+    rows = range(len(batch))
+    notes = tuple(NOTHING_CHANGES if flat[row] else (scored.notes[row] if scored.notes else "") for row in rows)
+    reasons = tuple(Reason.UNDEFINED if flat[row] else scored.reason(row) for row in rows)
+    values = scored.values.masked_fill(flat.to(scored.values.device), torch.nan)
+    return dataclasses.replace(scored, values=values, notes=notes, reasons=reasons)
 
 
 def scored_of(answer: Any, count: int) -> Scored:

@@ -8,15 +8,18 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from heatproof.errors import BadInput
 from heatproof.run.share import Share
+from heatproof.spec import recipe
+from heatproof.traits import fast_of
 
 if TYPE_CHECKING:
     from heatproof.spec.study import Study
 
 NAME = "solid"
+Steps: TypeAlias = Literal["fast", "full"]
 SHARD = 20  # pictures of a look, at least: those of `stats.looks`, which `--help` need not wait for
 
 
@@ -27,7 +30,8 @@ class Solid:
     `margin` is in the units of the score. `max_images` bounds the pictures of each data set (all, if left out). In a
     `race` methods that are beaten are dropped, and the run ends when the first place is decided. `metric` names the
     only metric whose pairs are followed; otherwise all metrics that compare methods are. The chance of any wrong
-    decision of the run is at most `alpha`, over all pairs, metrics, models and data sets.
+    decision of the run is at most `alpha`, over all pairs, metrics, models and data sets. `steps="fast"` takes metrics
+    that draw curves on fewer points, where no grid was chosen.
     """
 
     margin: float = 0.05
@@ -35,6 +39,7 @@ class Solid:
     race: bool = False
     metric: str | None = None
     alpha: float = 0.05
+    steps: Steps = "fast"
 
     def __post_init__(self) -> None:
         if not _number(self.margin) or not 0 <= self.margin < math.inf:
@@ -46,6 +51,8 @@ class Solid:
             raise BadInput(f"max_images must be at least {SHARD} pictures, one look, got {most!r}")
         if not isinstance(self.race, bool):
             raise BadInput(f"race must be true or false, got {self.race!r}")
+        if self.steps not in get_args(Steps):
+            raise BadInput(f"steps must be 'fast' or 'full', got {self.steps!r}")
         if self.metric is not None and not isinstance(self.metric, str):
             raise BadInput(f"metric must be the name of a metric, got {self.metric!r}")
 
@@ -57,7 +64,7 @@ class Solid:
     def from_plain(cls, stored: Any) -> Solid:
         if not isinstance(stored, Mapping) or stored.get("rule") != NAME:
             raise BadInput(f"'until' of a study.json must be the rule {NAME!r} as a run writes it, got {stored!r:.80}")
-        fields = {name: value for name, value in stored.items() if name != "rule"}
+        fields = {"steps": "full"} | {name: value for name, value in stored.items() if name != "rule"}
         try:
             return cls(**fields)
         except TypeError:
@@ -82,12 +89,34 @@ def prepared(studies: Sequence[Study], rule: Solid) -> list[Study]:
     """The studies as the rule needs them: pictures in a seeded random order, in shards of at least one unit.
 
     Every unit then has the same expectation. All studies have shards of one size, so that their pictures go together.
+    Metrics are fast ones if the rule says so.
     """
     shard = max(SHARD, *(one.shard for one in studies))
     return [
-        dataclasses.replace(one, shard=shard, sample="random", limit=_least(one.limit, rule.max_images))
+        dataclasses.replace(
+            _on_fewer_points(one) if rule.steps == "fast" else one,
+            shard=shard,
+            sample="random",
+            limit=_least(one.limit, rule.max_images),
+        )
         for one in studies
     ]
+
+
+def _on_fewer_points(study: Study) -> Study:
+    """The study with fast metrics, under their new labels also in the notes of its protocol."""
+    fast = [fast_of(metric) for metric in study.metrics]
+    names = {recipe.label(was): recipe.label(now) for was, now in zip(study.metrics, fast, strict=True)}
+    return dataclasses.replace(study, metrics=fast, notes=_renamed(study.notes, names))
+
+
+def _renamed(value: Any, names: Mapping[str, str]) -> Any:
+    """Plain data in which texts that are labels, also as keys, are the new labels."""
+    if isinstance(value, str):
+        return names.get(value, value)
+    if isinstance(value, Mapping):
+        return {names.get(name, name): _renamed(item, names) for name, item in value.items()}
+    return [_renamed(item, names) for item in value] if isinstance(value, list | tuple) else value
 
 
 def dump(studies: Sequence[Study], extent: Solid | Share | None) -> dict[str, Any]:

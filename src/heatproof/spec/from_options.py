@@ -25,6 +25,7 @@ def studies(
     metrics: str | None,
     protocols: str | None,
     trust_pickle: bool = False,
+    output: str | None = None,
     changes: Mapping[str, Any] | None = None,
 ) -> list[Study]:
     """The studies that the options describe; missing options stand for the embedded models and first contestants."""
@@ -37,6 +38,10 @@ def studies(
         if value is not None and not value.strip(" ,"):
             raise BadInput(f"{option} must name at least one, got {value!r}: leave it out, or see `heatproof list`")
     chosen = [heatproof.models.load(spec, trust_pickle=trust_pickle) for spec in models]
+    if output is not None:
+        if not chosen:
+            raise BadInput("--output says what a model's numbers mean, and no model is named: add --model")
+        chosen = [dataclasses.replace(model, output=output, probabilities=None) for model in chosen]
     pictures = [data.load(spec, masks) for spec in images]
     contestants = components("method", methods) if methods else None
     found = []

@@ -21,9 +21,10 @@ from typing import Any
 
 from heatproof import registry, stability
 from heatproof.errors import BadInput, HeatproofError, UnknownName, UntrustedCode
+from heatproof.questions import QUESTIONS
 from heatproof.spec import source_hash
 from heatproof.spec.user_files import IN_FILE, imported
-from heatproof.traits import cost_of, metric_traits
+from heatproof.traits import cost_of, metric_traits, unfit_part
 
 Plain = Any  # None | bool | int | float | str | list[Plain] | dict[str, Plain]
 
@@ -195,9 +196,10 @@ def listed(entry: registry.Entry) -> dict[str, Any]:
         "fields": {name: plain(value) for name, value in entry.fields().items()},
     }
     if entry.kind == "method":
-        row |= {"cost": None, "unstable": False}
+        row |= {"cost": None, "unstable": False, "unfit": {}}
         try:
             made = entry.make()
+            row["unfit"] = _unfit(made)
             row["unstable"] = stability.is_unstable(made)
             cost = cost_of(made)
             row["cost"] = cost._asdict() if cost else None
@@ -205,15 +207,21 @@ def listed(entry: registry.Entry) -> dict[str, Any]:
             return row
     if entry.kind == "metric":
         row |= {"aliases": {name: alias.about for name, alias in registry.aliases("metric", entry.name).items()}}
-        row |= {"higher_is_better": None, "measures": "other", "chance": None, "cost": None}
+        row |= {"higher_is_better": None, "measures": "other", "chance": None, "cost": None, "unfit": {}}
         try:
             made = entry.make()
+            row["unfit"] = _unfit(made)
             row["higher_is_better"], row["measures"] = made.higher_is_better, metric_traits(made).measures
             row["chance"], cost = metric_traits(made).chance, cost_of(made)
             row["cost"] = cost._asdict() if cost else None
         except Exception:  # as above
             return row
     return row
+
+
+def _unfit(component: object) -> dict[str, str]:
+    """The questions of a model that a component has no answer to, and why."""
+    return {question: found[1] for question in QUESTIONS if (found := unfit_part(component, question))}
 
 
 def _differs(spec: dataclasses.Field[Any], value: Any) -> bool:

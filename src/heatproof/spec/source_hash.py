@@ -29,7 +29,7 @@ _PACKAGES = frozenset(("site-packages", "dist-packages"))
 _GLOBAL = frozenset(("LOAD_GLOBAL", "LOAD_NAME"))
 
 
-_plugin: ContextVar[str] = ContextVar("_asked", default="")  # the package of the plug-in being hashed
+_plugin: ContextVar[str] = ContextVar("_plugin", default="")  # the package of the plug-in being hashed
 
 
 def digest(thing: Any) -> str:

@@ -19,7 +19,6 @@ from heatproof.spec.user_files import no_user_code, own_file
 from heatproof.storage import any_path
 from heatproof.types import AnyMethod, Dataset, Metric, Model, check_network
 
-Target = Literal["predicted", "label"]
 Sample = Literal["balanced", "first", "random"]
 
 
@@ -42,7 +41,8 @@ class Study:
         "balanced"  # drawn by the seed, balanced over classes; `first`: in their order; `random`: by the seed alone
     )
     shard: int = 16  # pictures per unit of work; also the unit of storage, so fixed within a run directory
-    target: Target = "predicted"  # the class explained: the predicted one, or the true one
+    repeats: int = 2  # other seeds under which random methods explain a few pictures again; 0: none
+    target: str = "predicted"  # what is explained: `predicted`, `label` (the true one), or one by index or name
     notes: dict[str, Any] = field(default_factory=dict)  # settings of the protocol, for its section of the report
     file: str = ""  # the Python file that defines it, which a replay may need,
     folder: str = ""  # and the folder that paths are relative to; default: the working directory
@@ -82,19 +82,27 @@ class Study:
         for metric in self.metrics:
             if not isinstance(getattr(metric, "higher_is_better", None), bool):
                 raise BadInput(f"metric {recipe.label(metric)!r} must say whether higher_is_better, true or false")
-        study_file.check_numbers(self.seed, self.limit, self.shard)
+        study_file.check_numbers(self.seed, self.limit, self.shard, self.repeats)
         if self.sample not in get_args(Sample):
             raise BadInput(f"sample must be {', '.join(map(repr, get_args(Sample)))}, got {self.sample!r}")
-        if self.target not in ("predicted", "label"):
-            raise BadInput(f"target must be 'predicted' or 'label', got {self.target!r}")
+        if not isinstance(self.target, str) or not self.target.strip():
+            raise BadInput(
+                f"target must be 'predicted', 'label', or the index or name of a class, label or value, got "
+                f"{self.target!r}"
+            )
 
     def plain(self) -> dict[str, Any]:
         """JSON-ready data; `Study.from_plain` is the inverse."""
         components = {name: recipe.plain(tuple(getattr(self, name))) for name in ("datasets", "methods", "metrics")}
-        chosen = ("protocol", "seed", "limit", "sample", "shard", "target", "notes", "file")
+        chosen = ("protocol", "seed", "limit", "sample", "shard", "repeats", "target", "notes", "file")
         return {
             "models": [
-                {"spec": model.name, "from": _whole(model.name), "revision": model.revision}  # type: ignore[union-attr]
+                {
+                    "spec": model.name,  # type: ignore[union-attr]
+                    "from": _whole(model.name),  # type: ignore[union-attr]
+                    "revision": model.revision,  # type: ignore[union-attr]
+                    **({"output": model.declared} if model.declared else {}),  # type: ignore[union-attr]
+                }
                 for model in self.models
             ],
             **components,
@@ -113,7 +121,7 @@ class Study:
 
     @classmethod
     def _of_checked(cls, stored: dict[str, Any], trust: _Trust) -> Study:
-        stored = {"sample": "first", **replay.found_here(stored)}  # how studies without this field were sampled
+        stored = {"sample": "first", "repeats": 0, **replay.found_here(stored)}  # of studies without these fields
         written = cache(lambda: _written(stored, trust))
         loaded = [_same_model(wanted, written, trust) for wanted in stored["models"]]
         components = _components(stored, written, trust)
@@ -260,6 +268,8 @@ def _same_model(wanted: Mapping[str, Any], written: Written, trust: _Trust) -> M
             f"model {spec!r} has other weights now ({model.revision}) than in the stored study "
             f"({wanted['revision']}): its numbers would not be comparable"
         )
+    if wanted.get("output") is not None:
+        model = dataclasses.replace(model, output=wanted["output"], probabilities=None)
     return model
 
 

@@ -16,6 +16,7 @@ LONGEST_TEXT = 20_000  # characters; a path has at most 4,096
 DEEPEST = 40  # levels; a nested component takes about ten
 MOST_PICTURES = 2**40
 MOST_SEED = 2**63 - 1
+MOST_REPEATS = 100
 
 
 def read(path: Path) -> list[dict[str, Any]]:
@@ -76,16 +77,19 @@ def check(study: Any, where: str) -> None:
         _need(isinstance(study.get(name, ""), str), f"{where}.{name}", "a text", study.get(name))
     _need(isinstance(study.get("notes", {}), dict), f"{where}.notes", "an object", study.get("notes"))
     _need(isinstance(study.get("pictures", []), list), f"{where}.pictures", "a list", study.get("pictures"))
-    check_numbers(study.get("seed", 0), study.get("limit"), study.get("shard", 1), f"{where}: ")
+    numbers = (study.get("seed", 0), study.get("limit"), study.get("shard", 1), study.get("repeats", 0))
+    check_numbers(*numbers, f"{where}: ")
 
 
-def check_numbers(seed: Any, limit: Any, shard: Any, where: str = "") -> None:
-    """Raises `BadInput` for a seed, limit or shard that is not a whole number in its range."""
+def check_numbers(seed: Any, limit: Any, shard: Any, repeats: Any = 0, where: str = "") -> None:
+    """Raises `BadInput` for a seed, limit, shard or number of repeats that is not a whole number in its range."""
     for name, value, least, most in (("limit", limit, 1, MOST_PICTURES), ("shard", shard, 1, MOST_PICTURES)):
         if value is not None or name == "shard":
             wanted = f"{where}{name} must be at least 1 picture"
             if not _whole(value) or not least <= value <= most:
                 raise BadInput(f"{wanted}, a whole number of at most {most}, got {_shown(value)}")
+    if not _whole(repeats) or not 0 <= repeats <= MOST_REPEATS:
+        raise BadInput(f"{where}repeats must be from 0 to {MOST_REPEATS} other seeds, got {_shown(repeats)}")
     if not _whole(seed) or not 0 <= seed <= MOST_SEED:
         raise BadInput(f"{where}seed must be a whole number from 0 to {MOST_SEED}, got {_shown(seed)}")
 

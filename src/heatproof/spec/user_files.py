@@ -16,6 +16,7 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
+from heatproof import torchvision_import
 from heatproof.errors import BadInput, HeatproofError, UnknownName, UntrustedCode
 from heatproof.storage import any_path
 
@@ -80,6 +81,7 @@ def from_file(path: Path) -> Any:
     if not any_path.is_file(path):
         raise BadInput(f"there is no file {path}")
     path = path.absolute()
+    torchvision_import.mend()  # which the file may import
     spec = importlib.util.spec_from_file_location(str(path), path, loader=_AsItIs(str(path), str(path)))
     if spec is None or spec.loader is None:
         raise BadInput(f"{path} must be a Python file")

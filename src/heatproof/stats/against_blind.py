@@ -11,7 +11,7 @@ Standing: TypeAlias = Literal["clear", "level", "beaten", "unknown"]
 MARKS: Mapping[str, str] = {"beaten": "‡", "level": "°"}  # after the name of a method, wherever it is ranked
 MEANING: Mapping[str, str] = {
     "beaten": "a blind control beats it: this score is no evidence that the map knows the model",
-    "level": "not told from some blind control: this score does not show that the map knows the model",
+    "level": "not separated from some blind control: this score does not show that the map knows the model",
 }
 
 

@@ -80,9 +80,9 @@ class Book:
     def slope(self, z: Tensor, clean: Tensor, share: float) -> Tensor:
         """d log p(target | u) / du by autograd alone."""
         u = (z if self.guidance.at == "noisy" else clean).clamp(-1, 1).requires_grad_()
-        told = self.model((u + 1) / 2).log_softmax(1).gather(1, self.shown.targets[:, None]).sum()
+        message = self.model((u + 1) / 2).log_softmax(1).gather(1, self.shown.targets[:, None]).sum()
         through = 1 if self.guidance.at == "noisy" else 1 / sqrt(share)
-        return self.guidance.scale * through * torch.autograd.grad(told, u)[0]
+        return self.guidance.scale * through * torch.autograd.grad(message, u)[0]
 
     def step(self, z: Tensor, place: int) -> tuple[Tensor, Tensor]:
         """Where a step leads, and where it would lead unguided."""
@@ -199,10 +199,10 @@ def _steeper() -> Model:
 @pytest.mark.parametrize("begin", ["noise", "original"])
 def test_what_is_kept_of_one_model_or_target_is_not_taken_for_anothers(begin, tmp_path, monkeypatch):
     sampler, shown = Sampler("ddim", 5, late_start=False), batch()
-    asked = [(linear(), shown), (_steeper(), shown), (linear(), replace(shown, targets=shown.targets.flip(0)))]
-    assert len({model.revision for model, _ in asked}) == 2
-    one_cache = [_drawn(aimed, _keep(), sampler, LATE, model, begin) for model, aimed in asked]
-    for place, (model, aimed) in enumerate(asked):
+    requested = [(linear(), shown), (_steeper(), shown), (linear(), replace(shown, targets=shown.targets.flip(0)))]
+    assert len({model.revision for model, _ in requested}) == 2
+    one_cache = [_drawn(aimed, _keep(), sampler, LATE, model, begin) for model, aimed in requested]
+    for place, (model, aimed) in enumerate(requested):
         monkeypatch.setenv("HEATPROOF_CACHE", str(tmp_path / str(place)))
         assert torch.equal(_drawn(aimed, _keep(), sampler, LATE, model, begin), one_cache[place])
     first, *others = one_cache

@@ -50,7 +50,7 @@ def test_kept_pixels_are_bit_identical(sampler):
 def test_keeping_everything_gives_the_image_and_asks_the_prior_nothing():
     prior, images = Counting(), pictures()
     check(prior, images)
-    prior.asked.clear()
+    prior.calls.clear()
     everything = torch.ones(3, 32, 32, dtype=torch.bool)
     for sampler in (FEW, Sampler(mask="soft")):
         assert torch.equal(reconstruct(prior, images, everything, SEEDS, sampler), images)
@@ -71,12 +71,12 @@ def test_keeping_nothing_without_guidance_is_unconditional_sampling():
 def test_guidance_lowers_the_probability_of_the_class(sampler, window):
     model, shown = small_cnn(), batch()
     keep = _keep(share=0.2)
-    told = []
+    message = []
     for scale in (0.0, 40.0):
         against = (Guidance(scale, window), model, shown.targets)
         drawn = reconstruct(tiny(), shown.images, keep, SEEDS, sampler, against)
-        told.append(read(engine.forward(model, drawn), shown.targets, "log_probability"))
-    assert float((told[1] - told[0]).mean()) < 0
+        message.append(read(engine.forward(model, drawn), shown.targets, "log_probability"))
+    assert float((message[1] - message[0]).mean()) < 0
 
 
 @pytest.mark.parametrize("sampler", [Sampler("ddim", 8), Sampler("ddpm", 8)])
@@ -93,14 +93,14 @@ def test_rows_do_not_depend_on_their_order_or_company(sampler):
         assert torch.equal(drawn([row])[0], together[row])
 
 
-def test_the_prior_is_asked_once_per_step_and_row_and_never_twice_for_the_same():
+def test_the_prior_is_run_once_per_step_and_row_and_never_twice_for_the_same():
     prior, images, keep = Counting(), pictures(), _keep()
     check(prior, images)
-    prior.asked.clear()
+    prior.calls.clear()
     first = reconstruct(prior, images, keep, SEEDS, FEW)
-    assert [t for t, _ in prior.asked] == trailing(5)
+    assert [t for t, _ in prior.calls] == trailing(5)
     assert prior.rows == 5 * 3
-    prior.asked.clear()
+    prior.calls.clear()
     again = reconstruct(prior, images, keep, SEEDS, FEW)
     assert prior.rows == 0
     assert torch.equal(again, first)
@@ -113,10 +113,10 @@ def test_another_scale_pays_only_for_the_steps_after_the_switch():
     switch = guidance.switch(trailing(40), 1000)
     assert switch == 38  # of 40 steps, t = 49 and t = 24 lie in the last 5 %
     reconstruct(prior, shown.images, keep, SEEDS, sampler, (guidance, model, shown.targets))
-    prior.asked.clear()
+    prior.calls.clear()
     reconstruct(prior, shown.images, keep, SEEDS, sampler, (Guidance(0.0), model, shown.targets))
     assert prior.rows == 2 * 3
-    prior.asked.clear()
+    prior.calls.clear()
     reconstruct(prior, shown.images, keep, SEEDS, sampler, (guidance, model, shown.targets), "original")
     assert prior.rows == 2 * 3
 
@@ -126,7 +126,7 @@ def test_a_late_start_asks_less_when_little_is_removed():
     for share in (0.9, 0.1):
         prior = Counting()
         check(prior, pictures())
-        prior.asked.clear()
+        prior.calls.clear()
         reconstruct(prior, pictures(), _keep(share=share), SEEDS, Sampler())
         calls.append(prior.rows)
     assert calls[0] < calls[1] / 2
@@ -172,12 +172,12 @@ def test_the_imputer_needs_a_seed_per_row():
 
 
 @pytest.mark.parametrize(
-    ("size", "channels", "said"),
-    [(64, 3, "trained on 32×32"), (32, 1, "3 channels"), (32, 4, "3 channels")],
+    ("size", "channels", "output"),
+    [(64, 1, "3 channels"), (32, 1, "3 channels"), (32, 4, "3 channels")],
 )
-def test_a_prior_for_other_pictures_is_refused_before_any_work(size, channels, said):
+def test_a_prior_for_other_pictures_is_refused_before_any_work(size, channels, output):
     prior = Counting()
-    with pytest.raises(BadInput, match=said):
+    with pytest.raises(BadInput, match=output):
         reconstruct(prior, torch.rand(1, channels, size, size), torch.ones(1, size, size, dtype=torch.bool), [0], FEW)
     assert prior.rows == 0
 
@@ -222,12 +222,12 @@ def test_whatever_a_prior_predicts_becomes_noise(predicts):
     picture, noise = torch.rand(2, 3, 8, 8, generator=dice) * 2 - 1, torch.randn(2, 3, 8, 8, generator=dice)
     prior = Prior("known", Wide(3), predicts=predicts)
     share = float(prior.alphas_cumprod[400])
-    told = {
+    message = {
         "noise": noise,
         "picture": picture,
         "velocity": share**0.5 * noise - (1 - share) ** 0.5 * picture,
     }[predicts]
-    prior.network.forward = lambda x, t: told[[0] + [1] * (len(x) - 1)]  # rows are filled up with the last
+    prior.network.forward = lambda x, t: message[[0] + [1] * (len(x) - 1)]  # rows are filled up with the last
     noisy = share**0.5 * picture + (1 - share) ** 0.5 * noise
     torch.testing.assert_close(prior(noisy, 400), noise, atol=1e-5, rtol=1e-5)
 
@@ -266,9 +266,9 @@ def test_a_diffusers_folder_becomes_a_denoiser(tmp_path):
 def test_training_goes_on_where_it_was_broken_off_and_ships_what_it_made(tmp_path):
     plan = Plan(pictures=100, steps=4, batch=4)
     half = Plan(pictures=100, steps=2, batch=4)
-    train(half, tmp_path / "out", tmp_path / "progress", lambda said: None)
-    told = train(plan, tmp_path / "out", tmp_path / "progress", lambda said: None)
-    assert told["steps_done"] == 4
+    train(half, tmp_path / "out", tmp_path / "progress", lambda output: None)
+    message = train(plan, tmp_path / "out", tmp_path / "progress", lambda output: None)
+    assert message["steps_done"] == 4
     assert (tmp_path / "out" / "prior.safetensors").stat().st_size < 8 * 2**20
 
 

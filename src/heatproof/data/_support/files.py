@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +18,7 @@ from heatproof.data._support.regions import Region
 from heatproof.errors import BadInput
 from heatproof.types import Batch, View
 
+SETTLED = 2.0  # seconds since a file was written, after which another change shows in its time
 UNKNOWN = -1  # the label of a picture whose class is not known
 
 
@@ -170,10 +173,19 @@ def _bytes_digest(path: Path | None) -> bytes:
     try:
         if not path.is_file():  # also for a pipe or a device, whose reading would never end
             return b"unreadable"
-        with path.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").digest()
+        state = path.stat()
+        # A file just written may change again without another time; an older one is hashed once for all models.
+        settled = time.time() - state.st_mtime > SETTLED
+        return (_hashed if settled else _hashed.__wrapped__)(path, state.st_mtime_ns, state.st_size, state.st_ino)
     except (OSError, ValueError):  # a missing file is part of the content
         return b"unreadable"
+
+
+@lru_cache(maxsize=200_000)
+def _hashed(path: Path, *_: int) -> bytes:
+    """The hash of a file in this state."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").digest()
 
 
 def numbered(names: Sequence[str]) -> dict[str, int]:

@@ -27,7 +27,7 @@ def gap(picture: Image.Image, twin: Image.Image, region: Image.Image, file: str)
     return int(outside.max())
 
 
-def told(gaps: Sequence[int], exact: bool) -> str:
+def warning(gaps: Sequence[int], exact: bool) -> str:
     """A sentence with the largest gap; empty if all twins agree."""
     if not any(gaps):
         return ""

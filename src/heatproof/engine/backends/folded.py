@@ -19,16 +19,9 @@ from heatproof.engine.backends.eager import copied
 CONVOLUTIONS: dict[type[nn.Module], Any] = {nn.Conv1d: F.conv1d, nn.Conv2d: F.conv2d, nn.Conv3d: F.conv3d}
 NORMS: dict[type[nn.Module], Any] = dict.fromkeys((nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d), F.batch_norm)
 # Parameters of the functions in order, with defaults; modules have attributes of the same names.
-CONVOLVES: dict[str, Any] = {
-    "input": None,
-    "weight": None,
-    "bias": None,
-    "stride": 1,
-    "padding": 0,
-    "dilation": 1,
-    "groups": 1,
-}
-NORMALISES: dict[str, Any] = {"input": None, "running_mean": None, "running_var": None, "weight": None, "bias": None}
+CONVOLVES: dict[str, Any] = {**dict.fromkeys(("input", "weight", "bias")), "stride": 1, "padding": 0}
+CONVOLVES |= {"dilation": 1, "groups": 1}
+NORMALISES: dict[str, Any] = dict.fromkeys(("input", "running_mean", "running_var", "weight", "bias"))
 NORMALISES |= {"training": False, "momentum": 0.1, "eps": 1e-5}
 TAKES: dict[Any, dict[str, Any]] = {**dict.fromkeys(CONVOLUTIONS.values(), CONVOLVES), F.batch_norm: NORMALISES}
 

@@ -14,7 +14,7 @@ from heatproof.errors import NotApplicable
 from heatproof.methods._support.attention_layers import Recorder, by_head, checked
 from heatproof.methods._support.layer_activations import Question, differentiable, frozen
 from heatproof.methods._support.upsample import upsample
-from heatproof.types import Batch, Images, Maps, Model, Readout, read
+from heatproof.types import Batch, Images, Maps, Model, Readout
 
 SAME = 1e-3  # of a gradient's norm: below it two tokens are read alike
 UNREAD = 1e-6  # share of the largest gradient: below it a token is not read at all
@@ -41,7 +41,7 @@ def flows(model: Model, batch: Batch, readout: Readout, who: str) -> Iterator[tu
     """Micro-batches of the pictures with their targets, and their attention with gradients."""
     way = engine.settled(model, batch.images, "gradient")  # before hooks are set
     for count, (images, targets) in engine.micro_batches(way, batch.images, batch.targets):
-        found = flow_of(model, images, targets, partial(read, readout=readout), who)
+        found = flow_of(model, images, targets, partial(model.read, readout=readout), who)
         yield (
             images[:count],
             targets[:count],

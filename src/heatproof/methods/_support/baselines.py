@@ -19,7 +19,7 @@ from heatproof.errors import BadInput, NotApplicable
 from heatproof.methods._support.channel_pooling import Pooling
 from heatproof.methods._support.keyed_noise import fill_with_noise
 from heatproof.methods._support.path_gradients import Painter, Stretch
-from heatproof.types import Batch, Dataset, Images, Model, Readout, View, keyed_seed, read
+from heatproof.types import Batch, Dataset, Images, Model, Readout, View, keyed_seed
 
 Plain: TypeAlias = Literal["black", "mean", "mid_grey", "blur", "uniform", "gaussian"]
 # A named picture, the name of a registered data set, or a data set: its (training) images.
@@ -92,9 +92,11 @@ def start(baseline: Baseline, model: Model, batch: Batch) -> Images:
 
 def answer_rise(model: Model, batch: Batch, baseline: Baseline, draws: int, readout: Readout) -> Tensor:
     """(B,) float64: the model's answer to each picture minus its answer to the baseline, averaged over the draws."""
-    whole = read(engine.forward(model, batch.images), batch.targets, readout).double()
+    whole = model.read(engine.forward(model, batch.images), batch.targets, readout).double()
     often = draws if is_random(baseline) else 1
-    before = [read(engine.forward(model, one), batch.targets, readout) for one in starts(baseline, model, batch, often)]
+    before = [
+        model.read(engine.forward(model, one), batch.targets, readout) for one in starts(baseline, model, batch, often)
+    ]
     return whole - torch.stack(before).double().mean(0)
 
 

@@ -15,7 +15,7 @@ from heatproof import engine
 from heatproof.engine.backends.eager import evaluating
 from heatproof.errors import BadInput, NotApplicable, UnknownName
 from heatproof.models._support.cam_layer import LAST
-from heatproof.types import Batch, Images, Logits, Model, Readout, read
+from heatproof.types import Batch, Images, Logits, Model, Readout
 
 Question: TypeAlias = Callable[[Logits, Tensor], Tensor]  # logits (rows, classes), targets (rows,) -> (rows,)
 OutputHook: TypeAlias = Callable[[Any], Tensor]  # a layer's output -> what the layers after it receive instead
@@ -62,7 +62,7 @@ def tap(model: Model, batch: Batch, layer: str, readout: Readout) -> Tap:
 
 def taps(model: Model, batch: Batch, layers: Sequence[str], readout: Readout) -> list[Tap]:
     """Taps of several layers in one forward and backward pass; nothing below the first of them is recorded."""
-    return taps_of(model, batch, layers, partial(read, readout=readout))
+    return taps_of(model, batch, layers, partial(model.read, readout=readout))
 
 
 def taps_of(model: Model, batch: Batch, layers: Sequence[str], question: Question) -> list[Tap]:

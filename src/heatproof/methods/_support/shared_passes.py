@@ -47,11 +47,11 @@ def slopes(
     return [torch.cat(column) for column in zip(*found, strict=True)], all_logits
 
 
-def reading(readout: Readout) -> Questions:
+def reading(model: Model, readout: Readout) -> Questions:
     """Questions that read the model's answer for each of the aims."""
 
     def questions(logits: Logits, aims: Tensor) -> list[Tensor]:
-        return [read(logits, aim, readout) for aim in aims.unbind(1)]
+        return [model.read(logits, aim, readout) for aim in aims.unbind(1)]
 
     return questions
 

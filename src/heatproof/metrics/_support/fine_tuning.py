@@ -10,7 +10,7 @@ import copy
 import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import cast
+from typing import ClassVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -20,6 +20,7 @@ from heatproof.data import seen_by
 from heatproof.engine.backends.eager import evaluating
 from heatproof.errors import BadInput, NotApplicable
 from heatproof.occlusion.game import Answerer, Occlusion, impute
+from heatproof.questions import Unfit
 from heatproof.spec import recipe
 from heatproof.types import Dataset, Images, Model, keyed_seed
 
@@ -34,6 +35,8 @@ class FineTuning:
     Without `pictures` the embedded models learn from the training split of the embedded pictures; any other model needs
     `pictures`, a data set.
     """
+
+    unfit: ClassVar[Unfit] = (("value", "the copy learns the probabilities of classes on masked pictures"),)
 
     pictures: str | Dataset = ""
     count: int = 256  # of the pictures, evenly spread over the data set

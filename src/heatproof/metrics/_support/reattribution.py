@@ -94,4 +94,4 @@ def _key(model: Model, batch: Batch, method: Any) -> tuple[str, ...] | None:
         return None
     parts = [part for part in (batch.images, batch.targets, batch.regions) if part is not None]
     about = content(*parts, about=repr((batch.ids, batch.seed)))
-    return model.name, model.revision, str(model.output), engine.current().kind, str(model.device), method_key, about
+    return model.name, model.revision, model.reading, engine.current().kind, str(model.device), method_key, about

@@ -37,7 +37,7 @@ def answered(question: str, model: Model, batch: Batch, compute: Callable[[], Te
 
 
 def _once(question: str, model: Model, content: str, compute: Callable[[], Tensor]) -> Tensor:
-    place = (model.name, model.revision, str(model.output), str(model.device), engine.current().kind)
+    place = (model.name, model.revision, model.reading, str(model.device), engine.current().kind)
     key = (question, *place, content)
     if key in _answers:
         _answers.move_to_end(key)

@@ -123,9 +123,15 @@ class Prior:
 _fine: WeakKeyDictionary[Any, set[tuple[int, ...]]] = WeakKeyDictionary()
 
 
+def drawn_at(denoiser: Denoiser, images: Images) -> tuple[int, int]:
+    """The (height, width) at which a prior draws pictures: their own, or the only one that it knows."""
+    height, width = images.shape[2:]
+    return (height, width) if denoiser.size is None else (denoiser.size, denoiser.size)
+
+
 def check(denoiser: Denoiser, images: Images) -> None:
     """Raises before any work is done if this prior cannot paint these pictures."""
-    _, channels, height, width = images.shape
+    channels, (height, width) = images.shape[1], drawn_at(denoiser, images)
     known = _fine.setdefault(denoiser, set())
     if (channels, height, width) in known:
         return
@@ -133,11 +139,6 @@ def check(denoiser: Denoiser, images: Images) -> None:
         raise BadInput(
             f"prior {denoiser.name!r} paints pictures with {denoiser.channels} channels, these have "
             f"{channels}: choose a prior trained on such pictures"
-        )
-    if denoiser.size is not None and (height, width) != (denoiser.size, denoiser.size):
-        raise BadInput(
-            f"prior {denoiser.name!r} was trained on {denoiser.size}×{denoiser.size} pictures, these are "
-            f"{height}×{width}: view the pictures at {denoiser.size} or choose another prior"
         )
     if height % denoiser.multiple or width % denoiser.multiple:
         raise BadInput(

@@ -8,6 +8,7 @@ from typing import Literal
 from torch import Tensor
 
 from heatproof import engine
+from heatproof.occlusion.diffusion.other_size import Frame
 from heatproof.registry import part
 from heatproof.types import Model
 
@@ -40,12 +41,14 @@ class AntiClass:
     guidance: Guidance
     model: Model
     targets: Tensor
+    frame: Frame | None = None  # where the prior draws at another size than the model looks at
 
     def gradient(self, x: Tensor, clean: Tensor, share: float, rows: Tensor) -> Tensor:
         """The scale times d log p(target) / dx, for x in [-1, 1]."""
-        at = x if self.guidance.at == "noisy" else clean
-        slopes, _ = engine.gradient(
-            self.model, ((at + 1) / 2).clamp(0, 1), self.targets[rows], readout="log_probability"
-        )
+        at = ((x if self.guidance.at == "noisy" else clean) + 1) / 2
+        shown = at.clamp(0, 1) if self.frame is None else self.frame.whole(at.clamp(0, 1), rows)
+        slopes, _ = engine.gradient(self.model, shown, self.targets[rows], readout="log_probability")
+        if self.frame is not None:
+            slopes = self.frame.back(slopes, at, rows)
         through = 0.5 if self.guidance.at == "noisy" else 0.5 / share**0.5  # the prior itself is not differentiated
         return self.guidance.scale * through * slopes.to(x)

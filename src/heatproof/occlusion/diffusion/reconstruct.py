@@ -18,9 +18,10 @@ from torch import Tensor
 
 from heatproof.errors import BadInput
 from heatproof.occlusion.diffusion import reconstruction_cache
-from heatproof.occlusion.diffusion.denoiser import Denoiser, check
+from heatproof.occlusion.diffusion.denoiser import Denoiser, check, drawn_at
 from heatproof.occlusion.diffusion.guidance import AntiClass, Guidance
 from heatproof.occlusion.diffusion.inpaint import Drawing
+from heatproof.occlusion.diffusion.other_size import Frame, laid_on, shrunk
 from heatproof.occlusion.diffusion.sampler import Sampler
 from heatproof.spec import recipe
 from heatproof.types import Images, Keep, Model
@@ -43,6 +44,27 @@ def reconstruct(
     if len(seeds) != len(images):
         raise BadInput(f"diffusion draws at random and needs one seed per image ({len(images)}), got {len(seeds)}")
     check(denoiser, images)
+    side = drawn_at(denoiser, images)[0]
+    if side == images.shape[2] == images.shape[3]:
+        return _at_own_size(denoiser, images, keep, seeds, sampler, against, begin)
+    small, cells = shrunk(images, keep, side)
+    if begin == "original":  # nothing is removed
+        small, _ = shrunk(images, torch.ones_like(keep), side)
+    drawn = _at_own_size(denoiser, small, cells, seeds, sampler, against, begin, Frame(images, keep))
+    return laid_on(drawn, images, keep)
+
+
+def _at_own_size(
+    denoiser: Denoiser,
+    images: Images,
+    keep: Keep,
+    seeds: Sequence[int],
+    sampler: Sampler,
+    against: tuple[Guidance, Model, Tensor] | None,
+    begin: Begin,
+    frame: Frame | None = None,
+) -> Images:
+    """Pictures of the size that the prior draws; `frame` are the larger ones that the classifier looks at."""
     settings = [recipe.plain(sampler), denoiser.revision, _BEGUN[begin]]
     parts = row_parts(images, keep, seeds)
     if against is None:
@@ -51,7 +73,8 @@ def reconstruct(
         guidance, model, targets = against
         aims = targets.tolist()
         guided_settings = [*settings, recipe.plain(guidance), model.revision]
-        names = [_key(part, guided_settings, f"against {aim}") for part, aim in zip(parts, aims, strict=True)]
+        seen = parts if frame is None else row_parts(frame.images, frame.keep, seeds)
+        names = [_key(part, guided_settings, f"against {aim}") for part, aim in zip(seen, aims, strict=True)]
     packed = reconstruction_cache.find(dict.fromkeys(names))
     fresh = [row for row, name in enumerate(names) if name not in packed]
     painted = torch.empty_like(images)
@@ -61,7 +84,8 @@ def reconstruct(
         if against is None:
             shown = drawing.done(drawing.steps(drawing.begun(), 0, sampler.steps))
         else:
-            aimed = AntiClass(guidance, model, targets[rows])
+            before = None if frame is None else Frame(frame.images[rows], frame.keep[rows])
+            aimed = AntiClass(guidance, model, targets[rows], before)
             shown = _guided(drawing, aimed, begin, [parts[row] for row in rows])
         reconstruction_cache.keep({names[row]: _pack(picture) for row, picture in zip(rows, shown, strict=True)})
         painted[rows] = shown

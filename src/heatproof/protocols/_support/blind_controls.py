@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
+from heatproof import data
 from heatproof.methods.controls import Centre, Constant, Edges, Random
+from heatproof.methods.mean_region import MeanRegion
 from heatproof.spec import recipe
 from heatproof.spec.parse import parse
-from heatproof.types import AnyMethod
+from heatproof.types import AnyMethod, Dataset, View
 
 
 def blind_controls() -> list[AnyMethod]:
@@ -15,13 +18,28 @@ def blind_controls() -> list[AnyMethod]:
     return [Random(), Edges(), Centre(), Constant()]
 
 
+def have_regions(datasets: Sequence[Dataset | str]) -> bool:
+    """Whether all of these data sets bring regions."""
+    return bool(datasets) and all(_has_regions(data.load(one) if isinstance(one, str) else one) for one in datasets)
+
+
+def _has_regions(dataset: Dataset) -> bool:
+    masked = getattr(dataset, "masked", None)  # files say so without being read
+    if isinstance(masked, bool):
+        return masked
+    if getattr(dataset, "view", ...) is None:
+        dataset = dataclasses.replace(dataset, view=View(32))  # type: ignore[type-var]
+    return dataset.batch((0,)).regions is not None
+
+
 def with_controls(
-    methods: Sequence[AnyMethod | str], controls: Sequence[AnyMethod] | None = None
+    methods: Sequence[AnyMethod | str], controls: Sequence[AnyMethod] | None = None, *, regions: bool = False
 ) -> list[AnyMethod | str]:
     """The methods, then every control that is not among them; the blind ones unless others are given.
 
-    A score of 0.3 reads as a success until a constant map reaches 0.4 beside it.
+    A score of 0.3 reads as a success until a constant map reaches 0.4 beside it. Pictures with `regions` have one more,
+    their mean region.
     """
     named = {recipe.label(parse("method", one) if isinstance(one, str) else one) for one in methods}
-    wanted = blind_controls() if controls is None else controls
+    wanted = [*(blind_controls() if controls is None else controls), *([MeanRegion()] if regions else [])]
     return [*methods, *(one for one in wanted if recipe.label(one) not in named)]

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from heatproof import data, models, needs
 from heatproof.errors import BadInput
 from heatproof.occlusion.diffusion import priors
 from heatproof.occlusion.diffusion.denoiser import check
 from heatproof.traits import ProtocolTraits
-from heatproof.types import Batch, Dataset, Model
+from heatproof.types import AnyMethod, Batch, Dataset, Model
+
+Models: TypeAlias = Sequence[Model | str] | None  # what a user names; None: the protocol's own
+Datasets: TypeAlias = Sequence[Dataset | str] | None
+Methods: TypeAlias = Sequence[AnyMethod | str] | None
 
 
-def missing(
-    traits: ProtocolTraits, chosen: Sequence[Model | str] | None, datasets: Sequence[Dataset | str] | None
-) -> str:
+def missing(traits: ProtocolTraits, chosen: Models, datasets: Datasets) -> str:
     """What a protocol with these traits would need beside these models and pictures; empty if it has all of it.
 
     Embedded pictures, which stand in where none are given, bring everything.

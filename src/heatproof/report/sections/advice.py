@@ -113,7 +113,7 @@ def _small(reading: Reading, panel: Panel, tests: PairTests) -> str:
     contestants = [method for method in tests.methods if not reading.is_control(method)]
     blind = [method for method in reading.blind(panel) if method in tests.methods]
     marks = {method: mark_of(method, tests, contestants, blind) for method in contestants}
-    basis = f"{escape(panel.metric)} on the {counted(tests.n_images, 'picture')} with the smallest"
+    basis = f"{escape(panel.metric)} on the {counted(tests.n_images, 'picture')} with the smallest regions"
     for mark, words in (("best", "clearly best"), ("good", "not beaten by any method")):
         led = [method for method in contestants if marks[method] == mark]
         if led:

@@ -7,7 +7,7 @@ from heatproof.report.heat import heat_uri, overlay, photo_uri, shown
 from heatproof.report.questions import Question
 from heatproof.report.run_numbers import Exhibit, Reading
 from heatproof.report.sections.advice import advice, limits
-from heatproof.report.typeset import counted, escape, listed, shortened
+from heatproof.report.typeset import breakable, counted, escape, listed, shortened
 from heatproof.stats.marks import MARKS, Mark
 
 LEADERS = 3  # whose heatmaps stand beside each other
@@ -47,28 +47,39 @@ def answer(reading: Reading) -> str | None:
 
 
 def recommendation(reading: Reading, found: Answers) -> str:
-    """The one sentence to take away, as HTML."""
+    """The sentence to take away, as HTML: a method is recommended if it holds in more than half of the questions."""
     asked = len(found.questions)
-    leaders = found.leaders
-    if not leaders:
-        if any(found.holding(method) for method in found.methods):
-            best = next(method for method in found.methods if found.holding(method))
-            return (
-                f"No method is without a fault here: <strong>{escape(best)}</strong> has the best marks, and somewhere "
-                "a map that looks at nothing beats it."
-            )
+    held = max((found.holding(method) for method in found.methods), default=0)
+    if not held:
         return "None of these methods is shown to be better than a map that looks at nothing: add pictures."
-    first = leaders[0]
-    alike = [one for one in leaders[1:] if found.holding(one) == found.holding(first)]
+    leaders = [method for method in found.leaders if found.holding(method) == found.holding(found.leaders[0])]
+    if not leaders:
+        best = next(method for method in found.methods if found.holding(method) == held)
+        return (
+            f"No method is without a fault here: <strong>{escape(best)}</strong> holds in {held} of "
+            f"{counted(asked, 'question')}, and somewhere a map that looks at nothing beats it."
+        )
+    first, many = leaders[0], len(leaders) > 1
     held, applying = found.holding(first), found.applying(first)
+    names = listed([f"<strong>{escape(one)}</strong>" for one in leaders[:LEADERS]])
+    names += f" and {len(leaders) - LEADERS} others" * (len(leaders) > LEADERS)
+    if 2 * held <= applying:
+        return (
+            f"No method stands out on these pictures. Nothing beats {names} in {held} of "
+            f"{counted(applying, 'question')}"
+            f"{', not in the same ones' if many else ''}; beyond that more pictures would have to tell."
+        )
     of = f"{held} of {counted(asked, 'question')}" if asked > 1 else "the one question asked"
+    apply = "" if applying == asked else f" ({applying} apply to it)"
     sentence = (
-        f"Start with <strong>{escape(first)}</strong>: nothing beats it in {of}"
-        f"{'' if applying == asked else f' ({applying} apply to it)'}, and no blind map beats it anywhere."
+        f"Start with <strong>{escape(first)}</strong>: nothing beats it in {of}{apply}, and no blind map beats it "
+        "anywhere."
     )
-    if alike:
-        some = listed([f"<strong>{escape(one)}</strong>" for one in alike[:3]])
-        sentence += f" As many hold for {some}{' and others' if len(alike) > 3 else ''}; the rows say which."
+    if many:
+        some = listed([f"<strong>{escape(one)}</strong>" for one in leaders[1 : 1 + LEADERS]])
+        sentence += (
+            f" As many hold for {some}{' and others' if len(leaders) > 1 + LEADERS else ''}; the rows say which."
+        )
     return sentence
 
 
@@ -77,7 +88,7 @@ def matrix(reading: Reading, found: Answers) -> str:
     heads = "".join(f'<th scope="col">{escape(one.words)}</th>' for one in found.questions)
     rows = "".join(
         f'<tr data-method="{escape(method)}"><th scope="row" title="{escape(_whole(reading, method))}">'
-        f"{escape(shortened(method, 34))}</th>"
+        f"{breakable(shortened(method, 34))}</th>"
         + "".join(_cell(reading, found.cell(method, one), method, one) for one in found.questions)
         + "</tr>"
         for method in found.methods
@@ -145,6 +156,6 @@ def _strip(exhibit: Exhibit, methods: list[str]) -> str:
         tiles.append(
             f'<figure data-method="{escape(method)}"><img src="{source}" width="{SIDE}" '
             f'alt="Heatmap of {escape(method)}">'
-            f"<figcaption>{escape(shortened(method, 20))}</figcaption></figure>"
+            f"<figcaption>{breakable(shortened(method, 20))}</figcaption></figure>"
         )
     return f'<div class="strip">{"".join(tiles)}</div>'

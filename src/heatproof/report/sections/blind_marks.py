@@ -1,4 +1,4 @@
-"""The marks of methods that a blind control beats or cannot be told from, and their legend."""
+"""The marks of methods that a blind control beats or cannot be separated from, and their legend."""
 
 from __future__ import annotations
 

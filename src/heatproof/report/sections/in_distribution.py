@@ -76,6 +76,20 @@ def _unfamiliar_pictures(reading: Reading) -> str:
     return ""
 
 
+def _drawn_smaller(reading: Reading, areas: list[str]) -> str:
+    """What the pictures lost where the prior draws another size than theirs."""
+    found = [reading.detail(panel, "drawn_at") for panel in reading.panels if panel.metric in areas]
+    sides = sorted({int(side) for frame in found if len(frame) for side in np.unique(frame.to_numpy()) if side == side})
+    if not sides:
+        return ""
+    size = " and ".join(f"{side}×{side}" for side in sides)
+    return (
+        f'<p class="warning"><strong>Drawn at {size} pixels and enlarged.</strong> The prior knows only this size: '
+        "hidden pixels carry no finer detail, kept pixels are the picture’s own. Read “prior alone” beside "
+        "“untouched”: the gap is what this costs.</p>"
+    )
+
+
 def _controls(reading: Reading) -> str | None:
     """Per method its area, and the areas of its controls, mean over images."""
     areas = [
@@ -95,7 +109,8 @@ def _controls(reading: Reading) -> str | None:
         "picture and “prior alone” is the prior’s own error, the gap between “prior alone” and “guidance alone” is the "
         "attack."
     )
-    return f"<h3>FUD and its controls</h3><p>{explanation}</p>{''.join(pieces)}" if pieces else None
+    body = f"<p>{explanation}</p>{_drawn_smaller(reading, areas[:1])}{''.join(pieces)}"
+    return f"<h3>FUD and its controls</h3>{body}" if pieces else None
 
 
 def _beside(reading: Reading, panel: Panel, method: str) -> list[Any]:

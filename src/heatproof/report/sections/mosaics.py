@@ -20,7 +20,7 @@ REST = (
     "Of an odd number of tiles the smaller half shows the class; it is the mosaic’s own, whatever the model says. "
     "Positive relevance on them is right (TP), "
     "on the others wrong (FP); negative relevance is wrong on them (FN) and right on the others (TN). Relevance "
-    "is added up, not counted. Precision alone can be said of methods whose maps are never negative; the other "
+    "is added up, not counted. Precision alone is defined for methods whose maps are never negative; the other "
     "ratios need both signs. Where a ratio has no denominator there is no score, and it is counted as missing."
 )
 
@@ -110,7 +110,7 @@ def one_signed(reading: Reading, panels: list[Panel]) -> dict[str, set[str]]:
 
 
 def _holes(reading: Reading, panels: list[Panel]) -> str:
-    """Undefined ratios and methods a ratio cannot be asked of, counted."""
+    """Undefined ratios and methods to which a ratio does not apply, counted."""
     scores = reading.scores
     here = scores["metric"].isin({panel.metric for panel in panels})
     undefined = scores[here & (scores["status"] == "undefined")]

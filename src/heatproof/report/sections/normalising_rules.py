@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from heatproof.report.charts import Ranks, bumps, small_multiples
 from heatproof.report.run_numbers import Panel, Reading
 from heatproof.report.typeset import escape, listed, number
-from heatproof.results.run_info import unsigned
+from heatproof.results.run_info import MetricInfo, unsigned
 from heatproof.stats.ranks import kendall_tau
 
 # What the rules mean, in the order in which the page lists them.
@@ -44,7 +44,7 @@ def normalising_rules(reading: Reading, main: Panel, rules: Mapping[str, str] | 
     lines = [
         Ranks(m, [ranks[panel].get(m, (math.nan,) * 3)[0] for panel in panels], reading.colours.get(m)) for m in methods
     ]
-    names = [rule_name(panel.metric) for panel in panels]
+    names = [rule_name(reading.info.metric(panel.metric)) for panel in panels]
     chart = bumps(lines, names, title="Ranks by AUC-IoU under each normalising rule")
     figure = small_multiples([("Rank by AUC-IoU under each normalising rule, 1 at the top", chart)])
     note = "".join(
@@ -64,7 +64,8 @@ def _applied(reading: Reading, main: Panel, rules: Mapping[str, str]) -> str:
     if not parts:
         return ""
     own = f" A user-defined method is treated like a gradient map: {WORDS['abs_p99']}."
-    return f"The main ranking normalises by {'; '.join(parts)}." + own * (rule_name(main.metric) == "by method")
+    by_method = rule_name(reading.info.metric(main.metric)) == "by method"
+    return f"The main ranking normalises by {'; '.join(parts)}.{own if by_method else ''}"
 
 
 def _one_sign(reading: Reading, methods: list[str]) -> str:
@@ -72,10 +73,10 @@ def _one_sign(reading: Reading, methods: list[str]) -> str:
     return ONE_SIGN.format(methods=escape(listed(magnitudes))) if magnitudes else ""
 
 
-def rule_name(label: str) -> str:
-    """`auc_iou(rule=rank)` is the rule `rank`; the bare metric takes each method's usual rule."""
-    _, found, rest = label.partition("rule=")
-    return rest.partition(",")[0].rstrip(")") if found else "by method"
+def rule_name(metric: MetricInfo) -> str:
+    """The rule by which a metric normalises maps; by default each method's own."""
+    rule = str(metric.fields.get("rule", "by_method"))
+    return "by method" if rule == "by_method" else rule
 
 
 def _summary(reading: Reading, main: Panel, panels: list[Panel]) -> str:
@@ -88,14 +89,16 @@ def _summary(reading: Reading, main: Panel, panels: list[Panel]) -> str:
     else:
         parts = [
             f"<strong>{escape(leader)}</strong> under "
-            + ", ".join(escape(rule_name(panel.metric)) for panel in panels if first.get(panel) == leader)
+            + ", ".join(
+                escape(rule_name(reading.info.metric(panel.metric))) for panel in panels if first.get(panel) == leader
+            )
             for leader in leaders
         ]
         text = f"Who is first depends on the rule: {'; '.join(parts)}."
     if known:
         furthest = min(known, key=lambda panel: known[panel])
         text += (
-            f" Furthest from the main ranking is {escape(rule_name(furthest.metric))} "
+            f" Furthest from the main ranking is {escape(rule_name(reading.info.metric(furthest.metric)))} "
             f"(Kendall’s tau {number(known[furthest], 2)})."
         )
     return text

@@ -94,7 +94,7 @@ def misgivings(entry: Census) -> str:
         f"The model is wrong on {count(wrong)} of {count(entry.known)} pictures. "
         "Where labels are explained, or regions show where the label is, its maps explain what it does not see."
     )
-    premise = "What is said of these pictures rests on a premise that does not hold."
+    premise = "What the page says of these pictures rests on a premise that does not hold."
     return f'<p class="warning"><strong>{premise}</strong> {escape(words)}</p>'
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -23,8 +22,7 @@ def series(reading: Reading, notes: list[RelativeImportanceNotes]) -> str:
     noted = next((one for one in notes if one.part == "series"), None)
     if noted is None or not noted.series:
         return ""
-    # User-defined weights may have any name: the study notes the k of each.
-    ks_of = {spec: point.k or _k(spec) for spec, point in noted.series.items()}
+    ks_of = {spec: point.k for spec, point in noted.series.items()}
     drops = {ks_of[spec]: point.drop for spec, point in noted.series.items()}
     regions = {label: one.region for label, one in noted.metrics.items()}
     scores, moved = (
@@ -117,9 +115,9 @@ def contrast_by_k(reading: Reading, ks: Mapping[str, int], labels: Sequence[str]
     """method -> k -> mean score by the metrics of these labels; the last k is 0."""
     found: dict[str, dict[int, float]] = {}
     for panel in (Panel(label, *setting) for label in labels for setting in reading.settings):
-        if not reading.has(panel):
+        if panel.model not in ks or not reading.has(panel):
             continue
-        k = ks.get(panel.model, _k(panel.model))
+        k = ks[panel.model]
         for method, value in reading.table(panel).mean().items():
             if np.isfinite(value):
                 found.setdefault(str(method), {max(ks.values()): 0.0})[k] = float(value)
@@ -128,11 +126,6 @@ def contrast_by_k(reading: Reading, ks: Mapping[str, int], labels: Sequence[str]
 
 def _last_if_unknown(r: float) -> float:
     return math.inf if math.isnan(r) else -r
-
-
-def _k(spec: str) -> int:
-    number_at_end = re.search(r"(\d+)$", spec)
-    return int(number_at_end[1]) if number_at_end else 0
 
 
 def _row(reading: Reading, row: Followed) -> list[Any]:

@@ -108,7 +108,7 @@ def _strongest(reading: Reading, panel: Panel) -> list[str]:
     beaten, level = ([one for one, met in standings.items() if met == which] for which in ("beaten", "level"))
     parts = [f"the strongest blind control is {blind[0]} ({mean})"]
     parts += [f"a blind control beats {_some(beaten)} ({MARKS['beaten']})"] if beaten else []
-    parts += [f"not told from some blind control: {_some(level)} ({MARKS['level']})"] if level else []
+    parts += [f"not separated from some blind control: {_some(level)} ({MARKS['level']})"] if level else []
     parts += (
         [f"every method beats each of the {len(blind)} blind controls here"]
         if set(standings.values()) == {"clear"}
@@ -124,10 +124,10 @@ def _measured(contenders: list[str], better: list[str], level: list[str], worse:
     if len(worse) == len(contenders):
         return "it beats every method"
     if len(level) == len(contenders):
-        return "no method can be told from it"
+        return "no method is separated from it"
     parts = [f"{_some(better)} beat{'s' * (len(better) == 1)} it"] if better else ["no method beats it"]
     if level:
-        parts.append(f"{_some(level)} cannot be told from it")
+        parts.append(f"{_some(level)} cannot be separated from it")
     if worse:
         parts.append(f"it beats {_some(worse)}")
     return "; ".join(parts)

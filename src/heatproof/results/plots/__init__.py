@@ -17,6 +17,7 @@ from heatproof.errors import Missing
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from heatproof.results.gallery import Picture
     from heatproof.results.results import Results
 
 FORMATS = ("pdf", "svg", "png", "eps")
@@ -64,6 +65,12 @@ class Plots:
         return found
 
 
+def grid(rows: Sequence[Picture], methods: Sequence[str]) -> Figure:
+    """Pictures × methods, of pictures that need not belong to a run."""
+    found: Figure = _drawn("heatmaps", "grid")(rows, methods)
+    return found
+
+
 def written(figure: Figure, form: str) -> bytes:
     """A figure as the content of a file of one of the `FORMATS`, the same bytes every time."""
     from heatproof.results.plots import style
@@ -71,8 +78,8 @@ def written(figure: Figure, form: str) -> bytes:
     return style.written(figure, form)
 
 
-def _drawn(kind: str) -> Any:
+def _drawn(kind: str, function: str = "") -> Any:
     """The function that draws a figure; `Missing` without matplotlib."""
     if importlib.util.find_spec("matplotlib") is None:
         raise Missing.package("matplotlib", "plot", "a figure")
-    return vars(importlib.import_module(f"heatproof.results.plots.{kind}"))[kind]
+    return vars(importlib.import_module(f"heatproof.results.plots.{kind}"))[function or kind]

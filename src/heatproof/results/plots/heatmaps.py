@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Collection, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -17,7 +18,7 @@ from heatproof.results.plots.style import COLUMN, GREY, PAGE, PaperFigure, chose
 from heatproof.results.results import Results
 
 SIDE = 320  # pixels of a heatmap: some 300 an inch
-LEFT, GAP, FOOT, LEGEND = 0.17, 0.025, 0.33, 2.0  # inches
+LEFT, GAP, FOOT, LEGEND = 0.27, 0.025, 0.33, 2.0  # inches
 LETTER = 0.052  # inches, about
 
 
@@ -33,15 +34,20 @@ def heatmaps(
     rows = _rows(results, pictures, model, dataset)
     there = list(dict.fromkeys(method for row in rows for method in row.maps))
     columns = chosen(methods, [*(m for m in there if not results.is_control(m)), *filter(results.is_control, there)])
-    names = short_names(columns)
+    return grid(rows, columns, frozenset(filter(results.is_control, columns)))
+
+
+def grid(rows: Sequence[Picture], methods: Sequence[str], controls: Collection[str] = ()) -> Figure:
+    """A row for each picture, a column for each method; controls in italics."""
+    names = short_names(methods)
     with style():
-        figure, panels = _laid_out(len(rows), [names[method] for method in columns])
+        figure, panels = _laid_out(len(rows), [names[method] for method in methods])
         for at, row in enumerate(rows):
             _picture(panels[at][0], row)
-            for to, method in enumerate(columns, start=1):
+            for to, method in enumerate(methods, start=1):
                 _heatmap(panels[at][to], row, method)
-        for axes, method in zip(panels[0][1:], columns, strict=True):
-            if results.is_control(method):
+        for axes, method in zip(panels[0][1:], methods, strict=True):
+            if method in controls:
                 axes.title.set(style="italic", color=GREY)
     return figure
 
@@ -99,7 +105,8 @@ def _picture(axes: Axes, row: Picture) -> None:
     axes.imshow(np.asarray(shown(row.picture, row.region, SIDE)))
     _bare(axes)
     most = int(axes.get_position().height * axes.figure.bbox.height / axes.figure.dpi / LETTER)  # type: ignore[union-attr]
-    axes.set_ylabel(row.target if len(row.target) <= most else f"{row.target[: most - 1]}…", fontsize=6.5, labelpad=2)
+    lines = textwrap.wrap(row.target, max(most, 6), max_lines=2, placeholder="…")
+    axes.set_ylabel("\n".join(lines), fontsize=6.5, labelpad=2, linespacing=1.0)
 
 
 def _heatmap(axes: Axes, row: Picture, method: str) -> None:
