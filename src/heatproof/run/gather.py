@@ -16,7 +16,7 @@ from heatproof.results.gallery import GalleryFolder
 from heatproof.run.commit import commit
 from heatproof.run.engine_choices import engine_of, resume_choices, take_over
 from heatproof.run.findings import Counted, Maps, Pictures, Rows
-from heatproof.run.gallery import is_kept
+from heatproof.run.gallery import book_file, is_kept, shown_files
 from heatproof.run.recording import recording
 from heatproof.run.shards import counted, shards
 from heatproof.run.share import Share
@@ -129,14 +129,15 @@ def _found(task: Task, sources: Sequence[Store]) -> Iterator[Counted | Rows | Pi
     for names, key in task.units.items():
         unit = next(unit for source in sources if (unit := source.get(key, shard.ids)) is not None)
         yield Rows(*names, key, unit)
-    for file in task.maps.values():
-        for source in sources:
-            if is_kept(source, file):
-                folder = file.rpartition("/")[0]
-                about = typed(GalleryFolder, source.get_json(f"{folder}/about.json"), f"{folder}/about.json")
-                yield Pictures(folder, about, _arrays(source, f"{folder}/pictures.npz"))
-                yield Maps(file, _arrays(source, file))
-                break
+    for method, file in task.maps.items():
+        for source in [source for source in sources if is_kept(source, file)][:1]:
+            folder = file.rpartition("/")[0]
+            about = typed(GalleryFolder, source.get_json(f"{folder}/about.json"), f"{folder}/about.json")
+            yield Pictures(folder, about, _arrays(source, f"{folder}/pictures.npz"))
+            metrics = [metric for title, metric in shard.units if title == method]
+            shown = shown_files(source, {file: metrics})  # of the flip-books only those that are sound
+            for name in (file, *(book for one in metrics if (book := book_file(file, one)) in shown)):
+                yield Maps(name, _arrays(source, name))
 
 
 def _arrays(source: Store, name: str) -> dict[str, np.ndarray[Any, Any]]:
