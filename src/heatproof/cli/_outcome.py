@@ -78,8 +78,12 @@ def run_and_report(
 
 def end(results: Results, page: Path) -> NoReturn:
     """Say what the results lack, name the page, and leave with the exit status."""
+    from heatproof.results.cautions import cautions
+
     for sentence in pictures_in_words(results.info.pictures)[:SETTINGS]:
         line(sentence, err=True)
+    for sentence in cautions(results.scores, results.info):
+        line(f"Caution: {sentence}", err=True)
     if not results.complete:
         bad = results.scores[results.scores["status"].isin(["failed", "unreadable"])]
         line(f"{len(bad)} of {len(results.scores)} rows have no score; first: {bad.iloc[0]['note']}", err=True)

@@ -7,8 +7,11 @@ from typing import Annotated
 
 import typer
 
+from heatproof.cli._help import examples
 from heatproof.cli._outcome import end
 from heatproof.cli._terminal import Out, readable_errors
+
+EXAMPLES = examples("gather runs/val-1 runs/val-2 runs/val-3 --out runs/val", "gather runs/val-* --out runs/val")
 
 
 def gather(

@@ -7,12 +7,22 @@ from typing import Annotated, Any
 
 import typer
 
+from heatproof.cli._completion import names_of
+from heatproof.cli._help import examples
 from heatproof.cli._outcome import crew_of, run_and_report, show_forecast, show_plan
 from heatproof.cli._replayed import FirstRun
 from heatproof.cli._terminal import Device, Gpus, On, Out, Quiet, Workers, line, readable_errors, usage
 from heatproof.run.share import Share
 from heatproof.run.stored_engine import StoredEngine
 from heatproof.run.until import NAME, Solid
+
+EXAMPLES = examples(
+    "run --model efficientnet-lite0 --images photos/ --methods lrp,grad_cam --metrics srg,pointing_game --masks masks/",
+    'run --model mine.py:factory --images table.csv --methods saliency,mine.py:Ours --metrics "srg(telea/slic-30)"',
+    "run --protocols pixel_flipping --limit 24 --dry-run",
+    "run --model timm:vit_tiny_patch16_224 --images photos/ --metrics srg --until solid",
+    "run runs/latest/study.json --out runs/again",
+)
 
 
 def run(
@@ -24,9 +34,27 @@ def run(
     masks: Annotated[
         str, typer.Option(help="Folder of masks named like the pictures, or a pattern: 'masks/*_mask.png'.")
     ] = "",
-    methods: Annotated[list[str] | None, typer.Option(help="a,b,c(field=value),file.py:Name; may be repeated.")] = None,
-    metrics: Annotated[list[str] | None, typer.Option(help="a,b,c(field=value); may be repeated.")] = None,
-    protocols: Annotated[list[str] | None, typer.Option(help="all, or p,q(preset=paper); may be repeated.")] = None,
+    methods: Annotated[
+        list[str] | None,
+        typer.Option(
+            autocompletion=names_of("method"),
+            help="a,b,c(field=value),file.py:Name; may be repeated.",
+        ),
+    ] = None,
+    metrics: Annotated[
+        list[str] | None,
+        typer.Option(
+            autocompletion=names_of("metric"),
+            help="a,b,c(field=value); may be repeated.",
+        ),
+    ] = None,
+    protocols: Annotated[
+        list[str] | None,
+        typer.Option(
+            autocompletion=names_of("protocol"),
+            help="all, or p,q(preset=paper); may be repeated.",
+        ),
+    ] = None,
     out: Out = Path("runs/latest"),
     limit: Annotated[
         int | None, typer.Option(help="This many pictures, the classes alike: a sample drawn by the seed.")
