@@ -46,8 +46,8 @@ def test_judge_says_what_it_will_do_and_leaves_a_report(home: Path) -> None:
     assert "pixel_flipping: mine.py:factory on photos" in found.output
     assert "Left out: threshold_free needs a mask" in found.output
     results = heatproof.Results.load(home / "run")
-    assert results.info.protocols == ("pixel_flipping", "robustness", "sanity")
-    assert set(results.info.left_out) == {"threshold_free", "mosaics", "relative_importance", "in_distribution"}
+    assert results.info.protocols == ("in_distribution", "pixel_flipping", "robustness", "sanity")
+    assert set(results.info.left_out) == {"threshold_free", "mosaics", "relative_importance"}
     assert (home / "run" / "report.html").is_file()
 
 
@@ -64,7 +64,7 @@ def test_judge_is_run_with_all_protocols(home: Path, monkeypatch: pytest.MonkeyP
         found = CliRunner().invoke(app, words)
         assert found.exit_code == 0, found.output
     assert run[0] == run[1]
-    assert {one["protocol"] for one in run[0]} == {"pixel_flipping", "robustness", "sanity"}
+    assert {one["protocol"] for one in run[0]} == {"in_distribution", "pixel_flipping", "robustness", "sanity"}
 
 
 def test_in_python_a_network_and_a_folder_are_enough(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -203,15 +203,15 @@ function show(at) {
     return button;
   };
   const title = make("h2", { text: picture.target, id: "opened" });
-  const about = make("p", { className: "note", text: [picture.id, picture.where, answered(picture), `disagreement between methods ${shown(picture.apart)}`].filter(Boolean).join(" · ") });
-  const head = make("div", { className: "dialog-head" }, make("div", {}, title, about), make("div", { className: "turn" }, step("‹", -1, "Previous picture"), step("›", 1, "Next picture"), close));
+  const about = make("p", { className: "note", id: "opened-about", text: [picture.id, picture.where, answered(picture), `disagreement between methods ${shown(picture.apart)}`].filter(Boolean).join(" · ") });
+  const head = make("div", { className: "dialog-head" }, title, make("div", { className: "turn" }, step("‹", -1, "Previous picture"), step("›", 1, "Next picture"), close));
   const large = make("div", { className: "large" }, ...[...methods.keys()].filter((method) => picture.maps[method]).map((method) => {
     const figure = tile(at, method, true);
     figure.hidden = !chosen.has(method) && !(methods[method].control && untouched.has(method));
     return figure;
   }));
   const focused = dialog.contains(document.activeElement) ? document.activeElement.getAttribute("aria-label") : null;
-  dialog.replaceChildren(head, make("div", { className: "dialog-body" }, flips(at), large));
+  dialog.replaceChildren(head, about, make("div", { className: "dialog-body" }, flips(at), large));
   if (!dialog.open) dialog.showModal();
   ([...dialog.querySelectorAll("button")].find((one) => focused !== null && one.getAttribute("aria-label") === focused) ?? close).focus();
   dialog.scrollTop = 0;
