@@ -7,7 +7,7 @@ from typing import Any
 from typer.core import TyperGroup
 
 SECTIONS = {
-    "Judge": ("demo", "judge", "run", "audit"),
+    "Judge": ("demo", "judge", "run", "gather", "audit"),
     "Read what a run found": ("report", "view", "table", "figure", "compare", "consistency", "verify"),
     "Look at heatmaps": ("explain", "tcav"),
     "Components and data": ("list", "check", "data", "train"),

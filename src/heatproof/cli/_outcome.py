@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
@@ -19,6 +19,7 @@ from heatproof.cli._terminal import (
     line,
     readable_errors,
     run_display,
+    usage,
     work_bars,
 )
 from heatproof.results.census_text import pictures_in_words
@@ -28,7 +29,9 @@ from heatproof.run.stored_engine import StoredEngine
 if TYPE_CHECKING:
     import pandas as pd
 
+    from heatproof.executors import Executor
     from heatproof.results import Results
+    from heatproof.run.share import Share
     from heatproof.run.until import Solid
 
 SETTINGS = 6  # data sets and models whose pictures are counted in the terminal; the report has all
@@ -42,11 +45,11 @@ def run_and_report(
     quiet: bool,
     earlier: FirstRun | None = None,
     passes: StoredEngine = StoredEngine(),  # noqa: B008  # it is frozen
-    on: str = "local",
+    on: str | Executor = "local",
     until: Solid | None = None,
+    share: Share | None = None,
 ) -> None:
     from heatproof.report import report as draw
-    from heatproof.results.cautions import cautions
     from heatproof.run.loop import run as judge
 
     count = _count(workers)
@@ -63,6 +66,7 @@ def run_and_report(
                 choices=passes.choices,
                 on=on,
                 until=until,
+                share=share,
             )
             page = draw(results, out / "report.html")
     except KeyboardInterrupt:
@@ -77,6 +81,15 @@ def run_and_report(
         echo(f"{name} was damaged and has been computed again.", err=True)
     for sentence in stopped_in_words(results.info.until):
         line(sentence, err=True)
+    if share is not None:
+        line(f"Part {share} of the study is done; heatproof gather puts the parts together.", err=True)
+    end(results, page)
+
+
+def end(results: Results, page: Path) -> NoReturn:
+    """Say what the results lack, name the page, and leave with the exit status."""
+    from heatproof.results.cautions import cautions
+
     for sentence in pictures_in_words(results.info.pictures)[:SETTINGS]:
         line(sentence, err=True)
     for sentence in cautions(results.scores, results.info):
@@ -108,7 +121,7 @@ def show_plan(studies: list[Any], quiet: bool) -> None:
             line(sentence, err=True)
 
 
-def show_forecast(studies: list[Any], device: str, workers: str, on: str, until: Solid | None) -> None:
+def show_forecast(studies: list[Any], device: str, workers: str, on: str | Executor, until: Solid | None) -> None:
     """Print what a run will cost and what it can show; write nothing."""
     from heatproof.run.dry_run import expected_in_words, forecast, in_words
     from heatproof.run.plan import in_words as plan_in_words
@@ -120,6 +133,17 @@ def show_forecast(studies: list[Any], device: str, workers: str, on: str, until:
             found = forecast(studies, device=device, workers=_count(workers), on=on, until=until, show=show)
     for sentence in expected_in_words(found) if until is None else in_words(found):
         line(sentence)
+
+
+def crew_of(on: str, gpus_per_worker: float | None) -> str | Executor:
+    """The executor, with the share of a GPU that its workers have if that is given."""
+    if gpus_per_worker is None:
+        return on
+    if on != "ray":
+        usage("--gpus-per-worker belongs to --on ray: add it, or leave --gpus-per-worker out")
+    from heatproof.executors.ray import Ray
+
+    return Ray(gpus_per_worker)
 
 
 def _count(workers: str) -> Any:

@@ -29,7 +29,7 @@ MEANING: dict[Mark, str] = {
 }
 NOTE = (
     '<p class="note" id="cell-note" aria-live="polite">By the adjusted tests of this page. A fraction says in how many '
-    "comparisons the mark is reached; choose a cell to see them.</p>"
+    "comparisons the mark is reached, a star or cross beside it in how many it is that; choose a cell to see them.</p>"
 )
 
 
@@ -128,12 +128,16 @@ def _cell(reading: Reading, cell: Cell, method: str, question: Question) -> str:
         for panel, one in cell.marks.items()
     )
     share = "" if cell.found.unanimous else f"<small>{cell.found.reached}/{cell.found.of}</small>"
-    beaten = f'<small class="m-beaten">✕{cell.beaten}</small>' if cell.beaten and mark != "beaten" else ""
+    best = sum(one == "best" for one in cell.marks.values())
+    beside = f'<small class="m-best">★{best}</small>' if best and mark != "best" else ""
+    beside += f'<small class="m-beaten">✕{cell.beaten}</small>' if cell.beaten and mark != "beaten" else ""
     spoken = WORDS[mark] + ("" if cell.found.unanimous else f" in {cell.found.reached} of {cell.found.of} comparisons")
+    spoken += f"; clearly best in {best}" if best and mark != "best" else ""
+    spoken += f"; beaten by a blind map in {cell.beaten}" if cell.beaten and mark != "beaten" else ""
     note = f"{method} · {question.words} {each}" + (f"; not judged: {'; '.join(cell.reasons)}" if cell.reasons else "")
     return (
         f'<td class="m-{mark}"><button type="button" data-note="{escape(note)}" title="{escape(each)}">'
-        f'<span aria-hidden="true">{SIGN[mark]}</span>{share}{beaten}<span class="voice">{spoken}</span></button></td>'
+        f'<span aria-hidden="true">{SIGN[mark]}</span>{share}{beside}<span class="voice">{spoken}</span></button></td>'
     )
 
 
