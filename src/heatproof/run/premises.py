@@ -19,7 +19,16 @@ from heatproof.run.shards import Shard, aimed, by_label
 from heatproof.run.unit import watched
 from heatproof.spec import recipe
 from heatproof.spec.study import Study
-from heatproof.traits import cost_of, method_traits, metric_traits, misfit, needs_of, parts_of, premise_of
+from heatproof.traits import (
+    cost_of,
+    dataset_traits,
+    method_traits,
+    metric_traits,
+    misfit,
+    needs_of,
+    parts_of,
+    premise_of,
+)
 from heatproof.types import Batch, Cost, Model
 
 CHEAP = 8  # passes: methods of no more are tried on one picture
@@ -78,7 +87,7 @@ def _check_classes(shard: Shard, outputs: int) -> None:
         )
     if model.question == "value":  # labels are no values
         return
-    labelled = getattr(shard.dataset, "class_labels", None)
+    labelled = dataset_traits(shard.dataset).class_labels
     labels = labelled() if labelled is not None and not shard.guessed else ()
     chosen = [labels[place] for place in shard.indices if place < len(labels)]
     if (most := max(chosen, default=-1)) < outputs:
