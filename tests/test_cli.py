@@ -134,6 +134,7 @@ def test_a_stopped_run_leaves_a_report_and_a_table_that_say_so(
     shell: CliRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from heatproof.run import loop
+    from heatproof.run.findings import Rows
 
     spread = loop.executor("local").spread
 
@@ -143,10 +144,12 @@ def test_a_stopped_run_leaves_a_report_and_a_table_that_say_so(
             return 1
 
         @staticmethod
-        def spread(*given: Any) -> Iterator[str]:
-            for done, label in enumerate(spread(*given)):
-                yield label
-                if done == 1:
+        def spread(*given: Any) -> Iterator[Any]:
+            rows = 0
+            for found in spread(*given):
+                yield found
+                rows += isinstance(found, Rows)
+                if rows == 2:
                     raise KeyboardInterrupt
 
     monkeypatch.setattr(loop, "executor", lambda name: Stopping)

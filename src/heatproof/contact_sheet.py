@@ -25,9 +25,11 @@ from heatproof.data._support.value_range import warn_of_narrow
 from heatproof.errors import BadInput, NotApplicable
 from heatproof.models._support.outputs import recognised
 from heatproof.models._support.targets import needs_choice, target_index
+from heatproof.models._support.undecided import undecided
 from heatproof.report.heat import legend, overlay, shown
 from heatproof.results import plots
 from heatproof.results.gallery import Picture
+from heatproof.run.premises import cautions
 from heatproof.run.store import write_atomically
 from heatproof.run.unit import message, watched
 from heatproof.spec import recipe
@@ -49,14 +51,15 @@ class Sheet:
     targets: tuple[str, ...]
     maps: dict[str, NDArray[np.float32]]  # (B, H, W) each
     missing: dict[str, str]  # pictures and methods that gave nothing, with the reason
-    probabilities: tuple[float, ...] = ()  # the model's, of the explained class
+    said: tuple[str, ...] = ()  # the model's probability of the explained class, or its value, in words
     inapplicable: frozenset[str] = frozenset()  # those of the missing methods that do not apply to the network
+    cautions: tuple[str, ...] = ()  # what to be careful with, in words
 
     @property
     def answers(self) -> list[str]:
-        """The explained class of every picture, with the model's probability where it is known."""
-        known = [f" {100 * share:.0f} %" for share in self.probabilities] or [""] * len(self.targets)
-        return [f"{target}{share}" for target, share in zip(self.targets, known, strict=True)]
+        """The explained class of every picture, with what the model says of it where that is known."""
+        said = self.said or ("",) * len(self.targets)
+        return [f"{target} {words}".strip() for target, words in zip(self.targets, said, strict=True)]
 
 
 def explain(
@@ -81,13 +84,15 @@ def explain(
     with engine.threads_for([model]):
         logits = engine.forward(model, batch.images)
         batch = batch.aimed(_targets(model, logits, target))
-        shares = read(logits, batch.targets, "probability").tolist()
+        careful = [f"{model.name}: {words}" for words in [undecided(model, logits)] if words]
+        said = tuple(_said(model, logits, batch.targets))
         for done, method in enumerate(methods):
             title = recipe.label(method)
             if watch:
                 watch(done, len(methods), title)
             try:
                 maps[title] = watched(model, batch, method).maps.cpu().numpy()
+                careful += [f"{title}: {words}" for words in [cautions(method, model, batch)] if words]
             except NotApplicable as error:
                 missing[title] = message(error)
                 inapplicable.add(title)
@@ -96,7 +101,7 @@ def explain(
     classes = [model.classes[t] if t < len(model.classes) else str(t) for t in batch.targets.tolist()]
     shown_as = batch.images.cpu().expand(-1, 3, -1, -1)  # grey pictures are drawn in three equal channels
     pixels = (shown_as * 255).round().byte().permute(0, 2, 3, 1).numpy()
-    return Sheet(files, pixels, tuple(classes), maps, missing, tuple(shares), frozenset(inapplicable))
+    return Sheet(files, pixels, tuple(classes), maps, missing, said, frozenset(inapplicable), tuple(careful))
 
 
 def _targets(model: Model, logits: Logits, target: str) -> Tensor:
@@ -106,6 +111,16 @@ def _targets(model: Model, logits: Logits, target: str) -> Tensor:
             raise BadInput(needs_choice(model))
         return logits.argmax(1)
     return torch.full((len(logits),), target_index(model, logits.shape[1], target), device=logits.device)
+
+
+def _said(model: Model, logits: Logits, targets: Tensor) -> list[str]:
+    """The probability of each target, or its value where the model answers with values."""
+    answers = logits.gather(1, targets[:, None])[:, 0]
+    if model.question == "value":
+        return [f"{value:.3g}" for value in answers.tolist()]
+    labels = model.question == "yes_no" and model.several
+    shares = answers.sigmoid() if labels else read(logits, targets, "probability")
+    return [f"{100 * share:.0f} %" for share in shares.tolist()]
 
 
 def unique_ids(images: Sequence[Path]) -> dict[Path, str]:

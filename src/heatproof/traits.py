@@ -223,6 +223,15 @@ def flip_book_of(metric: object) -> Callable[[Any], Any] | None:
     return declared
 
 
+def caution_of(component: object) -> Callable[[Any, Any], str] | None:
+    """What a component declares as `caution(model, batch)`, or None: words on what to be careful with, or none.
+
+    Unlike a premise it hinders nothing: an activation map of 2×2 places gives scores, which say little.
+    """
+    declared: Callable[[Any, Any], str] | None = getattr(component, "caution", None)
+    return declared
+
+
 def needs_of(component: object) -> tuple[Need, ...]:
     """What a component of any kind needs."""
     return tuple(getattr(component, "needs", ()))

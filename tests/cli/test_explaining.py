@@ -327,8 +327,11 @@ def test_the_class_stands_with_its_probability(photos: Path) -> None:
     sheet = contact_sheet.explain(MODEL, [photos], [parse("method", "edges")], target="3")
     images = torch.from_numpy(sheet.pictures).permute(0, 3, 1, 2) / 255
     shares = MODEL(images).softmax(1)[:, 3].tolist()
-    assert sheet.probabilities == pytest.approx(shares, abs=1e-5)
-    assert sheet.answers == [f"3 {100 * share:.0f} %" for share in sheet.probabilities]
+    assert sheet.answers == [f"3 {100 * share:.0f} %" for share in shares]
+    value = Model("value", nn.Sequential(nn.Flatten(), nn.Linear(3 * 32 * 32, 1)), view=View(32), output="regression")
+    (said,) = contact_sheet.explain(value, [photos / "dog"], [parse("method", "edges")]).said
+    with torch.no_grad():
+        assert said == f"{value(images[2:]).item():.3g}"
 
 
 def test_a_map_of_zeros_says_so_and_the_colours_have_a_legend() -> None:

@@ -148,6 +148,14 @@ def how_many(workers, device):
     return 1
 
 
+def check(study):
+    pass
+
+
+def close():
+    pass
+
+
 def spread(work, parts, workers):
     for part in reversed(list(parts)):
         yield from work(part)

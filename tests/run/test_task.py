@@ -57,7 +57,7 @@ def test_work_needs_no_directory_and_its_findings_make_the_run(tmp_path: Path) -
     before = set(tmp_path.rglob("*"))
     found = [one for task in todo for one in perform(task) if not isinstance(one, Choices)]
     assert set(tmp_path.rglob("*")) == before
-    assert [type(one) for one in found[:4]] == [Counted, Pictures, Maps, Rows]
+    assert {type(one) for one in found} == {Counted, Pictures, Maps, Rows}
     for one in found:
         one.put(store)
     assert all(finished(shard, store) for shard in work)
@@ -98,7 +98,7 @@ def test_a_unit_that_two_studies_share_is_computed_once(workers: int, tmp_path: 
 class Repeating:
     """An executor that lost every worker once, after its work."""
 
-    how_many = staticmethod(local.how_many)
+    how_many, check, close = map(staticmethod, (local.how_many, local.check, local.close))
 
     @staticmethod
     def spread(work: Callable[[Any], Iterator[Any]], parts: Sequence[Any], workers: int) -> Generator[Any]:

@@ -1,7 +1,8 @@
 """The commands: one module each in this folder, named like the command; plug-ins add theirs by entry point.
 
 A command module holds a function, or a `typer.Typer` with sub-commands, under the module's name (`list_` where the
-name is a Python builtin). A package adds a command with an entry point in the group `heatproof.commands`.
+name is a Python builtin), and may hold `EXAMPLES`, the end of its help page. A package adds a command with an entry
+point in the group `heatproof.commands`.
 """
 
 from __future__ import annotations
@@ -14,15 +15,14 @@ from typing import Any
 
 import typer
 
-FIRST = ("demo", "judge", "run", "report", "table")  # on the help page; the others follow alphabetically
+from heatproof.cli._help import ordered
 
 
 def commands() -> dict[str, Any]:
     """Every command by name, in the order of the help page."""
     package = importlib.import_module("heatproof.cli")
     names = [found.name for found in pkgutil.iter_modules(package.__path__) if not found.name.startswith("_")]
-    names.sort(key=lambda name: (FIRST.index(name) if name in FIRST else len(FIRST), name))
-    ours = {name: _command(importlib.import_module(f"heatproof.cli.{name}"), name) for name in names}
+    ours = {name: _command(importlib.import_module(f"heatproof.cli.{name}"), name) for name in ordered(names)}
     return ours | {name: command for name, command in _of_plugins().items() if name not in ours}
 
 
@@ -46,4 +46,4 @@ def add(app: typer.Typer, name: str, command: Any) -> None:
     if isinstance(command, typer.Typer):
         app.add_typer(command, name=name)
     else:
-        app.command(name)(command)
+        app.command(name, epilog=vars(importlib.import_module(command.__module__)).get("EXAMPLES"))(command)

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
 from heatproof.cli._replayed import FirstRun
-from heatproof.cli._terminal import COMPLETE, FAILED_ROWS, INTERRUPTED, echo, line, readable_errors, run_display
+from heatproof.cli._terminal import COMPLETE, FAILED_ROWS, INTERRUPTED, echo, line, readable_errors, run_display, usage
 from heatproof.results.census_text import pictures_in_words
 from heatproof.results.until_text import stopped_in_words
 from heatproof.run.stored_engine import StoredEngine
@@ -19,7 +19,9 @@ from heatproof.run.stored_engine import StoredEngine
 if TYPE_CHECKING:
     import pandas as pd
 
+    from heatproof.executors import Executor
     from heatproof.results import Results
+    from heatproof.run.share import Share
     from heatproof.run.until import Solid
 
 SETTINGS = 6  # data sets and models whose pictures are counted in the terminal; the report has all
@@ -33,8 +35,9 @@ def run_and_report(
     quiet: bool,
     earlier: FirstRun | None = None,
     passes: StoredEngine = StoredEngine(),  # noqa: B008  # it is frozen
-    on: str = "local",
+    on: str | Executor = "local",
     until: Solid | None = None,
+    share: Share | None = None,
 ) -> None:
     from heatproof.report import report as draw
     from heatproof.run.loop import run as judge
@@ -53,6 +56,7 @@ def run_and_report(
                 choices=passes.choices,
                 on=on,
                 until=until,
+                share=share,
             )
             page = draw(results, out / "report.html")
     except KeyboardInterrupt:
@@ -67,8 +71,19 @@ def run_and_report(
         echo(f"{name} was damaged and has been computed again.", err=True)
     for sentence in stopped_in_words(results.info.until):
         line(sentence, err=True)
+    if share is not None:
+        line(f"Part {share} of the study is done; heatproof gather puts the parts together.", err=True)
+    end(results, page)
+
+
+def end(results: Results, page: Path) -> NoReturn:
+    """Say what the results lack, name the page, and leave with the exit status."""
+    from heatproof.results.cautions import cautions
+
     for sentence in pictures_in_words(results.info.pictures)[:SETTINGS]:
         line(sentence, err=True)
+    for sentence in cautions(results.scores, results.info):
+        line(f"Caution: {sentence}", err=True)
     if not results.complete:
         bad = results.scores[results.scores["status"].isin(["failed", "unreadable"])]
         line(f"{len(bad)} of {len(results.scores)} rows have no score; first: {bad.iloc[0]['note']}", err=True)
@@ -96,7 +111,7 @@ def show_plan(studies: list[Any], quiet: bool) -> None:
             line(sentence, err=True)
 
 
-def show_forecast(studies: list[Any], device: str, workers: str, on: str, until: Solid | None) -> None:
+def show_forecast(studies: list[Any], device: str, workers: str, on: str | Executor, until: Solid | None) -> None:
     """Print what a run will cost and what it can show; write nothing."""
     from heatproof.run.dry_run import forecast, in_words
 
@@ -104,6 +119,17 @@ def show_forecast(studies: list[Any], device: str, workers: str, on: str, until:
         found = forecast(studies, device=device, workers=_count(workers), on=on, until=until)
     for sentence in in_words(found):
         line(sentence)
+
+
+def crew_of(on: str, gpus_per_worker: float | None) -> str | Executor:
+    """The executor, with the share of a GPU that its workers have if that is given."""
+    if gpus_per_worker is None:
+        return on
+    if on != "ray":
+        usage("--gpus-per-worker belongs to --on ray: add it, or leave --gpus-per-worker out")
+    from heatproof.executors.ray import Ray
+
+    return Ray(gpus_per_worker)
 
 
 def _count(workers: str) -> Any:

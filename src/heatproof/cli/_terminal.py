@@ -25,7 +25,13 @@ Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
 Workers = Annotated[
     str, typer.Option(help="Processes side by side, a shard of pictures each; auto: as many as pay.", metavar="N|auto")
 ]
-On = Annotated[str, typer.Option("--on", help="Executor: local, or one of a plug-in.")]
+On = Annotated[str, typer.Option("--on", help="Executor: local, ray (a cluster), or one of a plug-in.")]
+Gpus = Annotated[
+    float | None,
+    typer.Option(
+        "--gpus-per-worker", help="With --on ray: the share of a GPU of each worker, such as 0.5 [1 on GPUs]."
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
 
 

@@ -8,7 +8,24 @@ from typing import Annotated
 
 import typer
 
-from heatproof.cli._terminal import COMPLETE, FAILED_ROWS, Device, Quiet, echo, progress_bar, readable_errors, usage
+from heatproof.cli._completion import names_of
+from heatproof.cli._help import examples
+from heatproof.cli._terminal import (
+    COMPLETE,
+    FAILED_ROWS,
+    Device,
+    Quiet,
+    echo,
+    line,
+    progress_bar,
+    readable_errors,
+    usage,
+)
+
+EXAMPLES = examples(
+    "explain --model efficientnet-lite0 dog.jpg cat.jpg",
+    "explain --model torchvision:resnet50 photos/ --methods lrp,grad_cam --target tabby --out tabby.pdf",
+)
 
 
 def explain(
@@ -16,7 +33,10 @@ def explain(
     model: Annotated[list[str], typer.Option(help="The model to explain; one.")],
     methods: Annotated[
         list[str] | None,
-        typer.Option(help="a,b,c(field=value),file.py:Name; may be repeated [the line-up of `heatproof judge`]."),
+        typer.Option(
+            autocompletion=names_of("method"),
+            help="a,b,c(field=value),file.py:Name; may be repeated [the line-up of `heatproof judge`].",
+        ),
     ] = None,
     out: Annotated[
         Path,
@@ -50,6 +70,8 @@ def explain(
         if output is not None:
             loaded = dataclasses.replace(loaded, output=output, probabilities=None)
         sheet = contact_sheet.explain(loaded, images, chosen, target=target, seed=seed, watch=watch)
+    for words in sheet.cautions:
+        line(f"heatproof: warning: {words}", err=True)
     for name, reason in sheet.missing.items():
         echo(f"{name}: {reason}", err=True)
     if not sheet.maps:

@@ -8,7 +8,13 @@ from typing import Annotated
 
 import typer
 
+from heatproof.cli._help import examples
 from heatproof.cli._terminal import echo, readable_errors, usage, warn_of_state
+
+EXAMPLES = examples(
+    "figure runs/latest ranking --out ranking.pdf",
+    "figure runs/latest curves --metric srg --methods lrp,grad_cam,random --out srg.svg",
+)
 
 
 class Kind(StrEnum):

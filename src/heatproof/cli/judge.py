@@ -8,8 +8,15 @@ from typing import Annotated
 
 import typer
 
-from heatproof.cli._outcome import run_and_report, show_forecast, show_plan
-from heatproof.cli._terminal import Device, On, Out, Quiet, Workers, readable_errors
+from heatproof.cli._completion import names_of
+from heatproof.cli._help import examples
+from heatproof.cli._outcome import crew_of, run_and_report, show_forecast, show_plan
+from heatproof.cli._terminal import Device, Gpus, On, Out, Quiet, Workers, readable_errors
+
+EXAMPLES = examples(
+    "judge efficientnet-lite0 photos/ --limit 24 --dry-run",
+    "judge timm:resnet50 photos/ --masks 'masks/*_mask.png' --methods lrp,grad_cam,mine.py:Ours",
+)
 
 
 class Preset(StrEnum):
@@ -26,7 +33,11 @@ def judge(
         str, typer.Option(help="Folder of masks named like the pictures, or a pattern: 'masks/*_mask.png'.")
     ] = "",
     methods: Annotated[
-        list[str] | None, typer.Option(help="a,b,c(field=value),file.py:Name; may be repeated [a line-up of nine].")
+        list[str] | None,
+        typer.Option(
+            autocompletion=names_of("method"),
+            help="a,b,c(field=value),file.py:Name; may be repeated [a line-up of nine].",
+        ),
     ] = None,
     preset: Annotated[
         Preset, typer.Option(help="common: one configuration of each method everywhere; paper: each paper's own.")
@@ -37,6 +48,7 @@ def judge(
     device: Device = "auto",
     workers: Workers = "auto",
     on: On = "local",
+    gpus_per_worker: Gpus = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say what will be run, and how long it takes.")
     ] = False,
@@ -47,6 +59,7 @@ def judge(
     from heatproof.spec import from_options
 
     with readable_errors():
+        crew = crew_of(on, gpus_per_worker)
         studies = from_options.studies(
             models=[model],
             images=[images],
@@ -58,7 +71,7 @@ def judge(
             changes={"limit": limit, "seed": seed},
         )
     if dry_run:
-        show_forecast(studies, device, workers, on, None)
+        show_forecast(studies, device, workers, crew, None)
         return
     show_plan(studies, quiet)
-    run_and_report(studies, out, device, workers, quiet, on=on)
+    run_and_report(studies, out, device, workers, quiet, on=crew)

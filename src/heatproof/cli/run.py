@@ -7,11 +7,22 @@ from typing import Annotated, Any
 
 import typer
 
-from heatproof.cli._outcome import run_and_report, show_forecast, show_plan
+from heatproof.cli._completion import names_of
+from heatproof.cli._help import examples
+from heatproof.cli._outcome import crew_of, run_and_report, show_forecast, show_plan
 from heatproof.cli._replayed import FirstRun
-from heatproof.cli._terminal import Device, On, Out, Quiet, Workers, line, readable_errors, usage
+from heatproof.cli._terminal import Device, Gpus, On, Out, Quiet, Workers, line, readable_errors, usage
+from heatproof.run.share import Share
 from heatproof.run.stored_engine import StoredEngine
 from heatproof.run.until import NAME, Solid
+
+EXAMPLES = examples(
+    "run --model efficientnet-lite0 --images photos/ --methods lrp,grad_cam --metrics srg,pointing_game --masks masks/",
+    'run --model mine.py:factory --images table.csv --methods saliency,mine.py:Ours --metrics "srg(telea/slic-30)"',
+    "run --protocols pixel_flipping --limit 24 --dry-run",
+    "run --model timm:vit_tiny_patch16_224 --images photos/ --metrics srg --until solid",
+    "run runs/latest/study.json --out runs/again",
+)
 
 
 def run(
@@ -23,9 +34,27 @@ def run(
     masks: Annotated[
         str, typer.Option(help="Folder of masks named like the pictures, or a pattern: 'masks/*_mask.png'.")
     ] = "",
-    methods: Annotated[list[str] | None, typer.Option(help="a,b,c(field=value),file.py:Name; may be repeated.")] = None,
-    metrics: Annotated[list[str] | None, typer.Option(help="a,b,c(field=value); may be repeated.")] = None,
-    protocols: Annotated[list[str] | None, typer.Option(help="all, or p,q(preset=paper); may be repeated.")] = None,
+    methods: Annotated[
+        list[str] | None,
+        typer.Option(
+            autocompletion=names_of("method"),
+            help="a,b,c(field=value),file.py:Name; may be repeated.",
+        ),
+    ] = None,
+    metrics: Annotated[
+        list[str] | None,
+        typer.Option(
+            autocompletion=names_of("metric"),
+            help="a,b,c(field=value); may be repeated.",
+        ),
+    ] = None,
+    protocols: Annotated[
+        list[str] | None,
+        typer.Option(
+            autocompletion=names_of("protocol"),
+            help="all, or p,q(preset=paper); may be repeated.",
+        ),
+    ] = None,
     out: Out = Path("runs/latest"),
     limit: Annotated[
         int | None, typer.Option(help="This many pictures, the classes alike: a sample drawn by the seed.")
@@ -45,6 +74,7 @@ def run(
     device: Device = "auto",
     workers: Workers = "auto",
     on: On = "local",
+    gpus_per_worker: Gpus = None,
     engine: Annotated[
         str | None, typer.Option(help="auto, or reference: slower, the same numbers whatever this machine measured.")
     ] = None,
@@ -60,6 +90,9 @@ def run(
     ] = False,
     steps: Annotated[
         str | None, typer.Option(help="With --until: points of flipping curves, fast (9) or full [fast].")
+    ] = None,
+    part: Annotated[
+        str | None, typer.Option(help="Only this part of the work, for job arrays; see gather.", metavar="K/N")
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say what will be run, how long it takes, and what it can show.")
@@ -78,6 +111,8 @@ def run(
     before, passes = None, StoredEngine()
     with readable_errors():
         rule = _rule(until, margin, max_images, race, steps)
+        crew = crew_of(on, gpus_per_worker)
+        share = None if part is None else Share.parse(part)
     if study is not None:
         moved = {"--model": model, "--images": images}
         given = {
@@ -102,7 +137,7 @@ def run(
             if trust_code and study.suffix != ".py":
                 _list_code(study, models_too=not model)
             studies = load(study, trust_pickle, model or [], images or [], trust_code)
-            rule = rule or Solid.load(study)
+            rule, share = rule or Solid.load(study), share or Share.load(study)
             before, passes = FirstRun.beside(study, trust_code), StoredEngine.beside(study)
     else:
         with readable_errors():
@@ -119,10 +154,10 @@ def run(
             )
     chosen = passes if engine is None else passes.of_kind(engine)
     if dry_run:
-        show_forecast(studies, device, workers, on, rule)
+        show_forecast(studies, device, workers, crew, rule)
         return
     show_plan(studies, quiet)
-    run_and_report(studies, out, device, workers, quiet, before, chosen, on, rule)
+    run_and_report(studies, out, device, workers, quiet, before, chosen, crew, rule, share)
 
 
 def _rule(

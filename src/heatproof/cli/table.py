@@ -8,7 +8,13 @@ from typing import Annotated
 
 import typer
 
+from heatproof.cli._help import examples
 from heatproof.cli._terminal import echo, line, readable_errors, usage, warn_of_state
+
+EXAMPLES = examples(
+    "table runs/latest --format latex --metric srg --metric mif",
+    "table runs/latest --pairs --format csv",
+)
 
 
 class Test(StrEnum):

@@ -18,10 +18,20 @@ from heatproof.engine.execute import (
     forward,
     gradient,
     micro_batches,
+    place,
     settled,
     use,
 )
-from heatproof.engine.machine import cores, free_cores, idle_cores, pick, side_by_side, threads_for
+from heatproof.engine.machine import (
+    be_worker,
+    cores,
+    free_cores,
+    idle_cores,
+    kept_memory,
+    pick,
+    side_by_side,
+    threads_for,
+)
 
 __all__ = [
     "REFERENCE",
@@ -32,14 +42,17 @@ __all__ = [
     "Plan",
     "at_once",
     "batch_size",
+    "be_worker",
     "cores",
     "current",
     "forward",
     "free_cores",
     "gradient",
     "idle_cores",
+    "kept_memory",
     "micro_batches",
     "pick",
+    "place",
     "settled",
     "side_by_side",
     "threads_for",

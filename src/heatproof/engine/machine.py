@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeVar
 
+import cv2
 import torch
 
 from heatproof.errors import BadInput
@@ -27,6 +28,7 @@ KEPT = 2**29  # bytes that may stay idle; more is returned
 LARGEST = 2**25  # bytes; larger blocks are mapped and unmapped each time, and glibc allows no higher threshold
 USUAL = 2**26  # the threshold that glibc itself reaches once a process has freed large blocks
 
+_worker = False  # whether this process is one of several that share the machine
 _keeping = 0  # number of active `kept_memory` contexts, counted because malloc's settings belong to the process
 
 
@@ -96,7 +98,16 @@ def cores() -> int:
 
 def free_cores() -> int:
     """The number of cores for threads outside of torch: all, or one in a worker, since workers share the machine."""
-    return cores() if multiprocessing.parent_process() is None else 1
+    return cores() if multiprocessing.parent_process() is None and not _worker else 1
+
+
+def be_worker(threads: int = 1) -> None:
+    """Keeps this process, from now on a worker, to so many threads: the other cores have workers of their own."""
+    global _worker
+    _worker = True
+    os.environ["OMP_NUM_THREADS"] = str(threads)
+    torch.set_num_threads(threads)
+    cv2.setNumThreads(threads)
 
 
 def idle_cores() -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import multiprocessing
 import os
-import pickle
 import signal
 import sys
 import threading
@@ -16,22 +15,15 @@ from contextlib import contextmanager
 from multiprocessing.connection import Connection, wait
 from typing import Any, cast
 
-import cv2
 import torch
 
 from heatproof import engine
-from heatproof.errors import BadInput, HeatproofError
+from heatproof.errors import BadInput
 from heatproof.executors import Found, Part, Workers
+from heatproof.executors._support.portable import Elsewhere, WorkerLost, portable
+from heatproof.spec.study import Study
 
 PR_SET_PDEATHSIG = 1  # <sys/prctl.h>: the signal a process gets when the one that forked it ends
-
-
-class WorkerLost(HeatproofError):
-    """A process ended before its work did."""
-
-
-class Elsewhere(Exception):
-    """The traceback inside the worker, as the cause of an error raised here."""
 
 
 def how_many(requested: Workers, device: torch.device) -> int:
@@ -43,8 +35,19 @@ def how_many(requested: Workers, device: torch.device) -> int:
         raise BadInput(f"workers must be a number of processes, at least 1, or 'auto', got {requested!r}")
     if requested > 1 and not possible:
         where = f"device {device.type}" if device.type != "cpu" else f"{sys.platform}, where processes cannot be forked"
-        raise BadInput(f"more than one worker needs Linux and the CPU, got {requested} on {where}: leave workers out")
+        raise BadInput(
+            f"more than one worker needs Linux and the CPU, got {requested} on {where}: leave workers out, or run it "
+            "with --on ray, where each worker has its own GPU or a share of one"
+        )
     return requested
+
+
+def check(study: Study) -> None:
+    """Forks share the memory of this process: everything travels."""
+
+
+def close() -> None:
+    """Processes end with their parts."""
 
 
 def spread(work: Callable[[Part], Iterator[Found]], parts: Sequence[Part], workers: int) -> Generator[Found]:
@@ -135,11 +138,8 @@ def _take_turns(
     multiprocessing.current_process()._config["daemon"] = False  # type: ignore[attr-defined]  # may have children
     # A progress bar may have replaced them, with a lock that another thread held during the fork.
     sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__  # type: ignore[misc]
-    # Threads of the libraries do not survive a fork, and every core already has a worker.
-    os.environ["OMP_NUM_THREADS"] = "1"
-    torch.set_num_threads(1)
-    cv2.setNumThreads(1)
-    warnings.showwarning = lambda message, *_, **__: writer.send(("warned", _portable(message, UserWarning)))
+    engine.be_worker()  # also because threads of the libraries do not survive a fork
+    warnings.showwarning = lambda message, *_, **__: writer.send(("warned", portable(message, UserWarning)))
     try:
         while True:
             with turn.get_lock():
@@ -150,16 +150,5 @@ def _take_turns(
                 writer.send(("found", found))
         writer.send(("ended", None))
     except Exception as error:
-        writer.send(("failed", (_portable(error, RuntimeError), traceback.format_exc())))
+        writer.send(("failed", (portable(error, RuntimeError), traceback.format_exc())))
     writer.close()
-
-
-def _portable(error: Any, instead: type[Exception]) -> Any:
-    """The error or warning itself if it can be pickled, else another with the same text."""
-    try:
-        if type(error).__module__ not in sys.modules:
-            raise ImportError
-        pickle.loads(pickle.dumps(error))
-    except Exception:
-        return instead(f"{type(error).__name__}: {error}")
-    return error

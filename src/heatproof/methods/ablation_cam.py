@@ -15,7 +15,7 @@ from heatproof.engine.backends.eager import evaluating
 from heatproof.methods._support.field_checks import check_count
 from heatproof.methods._support.layer_activations import activations, hook_layer
 from heatproof.methods._support.upsample import upsample
-from heatproof.methods.cam import cam_layer, weigh
+from heatproof.methods.cam import cam_layer, coarse_map, weigh
 from heatproof.models._support.token_layouts import as_pictures, layout
 from heatproof.registry import method
 from heatproof.traits import Rule
@@ -64,6 +64,8 @@ class AblationCam:
     limit: int | None = None
     relu: bool = True
     readout: Readout = "logit"
+
+    caution = coarse_map
 
     def __post_init__(self) -> None:
         if self.limit is not None:

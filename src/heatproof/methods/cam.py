@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +14,7 @@ from heatproof.errors import NotApplicable
 from heatproof.methods._support.batched_views import values_of_views
 from heatproof.methods._support.channel_pooling import Pooling, keeps_sign, pool
 from heatproof.methods._support.field_checks import check_count
-from heatproof.methods._support.layer_activations import Tap, tap
+from heatproof.methods._support.layer_activations import Tap, activations, tap
 from heatproof.methods._support.path_gradients import Stretch
 from heatproof.methods._support.upsample import upsample
 from heatproof.methods.attention_rollout import token_layer
@@ -48,6 +48,28 @@ def cam_layer(model: Model, batch: Batch) -> str:
             )
         known[shape] = found
     return known[shape]
+
+
+class HasLayer(Protocol):
+    """A method that reads one layer."""
+
+    @property
+    def layer(self) -> str: ...
+
+
+COARSE = 3  # places on a side of a layer whose maps say little more than a quadrant
+
+
+def coarse_map(self: HasLayer, model: Model, batch: Batch) -> str:
+    """The `caution` of activation maps: few places in the layer, if they are; else empty."""
+    layer = self.layer or cam_layer(model, batch)
+    rows, columns = as_pictures(activations(model, batch.images[:1], layer), batch.images.shape[2:]).shape[2:]
+    if min(rows, columns) > COARSE:
+        return ""
+    return (
+        f"the layer {layer!r} has {rows}×{columns} places, so the map can point at one of {rows * columns} parts of "
+        "the picture and no finer: name an earlier layer (layer=…), or a model that takes larger pictures"
+    )
 
 
 def pictured(model: Model, batch: Batch, layer: str, readout: Readout) -> Tap:
@@ -98,6 +120,8 @@ class GradCam:
     relu: bool = True
     readout: Readout = "logit"
 
+    caution = coarse_map
+
     @property
     def signed(self) -> bool:
         return not self.relu
@@ -125,6 +149,8 @@ class GradCamPP:
     layer: str = ""
     readout: Readout = "logit"
 
+    caution = coarse_map
+
     def __call__(self, model: Model, batch: Batch, /) -> Maps:
         caught = pictured(model, batch, self.layer, self.readout)
         return upsample(weigh(caught.activations, plus_plus_weights(caught), relu=True), batch.images)
@@ -145,6 +171,8 @@ class LayerCam:
     normalisation: ClassVar[Rule] = "positive"
     layer: str = ""
     readout: Readout = "logit"
+
+    caution = coarse_map
 
     def __call__(self, model: Model, batch: Batch, /) -> Maps:
         caught = pictured(model, batch, self.layer, self.readout)
@@ -174,6 +202,8 @@ class ScoreCam:
     layer: str = ""
     limit: int | None = None
     readout: Readout = "logit"
+
+    caution = coarse_map
 
     def __post_init__(self) -> None:
         if self.limit is not None:

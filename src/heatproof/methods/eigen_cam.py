@@ -10,7 +10,7 @@ from torch import Tensor
 
 from heatproof.methods._support.layer_activations import activations
 from heatproof.methods._support.upsample import upsample
-from heatproof.methods.cam import cam_layer
+from heatproof.methods.cam import cam_layer, coarse_map
 from heatproof.models._support.token_layouts import as_pictures
 from heatproof.registry import method
 from heatproof.traits import Rule
@@ -47,6 +47,8 @@ class EigenCam:
 
     layer: str = ""
     relu: bool = True
+
+    caution = coarse_map
 
     @property
     def signed(self) -> bool:

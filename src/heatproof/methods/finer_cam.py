@@ -12,7 +12,7 @@ from torch import Tensor
 from heatproof.methods._support.field_checks import check_count, check_not_negative
 from heatproof.methods._support.layer_activations import taps_of
 from heatproof.methods._support.upsample import upsample
-from heatproof.methods.cam import as_seen, cam_layer, weigh
+from heatproof.methods.cam import as_seen, cam_layer, coarse_map, weigh
 from heatproof.questions import Unfit
 from heatproof.registry import method
 from heatproof.traits import Rule
@@ -48,6 +48,8 @@ class FinerCam:
     others: int = 3
     alpha: float = 1.0
     relu: bool = True
+
+    caution = coarse_map
 
     def __post_init__(self) -> None:
         check_count("others", self.others)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from heatproof.methods._support.upsample import upsample
-from heatproof.methods.cam import pictured, weigh
+from heatproof.methods.cam import coarse_map, pictured, weigh
 from heatproof.registry import method
 from heatproof.traits import Rule
 from heatproof.types import Batch, Cost, Maps, Model, Readout
@@ -29,6 +29,8 @@ class HiResCam:
     layer: str = ""
     relu: bool = True
     readout: Readout = "logit"
+
+    caution = coarse_map
 
     @property
     def signed(self) -> bool:

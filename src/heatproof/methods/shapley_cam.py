@@ -13,7 +13,7 @@ from heatproof import engine
 from heatproof.errors import NotApplicable
 from heatproof.methods._support.layer_activations import Tap, caught_at, differentiable, frozen
 from heatproof.methods._support.upsample import upsample
-from heatproof.methods.cam import as_seen, cam_layer, weigh
+from heatproof.methods.cam import as_seen, cam_layer, coarse_map, weigh
 from heatproof.registry import method
 from heatproof.traits import Rule
 from heatproof.types import Batch, Cost, Logits, Maps, Model, Readout
@@ -66,6 +66,8 @@ class ShapleyCam:
     layer: str = ""
     relu: bool = True
     readout: Answer = "rest"
+
+    caution = coarse_map
 
     @property
     def signed(self) -> bool:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from heatproof.methods._support.layer_activations import Tap
 from heatproof.methods._support.upsample import upsample
-from heatproof.methods.cam import pictured, weigh
+from heatproof.methods.cam import coarse_map, pictured, weigh
 from heatproof.registry import method
 from heatproof.traits import Rule
 from heatproof.types import Batch, Cost, Maps, Model, Readout
@@ -43,6 +43,8 @@ class XGradCam:
     layer: str = ""
     relu: bool = True
     readout: Readout = "logit"
+
+    caution = coarse_map
 
     @property
     def signed(self) -> bool:

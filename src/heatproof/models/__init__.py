@@ -67,6 +67,18 @@ def load(spec: str, trust_pickle: bool = False) -> Model:
     return _registered(spec)
 
 
+def found_elsewhere(spec: str) -> bool:
+    """Whether another machine finds the same model by this name: not one in a file, nor one made in Python."""
+    from heatproof import registry
+
+    source, _, rest = spec.partition(":")
+    name, _, weights = rest.partition("@")
+    if source in ("torchvision", "timm", "hf", "bcos"):
+        local = any_path.exists(name) or (bool(weights) and any_path.exists(weights))
+        return not local and weights != "random"
+    return spec in registry.names("model")
+
+
 def _registered(spec: str) -> Model:
     """Built-in models and plug-ins by their own name."""
     from heatproof import registry

@@ -86,7 +86,7 @@ const chosen = new Set(methods.keys());
 for (const [at, method] of methods.entries()) if (method.control) chosen.delete(at);
 const measures = new Set(metrics.keys());
 const places = [...new Set(pictures.map((one) => one.where))];
-const state = { where: "", order: "given", method: [...chosen][0] ?? 0, metric: 0, only: "all", most: 3 };
+const state = { where: "", order: "given", method: [...chosen][0] ?? 0, metric: Math.max(0, metrics.findIndex((one) => one.main)), only: "all", most: 3 };
 
 const select = (label, options, value, change) => {
   const field = make("select", {}, ...options.map(([key, text]) => make("option", { value: key, text })));
@@ -296,7 +296,7 @@ const bar = make("div", { className: "ask-bar" },
   ...(places.length > 1 ? [select("Model and data", [["", "all"], ...places.map((one) => [one, one])], "", (value) => { state.where = value; })] : []),
   select("Sort", [["given", "as judged"], ["apart", "methods disagree most"], ["worst", "worst score first"], ["best", "best score first"]], "given", (value) => { state.order = value; }),
   select("Score of", methods.map((one, at) => [at, one.name]), state.method, (value) => { state.method = +value; }),
-  select("under", metrics.map((one, at) => [at, one.name]), 0, (value) => { state.metric = +value; }),
+  select("under", metrics.map((one, at) => [at, one.name]), state.metric, (value) => { state.metric = +value; }),
   ...(pictures.some((one) => one.right !== null) ? [select("Show", [["all", "all pictures"], ["wrong", "misclassified"], ["right", "classified correctly"]], "all", (value) => { state.only = value; })] : []));
 host.append(bar, rows, count, more);
 host.hidden = false;

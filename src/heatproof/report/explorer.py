@@ -59,6 +59,7 @@ def explorer_data(reading: Reading) -> str:
             {
                 "name": name,
                 "higher": reading.higher_is_better(name),
+                "main": any(panel.metric == name for panel in reading.main),
                 "answer": reading.info.metric(name).drawn_axes[1] or name,
             }
             for name in metrics

@@ -46,13 +46,15 @@ class Comparison:
         kind = "paired by picture" if paired == total else f"{paired} paired by picture" if paired else "unpaired"
         found = [f"{total} cells (method, metric, model, data set) are in both runs, {kind}."]
         if self.count("same") == total:
-            return [*found, "All their scores are equal."]
-        found.append(
-            f"{solid} moved by more than noise ({better} better, {solid - better} worse), {self.count('noise')} did "
-            f"not, {self.count('same')} are equal to the last digit"
-            + (f", {self.count('few')} have too few pictures to tell" if self.count("few") else "")
-            + f". The chance of any false move among all of them is at most {self.alpha:.0%}."
-        )
+            found.append("All their scores are equal.")
+        else:
+            few = self.count("few")
+            unknown = f", {few} {'has' if few == 1 else 'have'} too few pictures to tell" if few else ""
+            counts = f"{self.count('noise')} did not, {self.count('same')} are equal to the last digit{unknown}"
+            found.append(
+                f"{solid} moved by more than noise ({better} better, {solid - better} worse), {counts}. "
+                f"The chance of any false move among all of them is at most {self.alpha:.0%}."
+            )
         for which, names in zip(("first", "second"), self.only, strict=True):
             parts = [f"{kind} {', '.join(listed)}" for kind, listed in names.items() if listed]
             if parts:

@@ -15,6 +15,7 @@ from heatproof.run.pictures import write_pictures
 from heatproof.run.repeats import write_repeats
 from heatproof.run.rounds import Course, described
 from heatproof.run.shards import Shard, counted
+from heatproof.run.share import Share
 from heatproof.run.stopped import judged_part
 from heatproof.run.store import Store, Unit
 from heatproof.run.until import dump
@@ -36,6 +37,7 @@ def commit(
     state: State,
     part: str = "",
     course: Course | None = None,
+    share: Share | None = None,
 ) -> Results:
     """Write the results from the units in the store. `run.json` comes last: only then do they count."""
     again = [shard for shard in work if shard.repeat]
@@ -52,14 +54,19 @@ def commit(
         until=None if course is None else described(course, finished=not part),
     )
     store.put_json("info.json", info.plain())
-    store.put_json("study.json", dump(studies, None if course is None else course.rule))
+    store.put_json("study.json", dump(studies, share if course is None else course.rule))
     files |= {name: sha256_of(store.root / name) for name in ("gallery.json", "info.json", "study.json")}
     record.write(state, reason=part, results=files, partial=part)
     return Results.load(store.root)
 
 
 def commit_finished(
-    studies: Sequence[Study], work: Sequence[Shard], store: Store, record: Record, course: Course | None = None
+    studies: Sequence[Study],
+    work: Sequence[Shard],
+    store: Store,
+    record: Record,
+    course: Course | None = None,
+    share: Share | None = None,
 ) -> None:
     """Of a run that was stopped, the part that a report can be drawn of.
 
@@ -68,7 +75,7 @@ def commit_finished(
     own = [shard for shard in work if not shard.repeat] if course is None else kept(course)
     judged, part = judged_part(own, store)
     if judged and (record.state.partial or not record.state.results):
-        commit(studies, judged, store, record, "stopped", part, course)
+        commit(studies, judged, store, record, "stopped", part, course, share)
     else:
         record.write("stopped", reason=part)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,7 +14,7 @@ import torch
 from heatproof import engine
 from heatproof.duration import duration
 from heatproof.errors import BadInput
-from heatproof.executors import Workers, executor
+from heatproof.executors import Executor, Workers, executor
 from heatproof.results import Results
 from heatproof.run.engine_choices import engine_of, settle
 from heatproof.run.loop import run
@@ -62,7 +62,7 @@ def forecast(
     *,
     device: str = "auto",
     workers: Workers = 1,
-    on: str = "local",
+    on: str | Executor = "local",
     until: Solid | None = None,
 ) -> Forecast:
     """Measure every unit on one picture and, where that is affordable, judge a few pictures of each data set.
@@ -71,7 +71,8 @@ def forecast(
     """
     studies = list(studies) if until is None else prepared(studies, until)
     place = engine.pick(device)
-    count = executor(on).how_many(workers, place)
+    with closing(executor(on) if isinstance(on, str) else on) as crew:
+        count = crew.how_many(workers, place)
     settings = [setting for study in studies for setting in settings_of(study)]
     with engine_of("auto"):
         seconds = _seconds(studies, place, count)

@@ -30,6 +30,7 @@ from heatproof.run.premises import check, warn_of_lost
 from heatproof.run.recording import recording
 from heatproof.run.rounds import course_of, rounds
 from heatproof.run.shards import Shard, shards
+from heatproof.run.share import Share
 from heatproof.run.store import Store
 from heatproof.run.task import finished, perform, tasks
 from heatproof.run.until import Solid, prepared
@@ -45,22 +46,24 @@ def run(
     watch: Watch | None = None,
     engine: EngineKind = "auto",
     choices: Mapping[str, Any] | None = None,
-    on: str = "local",
+    on: str | Executor = "local",
     until: Solid | None = None,
+    share: Share | None = None,
     pace: Pace | None = None,
 ) -> Results:
     """Judge the methods, write `out`, return the results. The same call again goes on where the last one stopped.
 
     `workers` processes do a shard each, on one thread each, with the same numbers up to rounding; `auto` takes as many
-    as pay. `until` is the rule by which the run stops before all pictures are judged. A `pace` measures one picture
-    first and knows how much time is left.
+    as pay. `until` is the rule by which the run stops before all pictures are judged; a `share` is the part of the
+    work that this run does (`gather` puts parts together). A `pace` measures one picture first and knows how much time
+    is left.
 
     `engine="reference"` runs every network as it is, in micro-batches of 8 on one thread, and reads nothing from the
     cache: slower, and the same numbers whatever was measured before. `choices` are those of an earlier run (its
-    `engine.json`), to begin with. `on` names the executor: `local`, or that of a plug-in.
+    `engine.json`), to begin with. `on` is the executor or its name: `local`, `ray` (a cluster), or that of a plug-in.
     """
-    with engine_of(engine, choices):
-        return _run(studies, out, device, workers, Display(watch, pace), executor(on), until)
+    with engine_of(engine, choices), closing(executor(on) if isinstance(on, str) else on) as crew:
+        return _run(studies, out, device, workers, Display(watch, pace), crew, until, share)
 
 
 def _run(
@@ -71,7 +74,10 @@ def _run(
     display: Display,
     crew: Executor,
     until: Solid | None,
+    share: Share | None,
 ) -> Results:
+    if share is not None and until is not None:
+        raise BadInput(f"a rule to stop by looks at all pictures, and part {share} has some: leave one of them out")
     listed = [studies] if isinstance(studies, Study) else list(studies)
     if not listed:
         raise BadInput("run needs at least one study, got none")
@@ -82,23 +88,27 @@ def _run(
     resume_choices(store)
     place = engine.pick(device)
     count = crew.how_many(workers, place)
+    for one in listed:
+        crew.check(one)
     work: list[Shard] = []
     for at, one in enumerate(listed, start=1):
         work += shards(one, place)
         display.phase("reading pictures", at, len(listed))
     own, again = ([shard for shard in work if bool(shard.repeat) == later] for later in (False, True))
+    if share is not None:
+        own, again = share.of_work(own), share.among(again)
     work = [*own, *again]
     course = None if until is None else course_of(own, until)
     display.phase("checking", 0, len(listed))
     check(work, partial(finished, store=store))
     warn_of_lost(listed)
-    with recording(listed, work, store, until, course) as record:
+    with recording(listed, work, store, until or share, course) as record:
         before = 0
         for part in [work] if course is None else chain(rounds(course, store, count), [again]):
             shown = display if course is None else display.of_round(before, units_of(work), course.progress)
             _work(part, store, crew.spread, count, record, shown)
             before += units_of(part)
-        return commit(listed, work, store, record, "complete", course=course)
+        return commit(listed, work, store, record, "complete", course=course, share=share)
 
 
 def units_of(work: Sequence[Shard]) -> int:

@@ -15,11 +15,13 @@ from heatproof import engine, needs
 from heatproof.by_label import parts
 from heatproof.engine import Engine
 from heatproof.errors import BadInput, BadModel, HeatproofError, NotApplicable
+from heatproof.models._support.undecided import PICTURES, undecided
 from heatproof.run.shards import Shard, aimed, by_label
 from heatproof.run.unit import watched
 from heatproof.spec import recipe
 from heatproof.spec.study import Study
 from heatproof.traits import (
+    caution_of,
     cost_of,
     dataset_traits,
     method_traits,
@@ -38,10 +40,11 @@ CHEAP = 8  # passes: methods of no more are tried on one picture
 class Hindrance:
     """A method or metric that will have no score in one place, and why."""
 
-    kind: Literal["method", "metric"]
+    kind: Literal["method", "metric", "model"]
     name: str
     place: str
     reason: str
+    hinders: bool = True  # else it only calls for caution
 
 
 def check(work: Sequence[Shard], finished: Callable[[Shard], bool]) -> list[Hindrance]:
@@ -57,10 +60,12 @@ def check(work: Sequence[Shard], finished: Callable[[Shard], bool]) -> list[Hind
     for study in dict.fromkeys(study for study, _, _ in found):
         _refuse(study, [some for (of, _, _), some in found.items() if of is study])
     every = list(dict.fromkeys(one for some in found.values() for one in some))
-    for reason, some in _by_reason(every).items():
+    for reason, some in _by_reason([one for one in every if one.hinders]).items():
         names = list(dict.fromkeys(one.name for one in some))
         warnings.warn(f"{', '.join(names)} will have no score ({some[0].place}): {reason}", stacklevel=3)
-    return every
+    for reason, some in _by_reason([one for one in every if not one.hinders]).items():
+        warnings.warn(f"{', '.join(dict.fromkeys(one.name for one in some))}: {reason}", stacklevel=3)
+    return [one for one in every if one.hinders]
 
 
 def _hindered(shard: Shard) -> Iterator[Hindrance]:
@@ -75,6 +80,22 @@ def _hindered(shard: Shard) -> Iterator[Hindrance]:
     for metric in shard.study.metrics:
         if reason := _unmet(metric, shard.model, batch):
             yield Hindrance("metric", recipe.label(metric), place, reason)
+    several, _ = aimed(dataclasses.replace(shard, indices=shard.indices[:PICTURES], ids=shard.ids[:PICTURES]))
+    if words := undecided(shard.model, engine.forward(shard.model, several.images)):
+        yield Hindrance("model", shard.model.name, place, words, hinders=False)
+    for method in shard.methods:
+        if words := cautions(method, shard.model, batch):
+            yield Hindrance("method", recipe.label(method), place, words, hinders=False)
+
+
+def cautions(method: Any, model: Model, batch: Batch) -> str:
+    """What to be careful with in a method's maps of this network; empty where there is nothing."""
+    found = []
+    for part in parts_of(method):
+        if (caution := caution_of(part)) is not None:
+            with suppress(Exception):  # what keeps the method from working at all is said elsewhere
+                found.append(caution(model, batch))
+    return "; ".join(filter(None, found))
 
 
 def _check_classes(shard: Shard, outputs: int) -> None:
@@ -135,7 +156,7 @@ def _refuse(study: Study, places: Sequence[Sequence[Hindrance]]) -> None:
     judges = [recipe.label(one) for one in study.metrics if metric_traits(one).measures != "pictures"]
     kinds: tuple[tuple[str, list[str]], ...] = (("method", contestants), ("metric", judges))
     for kind, names in kinds:
-        lost = [{one.name: one.reason for one in some if one.kind == kind} for some in places]
+        lost = [{one.name: one.reason for one in some if one.kind == kind and one.hinders} for some in places]
         if names and lost and all(name in one for one in lost for name in names):
             which = f"protocol {study.protocol}" if study.protocol else "this study"
             raise BadInput(f"no {kind} of {which} can have a score; {names[0]}: {lost[0][names[0]]}")

@@ -13,6 +13,7 @@ from heatproof.run.commit import commit_finished
 from heatproof.run.edition import warn_of_edition
 from heatproof.run.rounds import Course
 from heatproof.run.shards import Shard
+from heatproof.run.share import Share
 from heatproof.run.store import Store
 from heatproof.run.termination import sigterm_as_ctrl_c
 from heatproof.run.until import Solid, dump
@@ -21,20 +22,20 @@ from heatproof.spec.study import Study
 
 @contextmanager
 def recording(
-    studies: Sequence[Study], work: Sequence[Shard], store: Store, until: Solid | None, course: Course | None
+    studies: Sequence[Study], work: Sequence[Shard], store: Store, extent: Solid | Share | None, course: Course | None
 ) -> Iterator[Record]:
     """Hold the directory, store the study, and keep the record true: of a run that is stopped its part is committed."""
     with lock.held(store.root), sigterm_as_ctrl_c():
         store.clear_leftovers()
         warn_of_edition(store)
         resumed = any(store.get(key, shard.ids) for shard in work for key in shard.units.values())
-        record = Record(store.root, resumed or _begun(store, dump(studies, until)))
+        record = Record(store.root, resumed or _begun(store, dump(studies, extent)))
         if not record.state.results:  # else it belongs to those results until there are others
-            store.put_json("study.json", dump(studies, until))
+            store.put_json("study.json", dump(studies, extent))
         try:
             yield record
         except KeyboardInterrupt:
-            commit_finished(studies, work, store, record, course)
+            commit_finished(studies, work, store, record, course, extent if isinstance(extent, Share) else None)
             raise
         except BaseException as error:
             with suppress(Exception):  # the disk may be what failed

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from heatproof.attribute import attribute
 from heatproof.by_label import is_several, split
-from heatproof.engine.execute import place
+from heatproof.engine import place
 from heatproof.engine.machine import out_of_memory
 from heatproof.errors import BadInput, HeatproofError, NotApplicable, OutOfMemory
 from heatproof.occlusion.game import NOTHING_CHANGES, flat_rows

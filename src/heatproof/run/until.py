@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from heatproof.errors import BadInput
+from heatproof.run.share import Share
 from heatproof.spec import recipe
 from heatproof.traits import fast_of
 
@@ -118,11 +119,12 @@ def _renamed(value: Any, names: Mapping[str, str]) -> Any:
     return [_renamed(item, names) for item in value] if isinstance(value, list | tuple) else value
 
 
-def dump(studies: Sequence[Study], rule: Solid | None) -> dict[str, Any]:
-    """What study.json holds: the studies, and the rule by which the run stops if there is one."""
+def dump(studies: Sequence[Study], extent: Solid | Share | None) -> dict[str, Any]:
+    """What study.json holds: the studies, and the rule by which the run stops or the part that it does, if any."""
     from heatproof.spec import study
 
-    return {**study.dump(studies), **({} if rule is None else {"until": rule.plain()})}
+    kind = "until" if isinstance(extent, Solid) else "part"
+    return {**study.dump(studies), **({} if extent is None else {kind: extent.plain()})}
 
 
 def _least(limit: int | None, most: int | None) -> int | None:

@@ -52,7 +52,10 @@ def _standing(answers: Answers, question: Question, methods: Sequence[str]) -> s
         whole = all((found := answers.cell(one, question).found) is not None and found.unanimous for one in good)
         most = "" if whole else " in most comparisons"
         if len(good) == 1:
-            return f"{_names(good)}; no method beats it{most}"
+            marks = list(answers.cell(good[0], question).marks.values())
+            times = marks.count("best")
+            clear = f", and it is clearly best in {times} of {len(marks)} comparisons" if times else ""
+            return f"{_names(good)}; no method beats it{most}{clear}"
         return f"{_names(good)}; no method beats them{most}, and nothing here separates the first"
     behind = answers.with_mark(question, "behind", methods)
     if behind:
@@ -72,7 +75,10 @@ def _signed(reading: Reading, answers: Answers) -> str:
         return ""
     level = [one for one in signed if (found := answers.cell(one, MODEL).found) and found.mark in ("best", "good")]
     if level:
-        return f"<b>If you need signs:</b> {_names(level)}; the others that lead say how much, not which way."
+        others = [*answers.with_mark(MODEL, "best"), *answers.with_mark(MODEL, "good")]
+        silent = [one for one in others if one not in signed]
+        tail = f"; the maps of {_names(silent)} say how much, not which way" if silent else ", whose maps have them"
+        return f"<b>If you need signs:</b> {_names(level)}{tail}."
     clear = answers.with_mark(MODEL, "behind", signed)
     if clear:
         return f"<b>If you need signs:</b> {_names(clear)}; they beat every blind map, and are behind the best."

@@ -27,6 +27,10 @@ MEANING: dict[Mark, str] = {
     "open": "these pictures do not tell it from a blind map, or from any method",
     "beaten": "a map that looks at nothing scores better",
 }
+NOTE = (
+    '<p class="note" id="cell-note" aria-live="polite">By the adjusted tests of this page. A fraction says in how many '
+    "comparisons the mark is reached, a star or cross beside it in how many it is that; choose a cell to see them.</p>"
+)
 
 
 def answer(reading: Reading) -> str | None:
@@ -41,13 +45,13 @@ def answer(reading: Reading) -> str | None:
     tail = f'<p class="limits">{lacking}</p>' if lacking else ""
     return (
         f'<section id="answer"><h2>Which method should I use?</h2><p class="lead">{recommendation(reading, found)}</p>'
-        f'<div class="first"><div>{matrix(reading, found)}</div><div>{_leaders(reading, found)}'
+        f'<div class="first"><div>{matrix(reading, found)}{NOTE}</div><div>{_leaders(reading, found)}'
         f'<ul class="advice">{items}</ul>{tail}</div></div></section>'
     )
 
 
 def recommendation(reading: Reading, found: Answers) -> str:
-    """The sentence to take away, as HTML: a method is recommended if it holds in more than half of the questions."""
+    """The sentence to take away, as HTML: a method is recommended if it holds in half of the questions."""
     asked = len(found.questions)
     held = max((found.holding(method) for method in found.methods), default=0)
     if not held:
@@ -63,7 +67,7 @@ def recommendation(reading: Reading, found: Answers) -> str:
     held, applying = found.holding(first), found.applying(first)
     names = listed([f"<strong>{escape(one)}</strong>" for one in leaders[:LEADERS]])
     names += f" and {len(leaders) - LEADERS} others" * (len(leaders) > LEADERS)
-    if 2 * held <= applying:
+    if 2 * held < applying:
         return (
             f"No method stands out on these pictures. Nothing beats {names} in {held} of "
             f"{counted(applying, 'question')}"
@@ -103,8 +107,6 @@ def matrix(reading: Reading, found: Answers) -> str:
     return (
         f'<div class="scroll"><table class="answers"><thead><tr><th scope="col">method</th>{heads}</tr></thead>'
         f'<tbody>{rows}</tbody></table></div><ul class="legend">{legend}</ul>'
-        '<p class="note" id="cell-note" aria-live="polite">By the adjusted tests of this page. A fraction says in how '
-        "many comparisons the mark is reached; choose a cell to see them.</p>"
     )
 
 
@@ -126,12 +128,16 @@ def _cell(reading: Reading, cell: Cell, method: str, question: Question) -> str:
         for panel, one in cell.marks.items()
     )
     share = "" if cell.found.unanimous else f"<small>{cell.found.reached}/{cell.found.of}</small>"
-    beaten = f'<small class="m-beaten">✕{cell.beaten}</small>' if cell.beaten and mark != "beaten" else ""
+    best = sum(one == "best" for one in cell.marks.values())
+    beside = f'<small class="m-best">★{best}</small>' if best and mark != "best" else ""
+    beside += f'<small class="m-beaten">✕{cell.beaten}</small>' if cell.beaten and mark != "beaten" else ""
     spoken = WORDS[mark] + ("" if cell.found.unanimous else f" in {cell.found.reached} of {cell.found.of} comparisons")
+    spoken += f"; clearly best in {best}" if best and mark != "best" else ""
+    spoken += f"; beaten by a blind map in {cell.beaten}" if cell.beaten and mark != "beaten" else ""
     note = f"{method} · {question.words} {each}" + (f"; not judged: {'; '.join(cell.reasons)}" if cell.reasons else "")
     return (
         f'<td class="m-{mark}"><button type="button" data-note="{escape(note)}" title="{escape(each)}">'
-        f'<span aria-hidden="true">{SIGN[mark]}</span>{share}{beaten}<span class="voice">{spoken}</span></button></td>'
+        f'<span aria-hidden="true">{SIGN[mark]}</span>{share}{beside}<span class="voice">{spoken}</span></button></td>'
     )
 
 

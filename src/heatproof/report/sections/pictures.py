@@ -7,6 +7,7 @@ from heatproof.report.run_numbers import Panel, Reading
 from heatproof.report.sections.blocks import fold, section
 from heatproof.report.sections.blocks import table as table_html
 from heatproof.report.typeset import breakable, count, escape, shortened
+from heatproof.results.cautions import cautions
 from heatproof.results.census_text import in_words
 from heatproof.results.run_info import Census
 
@@ -20,6 +21,11 @@ GLIMPSE, GLIMPSES = 88, 12  # pixels on a side; pictures
 HALF = 0.5  # a model that is certainly right on fewer is judged on what it mostly does not know
 
 
+def _cautions(reading: Reading) -> str:
+    """What these pictures cannot carry, as HTML; empty where there is nothing to be careful with."""
+    return "".join(f'<p class="warning">{escape(words)}</p>' for words in cautions(reading.scores, reading.info))
+
+
 def pictures(reading: Reading) -> str | None:
     """Sentences per data set and model, class counts behind a fold; nothing for runs that did not count them."""
     entries = reading.info.pictures
@@ -28,7 +34,7 @@ def pictures(reading: Reading) -> str | None:
     several = len(entries) > 1
     body = "".join(_entry(entry, several) for entry in entries) + correct_only(reading)
     lead = escape(in_words(entries[0]))
-    warnings = "".join(dict.fromkeys(map(misgivings, entries)))
+    warnings = "".join(dict.fromkeys(map(misgivings, entries))) + _cautions(reading)
     return section("pictures", "The pictures", lead, body, picture=_glimpse(reading) + warnings, rest=LEAD)
 
 
