@@ -19,11 +19,13 @@ from torch import Tensor
 from heatproof import registry
 from heatproof.attribute import attribute
 from heatproof.errors import BadShape, NotApplicable, UnknownName
+from heatproof.questions import ASKED, Kind, Question
 from heatproof.spec import recipe
-from heatproof.traits import method_traits, metric_traits
+from heatproof.traits import cost_of, method_traits, metric_traits, misfit
 from heatproof.types import Attribution, Batch, Dataset, Imputer, Method, Metric, Model, Scored, Segmenter
 
 CLOSE = 1e-5
+FEW_PASSES = 300  # components that cost more are not tried on further kinds of output
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,32 @@ def check_method(method: Method, model: Model, batch: Batch) -> Iterator[Verdict
     order = list(range(len(batch)))[::-1]
     yield _same("does not depend on the order", maps[order], attribute(model, batch.select(order), method).maps)
     yield Verdict("its recipe is the same when read back", *_round_trip(method))
+    cost = cost_of(method)
+    if cost is not None and sum(cost) <= FEW_PASSES:
+        yield from _other_questions(model, batch, method, lambda one, few: attribute(one, few, method))
+
+
+def _other_questions(
+    model: Model, batch: Batch, component: object, ask: Callable[[Model, Batch], object]
+) -> Iterator[Verdict]:
+    """It answers, or declares why not, where the same network is read as yes or no, and as a value."""
+    kinds: tuple[tuple[Question, Kind], ...] = (("yes_no", "sigmoid"), ("value", "regression"))
+    for question, kind in kinds:
+        if misfit(component, question):
+            continue  # said before any work is done
+        whole = dataclasses.replace(model, output=kind, probabilities=False)
+        whole(batch.images[:1].to(whole.device))
+        one = whole.of(int(batch.targets[0]))
+        few = batch.select([0]).aimed(batch.targets.new_full((1,), 1 if question == "yes_no" else 0))
+        claim = f"applies to {ASKED[question]}, or declares in `unfit` why not"
+        try:
+            ask(one, few)
+        except NotApplicable as reason:
+            yield Verdict(claim, len(str(reason)) > 10, "the reason is empty")
+        except Exception as error:
+            yield Verdict(claim, False, f"{type(error).__name__}: {error}")
+        else:
+            yield Verdict(claim, True)
 
 
 def check_metric(metric: Metric, model: Model, batch: Batch) -> Iterator[Verdict]:
@@ -167,6 +195,11 @@ def check_metric(metric: Metric, model: Model, batch: Batch) -> Iterator[Verdict
     yield _same("does not depend on batch mates", worst, torch.cat(single))
     yield _same("gives the same answer again", worst, _values(metric(noise)))
     yield Verdict("its recipe is the same when read back", *_round_trip(metric))
+    price = cost_of(metric)
+    if price is None or sum(price) <= FEW_PASSES:
+        yield from _other_questions(
+            model, batch, metric, lambda one, few: metric(dataclasses.replace(_alone(noise, 0), model=one, batch=few))
+        )
 
 
 def check_imputer(imputer: Imputer, images: Tensor) -> Iterator[Verdict]:

@@ -129,6 +129,8 @@ class ProtocolTraits:
     order: int = 100  # among the protocols of a run of all of them, small first
     needs: tuple[Need, ...] = ()  # what pictures must bring
     models: int = 1  # the fewest models it compares
+    unfit: Unfit = ()  # the questions of models that it has no answer to, each with the reason
+    labels: bool = True  # it judges networks of several independent labels or values, one by one
     paper: Pairs = ()  # fields of the published settings
     brief: Pairs = ()  # fields that make it affordable beside all the others
 

@@ -44,6 +44,7 @@ from heatproof.occlusion.segmenters.pixels import Pixels
 from heatproof.protocols._support.blind_controls import have_regions, with_controls
 from heatproof.protocols._support.given import Datasets, Methods, Models, check_prior
 from heatproof.protocols._support.own_pictures import check_model_named
+from heatproof.questions import Unfit
 from heatproof.registry import protocol
 from heatproof.results.protocol_notes import AuditPart, InDistributionNotes
 from heatproof.spec import recipe
@@ -113,6 +114,7 @@ class InDistribution:
 
     order: ClassVar[int] = 7
     needs: ClassVar[tuple[Need, ...]] = ("prior",)
+    unfit: ClassVar[Unfit] = (("value", "its samples keep a class, and a value has none"),)
     paper: ClassVar[Pairs] = (("profile", "paper"),)
     brief: ClassVar[Pairs] = (("audit", False),)
 

@@ -33,6 +33,7 @@ from heatproof.occlusion.segmenters.grid import Grid
 from heatproof.protocols._support.blind_controls import with_controls
 from heatproof.protocols._support.given import Datasets, Methods, Models
 from heatproof.protocols._support.own_pictures import check_model_named
+from heatproof.questions import Unfit
 from heatproof.registry import protocol
 from heatproof.results.protocol_notes import MosaicsNotes
 from heatproof.spec import recipe
@@ -86,6 +87,8 @@ class Mosaics:
 
     order: ClassVar[int] = 3
     needs: ClassVar[tuple[Need, ...]] = ("labels",)
+    unfit: ClassVar[Unfit] = (("value", "a mosaic asks where a class is"),)
+    labels: ClassVar[bool] = False
     paper: ClassVar[Pairs] = (("preset", "paper"),)
 
     def __post_init__(self) -> None:

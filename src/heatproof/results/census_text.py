@@ -17,11 +17,15 @@ def pictures_in_words(census: Sequence[Census]) -> list[str]:
 
 def in_words(entry: Census) -> str:
     """`60 pictures: 30 car, 30 cat. The model is right on 55 of 60: 92 % (82–96 %).`"""
-    total = entry.pictures
-    parts = [f"{total} picture{'' if total == 1 else 's'}{_classes(entry.classes, total)}."]
+    parts = [f"{_counted(entry)}."]
     if accuracy := entry.accuracy:
         span = f"{100 * accuracy.low:.0f}–{100 * accuracy.high:.0f} %"
         parts.append(f"The model is right on {entry.right} of {entry.known}: {100 * accuracy.share:.0f} % ({span}).")
+    if entry.question == "value":
+        parts.append(
+            "The model answers with a value, which is neither right nor wrong; curves of its answer start where the "
+            "whole picture is hidden, in units of what hiding it changes."
+        )
     if entry.narrow_count:
         first = next(iter(entry.narrow), "")
         parts.append(
@@ -31,7 +35,18 @@ def in_words(entry: Census) -> str:
     return " ".join(parts)
 
 
-def _classes(counts: Mapping[str, int], total: int) -> str:
+def _counted(entry: Census) -> str:
+    """`60 pictures: 30 car, 30 cat`, or `80 labels on 60 pictures: 50 Edema, 30 Effusion`."""
+    total, labels = entry.pictures, entry.pictures if entry.per_label else 0
+    shown = entry.distinct if entry.per_label else total
+    pictures = f"{shown} picture{'' if shown == 1 else 's'}"
+    if labels:
+        what = "values" if entry.question == "value" else "labels"
+        return f"{labels} {what if labels > 1 else what[:-1]} on {pictures}{_classes(entry.classes, total, what)}"
+    return f"{pictures}{'' if entry.question == 'value' else _classes(entry.classes, total)}"
+
+
+def _classes(counts: Mapping[str, int], total: int, what: str = "classes") -> str:
     if not counts:
         return ", of classes that are not known"
     rest = total - sum(counts.values())
@@ -40,4 +55,4 @@ def _classes(counts: Mapping[str, int], total: int) -> str:
         return ": " + ", ".join(f"{times} {name}" for name, times in counts.items()) + unknown
     least, most = min(counts.values()), max(counts.values())
     each = f"{least}" if least == most else f"{least} to {most}"
-    return f" of {len(counts)} classes, {each} of each{unknown}"
+    return f" of {len(counts)} {what}, {each} of each{unknown}"

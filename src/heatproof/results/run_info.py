@@ -120,6 +120,8 @@ class Census:
     narrow_count: Count = 0
     accuracy: Accuracy | None = None
     question: Question = "classes"  # what the model is asked
+    per_label: bool = False  # it answers with several labels or values: an entry is one of them on one picture
+    distinct: Count = 0  # pictures of these entries
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from torch import Tensor
 
 from heatproof.data._support.class_names import plainly
+from heatproof.data._support.several_classes import BETWEEN
 from heatproof.data._support.value_range import FILLED, spans
 from heatproof.models._support.outputs import SIDES
 from heatproof.questions import Question
@@ -34,6 +35,7 @@ class ShardRecord:
     spans: tuple[tuple[float, float], ...]
     predicted: tuple[str | None, ...] = ()  # records of earlier versions have none
     question: Question = "classes"  # what the model is asked
+    per_label: bool = False  # entries are labels of pictures, or values
 
     def __post_init__(self) -> None:
         parts = (self.classes, self.right, self.spans, self.predicted or self.ids)
@@ -84,6 +86,7 @@ def _of_labels(key: str, model: Model, batch: Batch, answers: Tensor | None) -> 
         tuple((low, high) for low, high in spans(batch.images)),
         tuple(None if one is None else SIDES[one] for one in found),
         model.question,
+        per_label=True,
     )
 
 
@@ -103,6 +106,8 @@ class _Count:
     right: int = 0
     narrow: dict[str, tuple[float, float]] = field(default_factory=dict)
     question: Question = "classes"
+    per_label: bool = False
+    shown: set[str] = field(default_factory=set)
 
 
 def census(records: Iterable[tuple[Mapping[str, str], ShardRecord]]) -> tuple[Census, ...]:
@@ -111,13 +116,14 @@ def census(records: Iterable[tuple[Mapping[str, str], ShardRecord]]) -> tuple[Ce
     seen: set[tuple[str, ...]] = set()
     for place, found in records:
         where = (place["dataset"], place["model"])
-        entry = entries.setdefault(where, _Count(question=found.question))
+        entry = entries.setdefault(where, _Count(question=found.question, per_label=found.per_label))
         rows = zip(found.ids, found.classes, found.right, found.spans, strict=True)
         for identity, name, right, (low, high) in rows:
             if (*where, identity) in seen:
                 continue
             seen.add((*where, identity))
             entry.pictures += 1
+            entry.shown.add(identity.rpartition(BETWEEN)[0] if found.per_label else identity)
             entry.classes.update([] if name is None else [name])
             entry.known += right is not None
             entry.right += bool(right)
@@ -142,4 +148,6 @@ def _summed(dataset: str, model: str, entry: _Count) -> Census:
         narrow_count=len(entry.narrow),
         accuracy=accuracy,
         question=entry.question,
+        per_label=entry.per_label,
+        distinct=len(entry.shown),
     )

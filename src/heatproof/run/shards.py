@@ -149,7 +149,9 @@ def by_label(study: Study) -> bool:
 
 def _check_several(dataset: Dataset, model: Model, study: Study) -> None:
     """Pictures with several labels need a model of independent labels, if their labels are needed at all."""
-    if by_label(study) and not model.several and dataset_traits(dataset).several:
+    if model.question == "value" or model.several:
+        return
+    if by_label(study) and dataset_traits(dataset).several:
         one = f"a yes or no on {model.classes[-1]!r}" if model.question == "yes_no" else "one of its classes"
         raise BadInput(
             f"pictures of {recipe.label(dataset)!r} carry several labels, and model {model.name!r} answers with {one}: "

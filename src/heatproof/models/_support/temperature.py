@@ -103,7 +103,11 @@ def calibrate(model: Model, held_out: Dataset, limit: int = 300, seed: int = 0) 
             f"a temperature needs pictures that show one of the model's classes; none of {len(labels)} drawn from "
             f"{held_out.name!r} is labelled so"
         )
-    fitted = fit_temperature(engine.forward(model, batch.images[known]), labels[known])
+    answers = engine.forward(model, batch.images[known])
+    if model.several or model.question == "value":
+        what = "several labels, each with a confidence of its own" if model.kind == "sigmoid" else "values"
+        raise NotApplicable(f"a temperature is fitted for one confidence, and model {model.name!r} answers with {what}")
+    fitted = fit_temperature(answers, labels[known])
     if fitted.doubt:
         warnings.warn(f"the temperature of {model.name!r} may mean nothing: {fitted.doubt}", stacklevel=2)
     return fitted._replace(unlabelled=int((~known).sum()))

@@ -7,8 +7,10 @@ from typing import Any, TypeAlias
 
 from heatproof import data, models, needs
 from heatproof.errors import BadInput
+from heatproof.models._support.outputs import SIDES
 from heatproof.occlusion.diffusion import priors
 from heatproof.occlusion.diffusion.denoiser import check
+from heatproof.questions import ASKED
 from heatproof.traits import ProtocolTraits
 from heatproof.types import AnyMethod, Batch, Dataset, Model
 
@@ -22,6 +24,11 @@ def missing(traits: ProtocolTraits, chosen: Models, datasets: Datasets) -> str:
 
     Embedded pictures, which stand in where none are given, bring everything.
     """
+    for model in (models.load(one) if isinstance(one, str) else one for one in chosen or ()):
+        if reason := dict(traits.unfit).get(model.question):
+            return f"does not apply to {ASKED[model.question]}: {reason}"
+        if not traits.labels and model.kind == "sigmoid" and len(model.classes) > len(SIDES):
+            return f"asks about one of several classes, and model {model.name!r} answers with independent labels"
     lacks = []
     if chosen is not None and len(chosen) < traits.models:
         lacks.append(f"{traits.models} models or more to compare, got {len(chosen)}")
