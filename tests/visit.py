@@ -4,12 +4,26 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page
 
 SWITCHES = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+
+
+AXE = Path(sys.prefix) / "axe" / "node_modules" / "axe-core" / "axe.min.js"
+
+
+def serious_faults(page: Page) -> list[tuple[str, str]]:
+    """The serious and critical faults of accessibility that axe-core finds, each with its first element."""
+    if not AXE.is_file():
+        pytest.fail(f"axe-core is missing at {AXE}: make axe", pytrace=False)
+    if not page.evaluate("'axe' in window"):
+        page.add_script_tag(path=str(AXE))
+    found = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")["violations"]
+    return [(one["id"], one["nodes"][0]["html"][:160]) for one in found if one["impact"] in ("serious", "critical")]
 
 
 def chromium() -> str:

@@ -85,6 +85,15 @@ def test_no_cell_is_without_a_mark_or_a_reason() -> None:
     assert "–" not in re.sub(r"<[^>]*>", "", html)
 
 
+def test_beyond_a_screen_of_methods_the_rest_is_folded() -> None:
+    run = asked()
+    copies = [run.scores[run.scores["method"] == "saliency"].assign(method=f"saliency(steps={at})") for at in range(12)]
+    reading = reading_of(replace(run, scores=pd.concat([run.scores, *copies])))
+    shown, folded = matrix(reading, answers(reading)).split("<details")
+    assert shown.count("<tr data-method") == 12
+    assert folded.count("<tr data-method") == len(answers(reading).methods) - 12
+
+
 def test_too_few_pictures_recommend_nothing() -> None:
     reading = reading_of(asked(images=IMAGES[:4]))
     assert "add pictures" in recommendation(reading, answers(reading))

@@ -132,6 +132,7 @@ def test_print_loses_nothing_of_a_card_and_names_what_is_folded(browser: Browser
     page = tmp_path / "page.html"
     held_back = f'<article class="card">{fold("2 more", "<p id=card>a beats b</p>")}</article>'
     folded = fold("some metric", "<p id=far>far away</p>") + fold("3 pairs", "<p id=pairs>a, b</p>", class_="pairs")
+    folded += fold("Details", "<p id=more>all of it</p>", class_="more")
     page.write_text(f"<!doctype html><meta charset=utf-8><style>{style}</style>{held_back}{folded}", encoding="utf-8")
     visit = Visit(browser, page)
     assert not visit.page.locator("#card").is_visible()
@@ -139,6 +140,7 @@ def test_print_loses_nothing_of_a_card_and_names_what_is_folded(browser: Browser
     assert visit.page.locator("#card").is_visible()
     assert visit.page.locator("summary", has_text="some metric").is_visible()
     assert not visit.page.locator("#far").is_visible()
+    assert visit.page.locator("#more").is_visible()
     assert visit.page.locator("#pairs").is_visible()  # what the matrix says only to who hovers
     visit.page.close()
 

@@ -12,7 +12,7 @@ import pytest
 from networks import small_cnn
 from playwright.sync_api import sync_playwright
 from typer.testing import CliRunner
-from visit import SWITCHES, chromium
+from visit import SWITCHES, chromium, serious_faults
 
 from heatproof.cli import app
 from heatproof.data.two_factor.dataset import TwoFactor
@@ -73,6 +73,16 @@ def test_runs_are_listed_opened_and_compared_by_clicks(server: Viewer) -> None:
         page.get_by_role("link", name="first").first.click()
         assert page.locator("h1").inner_text() == "Which heatmaps hold up?"
         assert complaints == []
+        browser.close()
+
+
+@pytest.mark.parametrize("path", ["", "compare?first=first&second=deep/second%20%3Cb%3E"])
+def test_axe_finds_no_serious_fault(server: Viewer, path: str) -> None:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium(), args=SWITCHES)
+        page = browser.new_page(bypass_csp=True)
+        page.goto(server.address + path)
+        assert serious_faults(page) == []
         browser.close()
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from heatproof.report.answers import Answers, Cell, answers
 from heatproof.report.heat import heat_uri, overlay, photo_uri, shown
 from heatproof.report.questions import Question
 from heatproof.report.run_numbers import Exhibit, Reading
 from heatproof.report.sections.advice import advice, limits
+from heatproof.report.sections.blocks import fold
 from heatproof.report.typeset import breakable, counted, escape, listed, shortened
 from heatproof.stats.marks import MARKS, Mark
 
+ROWS = 12  # methods in the table; further ones are behind a fold
 LEADERS = 3  # whose heatmaps stand beside each other
 SIDE = 160
 SIGN: dict[Mark, str] = {"best": "★", "good": "●", "behind": "◐", "open": "○", "beaten": "✕"}
@@ -89,14 +93,9 @@ def recommendation(reading: Reading, found: Answers) -> str:
 
 def matrix(reading: Reading, found: Answers) -> str:
     """Methods × questions. Every cell is a button that explains itself, and has its words for a reader's voice."""
-    heads = "".join(f'<th scope="col">{escape(one.words)}</th>' for one in found.questions)
-    rows = "".join(
-        f'<tr data-method="{escape(method)}"><th scope="row" title="{escape(_whole(reading, method))}">'
-        f"{breakable(shortened(method, 34))}</th>"
-        + "".join(_cell(reading, found.cell(method, one), method, one) for one in found.questions)
-        + "</tr>"
-        for method in found.methods
-    )
+    table = _table(reading, found, found.methods[:ROWS])
+    if rest := found.methods[ROWS:]:
+        table += fold(counted(len(rest), "further method"), _table(reading, found, rest))
     used = [mark for mark in MARKS if any(one.found and one.found.mark == mark for one in found.cells.values())]
     legend = "".join(
         f'<li title="{MEANING[mark]}"><span class="m-{mark}" aria-hidden="true">{SIGN[mark]}</span> {WORDS[mark]}</li>'
@@ -104,9 +103,21 @@ def matrix(reading: Reading, found: Answers) -> str:
     )
     if any(one.found is None for one in found.cells.values()):
         legend += '<li><span class="m-none">n/a</span> not applicable</li>'
+    return f'{table}<ul class="legend">{legend}</ul>'
+
+
+def _table(reading: Reading, found: Answers, methods: Sequence[str]) -> str:
+    heads = "".join(f'<th scope="col">{escape(one.words)}</th>' for one in found.questions)
+    rows = "".join(
+        f'<tr data-method="{escape(method)}"><th scope="row" title="{escape(_whole(reading, method))}">'
+        f"{breakable(shortened(method, 34))}</th>"
+        + "".join(_cell(reading, found.cell(method, one), method, one) for one in found.questions)
+        + "</tr>"
+        for method in methods
+    )
     return (
         f'<div class="scroll"><table class="answers"><thead><tr><th scope="col">method</th>{heads}</tr></thead>'
-        f'<tbody>{rows}</tbody></table></div><ul class="legend">{legend}</ul>'
+        f"<tbody>{rows}</tbody></table></div>"
     )
 
 
