@@ -96,6 +96,33 @@ class PartTraits:
 
 
 @dataclass(frozen=True)
+class DatasetTraits:
+    """The traits of a data set, beside what every one has (`types.Dataset`)."""
+
+    view: Any = ...  # how pictures are cut: a `View`; None: as each model wants them; left out: they have one size
+    classes: Any = None  # names of the labels; (): those of the model; None: no names
+    target: str = ""  # "given" if each picture comes with the class that is explained
+    several: bool = False  # pictures may carry several labels
+    grey: bool | None = None  # whether pictures are read in one channel; None: no choice
+    takes_turns: bool = False  # in its order classes take turns, so that its first pictures are a fair sample
+    exact_twins: bool = False  # twins that differ outside the region are left out
+    path: Any = ""  # of its files
+    of: Any = None  # the data set it is made of
+    fitted: Any = None  # `fitted(model)`: the data set as the model needs it, if it knows that itself
+    class_labels: Any = None  # `class_labels()`: the label of every picture without reading any
+
+    @property
+    def uncut(self) -> bool:
+        """Whether each model cuts the pictures as it wants them."""
+        return self.view is None
+
+    @property
+    def unnamed(self) -> bool:
+        """Whether labels are to be named and numbered as the model does."""
+        return isinstance(self.classes, tuple) and not self.classes
+
+
+@dataclass(frozen=True)
 class ProtocolTraits:
     """The traits of a protocol."""
 
@@ -129,6 +156,10 @@ def segmenter_traits(segmenter: object) -> SegmenterTraits:
 
 def part_traits(part: object) -> PartTraits:
     return _declared(PartTraits, part)
+
+
+def dataset_traits(dataset: object) -> DatasetTraits:
+    return _declared(DatasetTraits, dataset)
 
 
 def protocol_traits(protocol: object) -> ProtocolTraits:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 
+import msgspec
 import networks
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from heatproof.protocols.threshold_free import SCALE, ThresholdFree, _seen_as, c
 from heatproof.report.run_numbers import Reading
 from heatproof.report.sections.size_strata import region_shares
 from heatproof.report.sections.threshold_free import threshold_free
+from heatproof.results.protocol_notes import SizeStrata, ThresholdFreeNotes
 from heatproof.run.loop import run
 from heatproof.spec import recipe
 from heatproof.types import View
@@ -158,14 +160,14 @@ def test_which_rule_was_applied_to_which_method_is_stored():
 def test_strata_follow_the_evaluated_set_a_pool_or_fixed_shares(lesions):
     pictures = [str(lesions)]
     strata = [
-        made.studies([small_model()], pictures, [Saliency()])[0].notes["strata"]
+        msgspec.convert(made.studies([small_model()], pictures, [Saliency()])[0].notes, ThresholdFreeNotes).strata
         for made in (ThresholdFree(), ThresholdFree(pool=str(lesions)), ThresholdFree(cutoffs=(0.069, 0.144)))
     ]
-    assert strata[0] == {"rule": "percentile of the evaluated set", "percentiles": [33.0, 67.0]}
-    assert strata[1]["pool_size"] == 10
+    assert strata[0] == SizeStrata("percentile of the evaluated set", (33.0, 67.0))
+    assert strata[1].pool_size == 10
     shares = [np.asarray(Image.open(p)).mean() / 255 for p in lesions.glob("*segmentations*/*.png")]
-    assert strata[1]["cutoffs"] == pytest.approx(np.percentile(shares, [33, 67]), abs=1e-6)
-    assert strata[2] == {"rule": "fixed", "cutoffs": [0.069, 0.144]}
+    assert strata[1].cutoffs == pytest.approx(np.percentile(shares, [33, 67]), abs=1e-6)
+    assert strata[2] == SizeStrata("fixed", cutoffs=(0.069, 0.144))
     with pytest.raises(BadInput, match="one of the two"):
         ThresholdFree(pool="two_factor", cutoffs=(0.1,))
 

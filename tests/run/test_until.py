@@ -23,9 +23,11 @@ from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput, UnknownName
 from heatproof.methods.saliency import Saliency
 from heatproof.results.until_text import stopped_in_words
+from heatproof.run import dry_run
 from heatproof.run import until as until_module
 from heatproof.run.dry_run import forecast, in_words
 from heatproof.run.loop import run
+from heatproof.run.pace import Progress
 from heatproof.run.until import Solid
 from heatproof.spec.study import Study, load
 from heatproof.stats.looks import SHARD
@@ -231,6 +233,25 @@ def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
     assert "3 methods × 1 metric × 30 pictures = 90 scores" in done.output
     assert "Expected time" in done.output
     assert not out.exists()
+
+
+def test_a_dry_run_says_what_will_be_run_before_it_measures(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*_: object, **__: object) -> None:
+        raise BadInput("measuring begins here")
+
+    monkeypatch.setattr(dry_run, "forecast", stop)
+    words = "run --methods saliency,random --metrics pointing_game --limit 30 --dry-run"
+    done = CliRunner().invoke(app, words.split())
+    assert done.output.index("2 methods × 1 metric × 30 pictures") < done.output.index("Measuring every unit")
+    assert done.output.index("Measuring every unit") < done.output.index("measuring begins here")
+
+
+def test_a_forecast_tells_a_display_what_it_measures() -> None:
+    shown: list[Progress] = []
+    forecast([study(limit=40)], show=shown.append)
+    measured = [one for one in shown if one.phase == "measuring"]
+    assert [one.done for one in measured][: measured[0].total] == list(range(1, measured[0].total + 1))
+    assert measured[0].label
 
 
 def test_a_forecast_counts_passes_and_comparisons() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from typing import Annotated
 
@@ -44,4 +45,5 @@ for _name, _found in commands().items():
 
 def main() -> None:
     warnings.showwarning = _terminal.show_warning  # type: ignore[assignment]
+    logging.getLogger("heatproof.engine").setLevel(logging.ERROR)  # which passes were taken stands in the report
     app()

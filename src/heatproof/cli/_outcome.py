@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import typer
 
 from heatproof.cli._replayed import FirstRun
-from heatproof.cli._terminal import COMPLETE, FAILED_ROWS, INTERRUPTED, echo, line, readable_errors, run_display, usage
+from heatproof.cli._terminal import (
+    COMPLETE,
+    FAILED_ROWS,
+    INTERRUPTED,
+    echo,
+    line,
+    readable_errors,
+    run_display,
+    usage,
+    work_bars,
+)
 from heatproof.results.census_text import pictures_in_words
 from heatproof.results.until_text import stopped_in_words
 from heatproof.run.stored_engine import StoredEngine
@@ -113,11 +123,15 @@ def show_plan(studies: list[Any], quiet: bool) -> None:
 
 def show_forecast(studies: list[Any], device: str, workers: str, on: str | Executor, until: Solid | None) -> None:
     """Print what a run will cost and what it can show; write nothing."""
-    from heatproof.run.dry_run import forecast, in_words
+    from heatproof.run.dry_run import expected_in_words, forecast, in_words
+    from heatproof.run.plan import in_words as plan_in_words
 
     with readable_errors():
-        found = forecast(studies, device=device, workers=_count(workers), on=on, until=until)
-    for sentence in in_words(found):
+        for sentence in plan_in_words(studies) if until is None else ():  # at once: measuring may take minutes
+            line(sentence)
+        with work_bars("Measuring every unit of work on one picture …") as show:
+            found = forecast(studies, device=device, workers=_count(workers), on=on, until=until, show=show)
+    for sentence in expected_in_words(found) if until is None else in_words(found):
         line(sentence)
 
 

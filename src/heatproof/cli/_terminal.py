@@ -102,6 +102,17 @@ def run_display(quiet: bool) -> Iterator[Pace | None]:
 
 
 @contextmanager
+def work_bars(sentence: str) -> Iterator[Callable[[Progress], None]]:
+    """Bars for work that is not kept; where there is no terminal, a sentence."""
+    if not sys.stderr.isatty():
+        line(sentence, err=True)
+        yield lambda progress: None
+        return
+    with _bars() as show:
+        yield show
+
+
+@contextmanager
 def _bars() -> Iterator[Callable[[Progress], None]]:
     from rich import progress
     from rich.console import Console

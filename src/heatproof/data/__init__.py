@@ -18,6 +18,7 @@ from heatproof.data._support.pictures import takes_grey
 from heatproof.errors import BadInput, UnknownName
 from heatproof.spec.parse import parse
 from heatproof.storage import any_path
+from heatproof.traits import dataset_traits
 from heatproof.types import Dataset, Model, View
 
 
@@ -72,10 +73,10 @@ def _registered(spec: str) -> Dataset:
 
 def in_grey(dataset: Dataset) -> Dataset:
     """The data set with its picture files read in one channel, nested data sets included; others unchanged."""
-    if getattr(dataset, "grey", None) is False:
+    traits = dataset_traits(dataset)
+    if traits.grey is False:
         return dataclasses.replace(dataset, grey=True)  # type: ignore[type-var]
-    inner = getattr(dataset, "of", None)
-    return dataset if inner is None else dataclasses.replace(dataset, of=in_grey(inner))  # type: ignore[type-var]
+    return dataset if traits.of is None else dataclasses.replace(dataset, of=in_grey(traits.of))  # type: ignore[type-var]
 
 
 def seen_by(model: Model, dataset: Dataset) -> Dataset:
@@ -83,11 +84,18 @@ def seen_by(model: Model, dataset: Dataset) -> Dataset:
     read in one channel if the model takes only one.
     """
     dataset = in_grey(dataset) if takes_grey(model) else dataset
-    own = getattr(dataset, "fitted", None)
-    if own is not None:  # data sets made of others have their own rule
-        return own(model)  # type: ignore[no-any-return]
-    if getattr(dataset, "view", ...) is None and model.view is not None:
+    traits = dataset_traits(dataset)
+    if traits.fitted is not None:  # data sets made of others have their own rule
+        return traits.fitted(model)  # type: ignore[no-any-return]
+    if traits.uncut and model.view is not None:
         return dataclasses.replace(dataset, view=model.view)  # type: ignore[type-var]
+    return dataset
+
+
+def named_by(model: Model, dataset: Dataset) -> Dataset:
+    """The data set with the model's classes where its labels are to be numbered as the model does."""
+    if model.classes and dataset_traits(dataset).unnamed:
+        return dataclasses.replace(dataset, classes=model.classes)  # type: ignore[type-var]
     return dataset
 
 

@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from heatproof.data import check_labels, in_grey
+from heatproof.data import check_labels, in_grey, named_by
 from heatproof.data._support.files import as_view
 from heatproof.data._support.mosaic_plan import Laid, draw, labels_of, layouts, pools_of
 from heatproof.data._support.pictures import takes_grey
@@ -24,6 +24,7 @@ from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput
 from heatproof.registry import dataset
 from heatproof.spec.recipe import spelt
+from heatproof.traits import dataset_traits
 from heatproof.types import Batch, Dataset, Images, Keep, Model, View
 
 
@@ -121,10 +122,9 @@ class Mosaic:
                 f"{self.grid} times the side: set resize=True to shrink it, or take a network for any size"
             )
         of = in_grey(self.of) if takes_grey(model) else self.of
-        if model.classes and getattr(of, "classes", None) == ():  # folders use the model's classes
-            of = dataclasses.replace(of, classes=model.classes)  # type: ignore[type-var]
+        of = named_by(model, of)
         view = self.view
-        if getattr(of, "view", ...) is None and view is None:
+        if dataset_traits(of).uncut and view is None:
             if model.view is None:
                 raise BadInput(
                     f"model {model.name!r} does not say which input size it wants and {of.name!r} has none: "
@@ -151,7 +151,7 @@ class Mosaic:
     def _class_names(self, task: str) -> tuple[str, ...]:
         if isinstance(self.of, TwoFactor):
             return {"object": OBJECTS, "scene": SCENES}.get(task, ())
-        return tuple(getattr(self.of, "classes", ()))
+        return tuple(dataset_traits(self.of).classes or ())
 
     def _outputs(self, model: Model) -> int:
         """The number of the model's outputs, from a forward pass; 0 if the first mosaic cannot be shown."""
@@ -162,7 +162,7 @@ class Mosaic:
     @cached_property
     def pictures(self) -> Dataset:
         """The pictures of the mosaics, cut as they are shown."""
-        if self.view is not None and getattr(self.of, "view", ...) is None:
+        if self.view is not None and dataset_traits(self.of).uncut:
             return dataclasses.replace(self.of, view=self.view)  # type: ignore[type-var]
         return self.of
 

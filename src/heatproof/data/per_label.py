@@ -16,6 +16,7 @@ from heatproof.data._support.class_names import plainly
 from heatproof.data._support.files import UNKNOWN
 from heatproof.data._support.picture_groups import Grouping, groups_of
 from heatproof.data._support.several_classes import BETWEEN, entry_id
+from heatproof.traits import dataset_traits
 from heatproof.types import Batch, Dataset
 
 Present = tuple[Carried | None, ...]  # the labels of each picture; None where they are not known
@@ -28,7 +29,7 @@ def present_in(dataset: Any) -> Present:
     if several is not None:
         found: Present = several()
         return found
-    known = getattr(dataset, "class_labels", None)
+    known = dataset_traits(dataset).class_labels
     labels = known() if known is not None else (UNKNOWN,) * len(dataset)
     return tuple(None if label == UNKNOWN else Carried(frozenset((label,)), others=UNKNOWN) for label in labels)
 
@@ -50,11 +51,12 @@ class PerLabel:
 
     @property
     def name(self) -> str:
-        return str(getattr(self.of, "name", ""))
+        return self.of.name
 
     @property
     def view(self) -> Any:
-        return getattr(self.of, "view", None)
+        view = dataset_traits(self.of).view
+        return None if view is ... else view
 
     def __len__(self) -> int:
         return len(self.rows)

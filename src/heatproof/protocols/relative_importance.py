@@ -34,7 +34,7 @@ from heatproof.registry import protocol
 from heatproof.results.protocol_notes import RelativeImportanceNotes, SeriesPoint, Variant
 from heatproof.spec import recipe
 from heatproof.spec.study import Study
-from heatproof.traits import Need, Pairs
+from heatproof.traits import Need, Pairs, dataset_traits
 from heatproof.types import AnyMethod, Batch, Dataset, Metric, Model
 
 Preset = Literal["default", "paper"]
@@ -218,7 +218,7 @@ class RelativeImportance:
             measured[role] = {
                 what: accuracy(model, batch, what, tasks[role]) for what in ("composite", "without", "grey")
             }
-        apart = twins.warning(gaps, exact=getattr(pictures, "exact_twins", False))
+        apart = twins.warning(gaps, exact=dataset_traits(pictures).exact_twins)
         if apart:
             warnings.warn(apart, stacklevel=3)
         return RelativeImportanceNotes(

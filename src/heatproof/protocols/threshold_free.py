@@ -176,10 +176,7 @@ def _dataset(given: Dataset | str) -> Dataset:
 
 def _seen_by(model: Model, dataset: Dataset) -> Dataset:
     """Pictures from disk cut and numbered the way the model wants them."""
-    dataset = data.seen_by(model, _seen_as(model, dataset))
-    if model.classes and getattr(dataset, "classes", ...) == ():
-        dataset = replace(dataset, classes=model.classes)  # type: ignore[type-var]
-    return dataset
+    return data.named_by(model, data.seen_by(model, _seen_as(model, dataset)))
 
 
 def _seen_as(model: Model, dataset: Dataset, paper: bool = False) -> Dataset:

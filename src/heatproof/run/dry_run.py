@@ -18,7 +18,7 @@ from heatproof.executors import Executor, Workers, executor
 from heatproof.results import Results
 from heatproof.run.engine_choices import engine_of, settle
 from heatproof.run.loop import run
-from heatproof.run.pace import Pace
+from heatproof.run.pace import Pace, Progress, Show
 from heatproof.run.plan import Setting
 from heatproof.run.plan import in_words as plan_in_words
 from heatproof.run.plan import settings as settings_of
@@ -64,10 +64,11 @@ def forecast(
     workers: Workers = 1,
     on: str | Executor = "local",
     until: Solid | None = None,
+    show: Show = lambda progress: None,
 ) -> Forecast:
     """Measure every unit on one picture and, where that is affordable, judge a few pictures of each data set.
 
-    Nothing of it is kept.
+    Nothing of it is kept. `show` is told what is being measured, which takes as long as one picture of the run.
     """
     studies = list(studies) if until is None else prepared(studies, until)
     place = engine.pick(device)
@@ -75,22 +76,23 @@ def forecast(
         count = crew.how_many(workers, place)
     settings = [setting for study in studies for setting in settings_of(study)]
     with engine_of("auto"):
-        seconds = _seconds(studies, place, count)
+        seconds = _seconds(studies, place, count, show)
     pictures = min((min(PILOT, one.pictures) for one in settings), default=0)
     share = max((min(PILOT, one.pictures) / one.pictures for one in settings if one.pictures), default=1.0)
     if share * seconds * count > LONGEST:
         return Forecast(studies, settings, 0, seconds, count, (), until)
     few = [dataclasses.replace(one, limit=min(PILOT, one.limit or PILOT), shard=PILOT) for one in studies]
     with TemporaryDirectory() as folder:
-        pilot = run(few, Path(folder), device=device)
+        pilot = run(few, Path(folder), device=device, pace=Pace(show))
     return Forecast(studies, settings, pictures, seconds, count, list(_comparisons(pilot, settings, until)), until)
 
 
-def _seconds(studies: Sequence[Study], place: torch.device, count: int) -> float:
+def _seconds(studies: Sequence[Study], place: torch.device, count: int, show: Show) -> float:
     """How long the whole run takes, from one picture of every data set under every method and metric."""
+    show(Progress("checking", 0, len(studies)))
     work = [shard for one in studies for shard in shards(one, place)]
     check(work, lambda shard: False)
-    pace = Pace(lambda progress: None, fewest=1)
+    pace = Pace(show, fewest=1)
     with engine.threads_for((shard.model for shard in work), one=count > 1):
         settle(work, count)
         pace.begin(work, lambda shard: shard.units, count)
@@ -122,6 +124,11 @@ def _comparisons(pilot: Results, settings: Sequence[Setting], until: Solid | Non
 def in_words(found: Forecast) -> Iterator[str]:
     """The forecast as lines for the terminal."""
     yield from plan_in_words(found.studies)
+    yield from expected_in_words(found)
+
+
+def expected_in_words(found: Forecast) -> Iterator[str]:
+    """How long it takes and what it can show, without what will be run."""
     at_most = "at most " if found.until else ""
     yield (
         f"Expected time: {at_most}{duration(found.seconds)} with {found.workers} "

@@ -56,7 +56,7 @@ class Pace:
         """The work begins: `todo` are the units of a shard that are not done."""
         wanted = [(shard, set(todo(shard))) for shard in waiting]
         pictures = max((sum(len(s.ids) for s in waiting if s.place == one.place) for one in waiting), default=0)
-        units = sum(len(names) for _, names in wanted)
+        units = len({unit_of(shard, *pair) for shard, names in wanted for pair in names} - self._measured.keys())
         if pictures >= self.fewest:
             for done, (unit, seconds) in enumerate(_measured(wanted, self._measured), start=1):
                 self._measured[unit] = seconds

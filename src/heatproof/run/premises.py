@@ -23,6 +23,7 @@ from heatproof.spec.study import Study
 from heatproof.traits import (
     caution_of,
     cost_of,
+    dataset_traits,
     method_traits,
     metric_traits,
     misfit,
@@ -107,7 +108,7 @@ def _check_classes(shard: Shard, outputs: int) -> None:
         )
     if model.question == "value":  # labels are no values
         return
-    labelled = getattr(shard.dataset, "class_labels", None)
+    labelled = dataset_traits(shard.dataset).class_labels
     labels = labelled() if labelled is not None and not shard.guessed else ()
     chosen = [labels[place] for place in shard.indices if place < len(labels)]
     if (most := max(chosen, default=-1)) < outputs:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 import warnings
 from collections.abc import Sequence
 
 from heatproof import engine
+from heatproof.data import named_by
 from heatproof.data.per_label import PerLabel, Present, Row, present_in
 from heatproof.errors import BadInput, HeatproofError
 from heatproof.models._support.targets import needs_choice, target_index
 from heatproof.spec import recipe
 from heatproof.spec.study import Study
+from heatproof.traits import dataset_traits
 from heatproof.types import Dataset, Model
 
 READ = 32  # pictures read at once to see which labels the model finds in them
@@ -19,7 +20,7 @@ READ = 32  # pictures read at once to see which labels the model finds in them
 
 def per_label(dataset: Dataset, model: Model, study: Study) -> tuple[PerLabel, tuple[int, ...]]:
     """The rows that the study judges, and their places: every label that is there, or that the model finds, or one."""
-    if getattr(dataset, "target", "") == "given":
+    if dataset_traits(dataset).target == "given":
         raise BadInput(
             f"{recipe.label(dataset)!r} asks where one of several classes is, and model {model.name!r} answers with "
             f"{model.width} labels or values that do not compete: give it the pictures themselves"
@@ -54,8 +55,8 @@ def per_label(dataset: Dataset, model: Model, study: Study) -> tuple[PerLabel, t
 def _present(dataset: Dataset, model: Model) -> Present:
     if model.kind == "regression":
         return (None,) * len(dataset)
-    if model.classes and getattr(dataset, "classes", ...) == ():
-        named = dataclasses.replace(dataset, classes=model.classes)  # type: ignore[type-var]
+    if model.classes and dataset_traits(dataset).unnamed:
+        named = named_by(model, dataset)
         try:
             return present_in(named)
         except HeatproofError:  # names of something else: only a study of labels needs them

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from heatproof import engine
-from heatproof.data import seen_by
+from heatproof.data import named_by, seen_by
 from heatproof.data._support.class_order import alphabetical
 from heatproof.data._support.value_range import warn_of_narrow
 from heatproof.errors import BadInput
@@ -25,7 +25,7 @@ from heatproof.run.store import Store
 from heatproof.spec import recipe
 from heatproof.spec.study import Study
 from heatproof.storage.sealed_json import Damaged, typed
-from heatproof.traits import bound_to, metric_traits
+from heatproof.traits import bound_to, dataset_traits, metric_traits
 from heatproof.types import AnyMethod, Batch, Dataset, Model
 
 EDITION = 8  # of what components mean: numbers of another one answer other questions and are computed anew
@@ -91,6 +91,7 @@ def shards(study: Study, device: torch.device) -> Iterator[Shard]:
             again = places[: repeated_pictures(len(places))]
             repeats = [(again, repeat) for repeat in range(1, study.repeats + 1) if again and lucky]
             parts = [(places[at : at + study.shard], 0) for at in range(0, len(places), study.shard)]
+            traits = dataset_traits(dataset)
             for indices, repeat in [*parts, *repeats]:
                 common = [
                     EDITION,
@@ -98,8 +99,8 @@ def shards(study: Study, device: torch.device) -> Iterator[Shard]:
                     model.revision,
                     model.task,
                     study.seed,
-                    getattr(dataset, "target", study.target),
-                    recipe.plain(getattr(dataset, "view", None)),
+                    traits.target or study.target,
+                    recipe.plain(None if traits.view is ... else traits.view),
                     *_read_as(model),
                     *(["reference"] if engine.current().kind == "reference" else []),
                     *([{"repeat": repeat}] if repeat else []),
@@ -127,20 +128,18 @@ def _read_as(model: Model) -> list[str]:
 
 def fitted(dataset: Dataset, model: Model, study: Study) -> Dataset:
     """The data set as this model wants to see it, with the model's classes where the study asks about labels."""
-    whole = hasattr(dataset, "fitted")  # one made of other data sets knows all of that itself
+    whole = dataset_traits(dataset).fitted is not None  # one made of other data sets knows all of that itself
     dataset = seen_by(model, dataset)
     if whole:
         return dataset
-    if getattr(dataset, "view", ...) is None:
+    if dataset_traits(dataset).uncut:
         raise BadInput(
             f"model {model.name!r} does not say which input size it wants and data set {recipe.label(dataset)!r} "
             "has none: say factory.size = 224 in the model's file, or give the data set a view, e.g. "
             "view=heatproof.View(size=224, resize=256)"
         )
-    if by_label(study) and model.classes and getattr(dataset, "classes", ...) == ():
-        # Folders named by class must mean the model's classes, not the k-th folder.
-        dataset = dataclasses.replace(dataset, classes=model.classes)  # type: ignore[type-var]
-    return dataset
+    # Folders named by class must mean the model's classes, not the k-th folder.
+    return named_by(model, dataset) if by_label(study) else dataset
 
 
 def by_label(study: Study) -> bool:
@@ -152,7 +151,7 @@ def _check_several(dataset: Dataset, model: Model, study: Study) -> None:
     """Pictures with several labels need a model of independent labels, if their labels are needed at all."""
     if model.question == "value" or model.several:
         return
-    if by_label(study) and getattr(dataset, "several", False):
+    if by_label(study) and dataset_traits(dataset).several:
         one = f"a yes or no on {model.classes[-1]!r}" if model.question == "yes_no" else "one of its classes"
         raise BadInput(
             f"pictures of {recipe.label(dataset)!r} carry several labels, and model {model.name!r} answers with {one}: "
@@ -181,7 +180,7 @@ def check_class_order(shard: Shard, count: int) -> None:
 def aimed(shard: Shard) -> tuple[Batch, Tensor | None]:
     """The shard's pictures with the class to be explained set and the study's seed, and the model's answers."""
     batch = dataclasses.replace(shard.dataset.batch(shard.indices), seed=shard.study.seed).to(shard.model.device)
-    target = getattr(shard.dataset, "target", shard.study.target)  # mosaics know their own
+    target = dataset_traits(shard.dataset).target or shard.study.target  # mosaics know their own
     if not len(batch):
         return batch, None
     classes = engine.forward(shard.model, batch.images)

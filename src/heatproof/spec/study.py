@@ -17,6 +17,7 @@ from heatproof.spec import recipe, replay, study_file, user_code
 from heatproof.spec.parse import parse
 from heatproof.spec.user_files import no_user_code, own_file
 from heatproof.storage import any_path
+from heatproof.traits import dataset_traits
 from heatproof.types import AnyMethod, Dataset, Metric, Model, check_network
 
 Sample = Literal["balanced", "first", "random"]
@@ -236,9 +237,10 @@ def _same_component(wanted: Any, kind: str, written: Written, trust: _Trust) -> 
 
 def on_disk(dataset: Any) -> Any:
     """The data set that reads picture files: this one, or the one it is made of; None if there is none."""
-    if getattr(dataset, "path", ""):
+    traits = dataset_traits(dataset)
+    if traits.path:
         return dataset
-    return on_disk(dataset.of) if hasattr(dataset, "of") else None
+    return None if traits.of is None else on_disk(traits.of)
 
 
 def _whole(spec: str) -> str:

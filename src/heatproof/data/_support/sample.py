@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from heatproof.data._support.picture_groups import groups_of
+from heatproof.traits import dataset_traits
 from heatproof.types import keyed_seed
 
 
@@ -20,10 +21,10 @@ def sample(dataset: Any, limit: int | None, seed: int) -> tuple[int, ...]:
     count = len(dataset)
     if limit is None or limit >= count:
         return tuple(range(count))
-    if getattr(dataset, "takes_turns", False):
+    traits = dataset_traits(dataset)
+    if traits.takes_turns:
         return tuple(range(limit))
-    known = getattr(dataset, "class_labels", None)
-    labels = known() if known is not None else (0,) * count
+    labels = (0,) * count if traits.class_labels is None else traits.class_labels()
     return balanced(dataset.ids(), labels, seed)[:limit]
 
 

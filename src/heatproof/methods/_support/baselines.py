@@ -19,6 +19,7 @@ from heatproof.errors import BadInput, NotApplicable
 from heatproof.methods._support.channel_pooling import Pooling
 from heatproof.methods._support.keyed_noise import fill_with_noise
 from heatproof.methods._support.path_gradients import Painter, Stretch
+from heatproof.traits import dataset_traits
 from heatproof.types import Batch, Dataset, Images, Model, Readout, View, keyed_seed
 
 Plain: TypeAlias = Literal["black", "mean", "mid_grey", "blur", "uniform", "gaussian"]
@@ -164,9 +165,9 @@ def background(baseline: Baseline, model: Model, images: Images) -> tuple[Images
                 f"a data set or a data set's name, got {source!r}: for a folder of pictures write folder(path=…)"
             )
         source = cast(Dataset, registry.find("dataset", source))
-    if not hasattr(source, "fitted"):  # mosaics are fitted to a model's classes, which play no role here
+    if dataset_traits(source).fitted is None:  # mosaics are fitted to a model's classes, which play no role here
         source = seen_by(model, source)
-        if getattr(source, "view", ...) is None:  # the model does not declare how to crop them
+        if dataset_traits(source).uncut:  # the model does not declare how to crop them
             source = replace(source, view=View(max(images.shape[2:])))  # type: ignore[type-var]
     chosen = source.batch(crowd(len(source)))
     pictures = chosen.images.to(images)

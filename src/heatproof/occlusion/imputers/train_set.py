@@ -17,6 +17,7 @@ from heatproof.errors import BadInput
 from heatproof.occlusion.imputers.mean import repainted
 from heatproof.occlusion.seeded_pictures import per_row
 from heatproof.registry import imputer
+from heatproof.traits import dataset_traits
 from heatproof.types import Batch, Dataset, Images, Keep, View
 
 
@@ -41,7 +42,7 @@ def _opened(donors: Any, revision: str, side: int, channels: int) -> Dataset:
     found = _loaded(donors)
     if channels == 1:
         found = in_grey(found)
-    if getattr(found, "view", ...) is None:
+    if dataset_traits(found).uncut:
         found = dataclasses.replace(found, view=View(side, side))  # type: ignore[type-var]
     return found
 

@@ -10,6 +10,7 @@ from heatproof.methods.controls import Centre, Constant, Edges, Random
 from heatproof.methods.mean_region import MeanRegion
 from heatproof.spec import recipe
 from heatproof.spec.parse import parse
+from heatproof.traits import dataset_traits
 from heatproof.types import AnyMethod, Dataset, View
 
 
@@ -27,7 +28,7 @@ def _has_regions(dataset: Dataset) -> bool:
     masked = getattr(dataset, "masked", None)  # files say so without being read
     if isinstance(masked, bool):
         return masked
-    if getattr(dataset, "view", ...) is None:
+    if dataset_traits(dataset).uncut:
         dataset = dataclasses.replace(dataset, view=View(32))  # type: ignore[type-var]
     return dataset.batch((0,)).regions is not None
 
