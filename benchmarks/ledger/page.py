@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ledger.measured import Measured, Store
 from ledger.number import VERDICTS, Finding
+from ledger.recipe import Recipe
 from ledger.rows import PAPERS, RECIPES, ROWS, Row
 
 PAGE = Path(__file__).parents[2] / "docs" / "claims.md"
@@ -45,18 +46,26 @@ def _summary(store: Store) -> str:
 def _section(short: str, heading: str, store: Store) -> str:
     rows = [row for row in ROWS.values() if row.paper == short]
     used = [one for one in RECIPES.values() if any(row.recipe is one for row in rows)]
-    recipes = "".join(f"* **{one.name}**: {one.about}\n  `{one.shown('full')}`\n" for one in used)
+    shown = {found.command for row in rows if (found := store.best(row.name))}
+    recipes = "".join(_recipe(one, shown) for one in used)
     head = "| claim | how it is tested | measured | n | detectable | held |\n|---|---|---|---|---|---|\n"
     return f"\n## {heading}\n\n{recipes}\n{head}" + "".join(_row(row, store.best(row.name)) for row in rows)
 
 
+def _recipe(recipe: Recipe, shown: set[str]) -> str:
+    """What a recipe is and its command; also the quick one, where rows come from it."""
+    quick = recipe.shown("quick") if "quick" in recipe.words else ""
+    small = f"\n  Quick: `{quick}`" if quick in shown else ""
+    return f"* **{recipe.name}**: {recipe.about}\n  `{recipe.shown('full')}`{small}\n"
+
+
 def _row(row: Row, measured: Measured | None) -> str:
-    how = f"{row.how} (*{row.recipe.name}*)"
     if measured is None:
-        return _line(row.claim, how, "not measured yet", "", "", "")
+        return _line(row.claim, f"{row.how} (*{row.recipe.name}*)", "not measured yet", "", "", "")
     finding = measured.finding
-    quick = "" if measured.command == row.recipe.shown("full") else f" (`{measured.command}`)"
-    return _line(row.claim, how + quick, _numbers(finding), str(finding.n), finding.detectable, finding.verdict)
+    quick = "" if measured.command == row.recipe.shown("full") else ", quick"
+    how = f"{row.how} (*{row.recipe.name}{quick}*)"
+    return _line(row.claim, how, _numbers(finding), str(finding.n), finding.detectable, finding.verdict)
 
 
 def _numbers(finding: Finding) -> str:

@@ -24,7 +24,7 @@ EMBEDDED = recipe(
     "independence (IIR) and objects of another size on half, the k-series on 24 of the scene that always carries the "
     "object. SmoothGrad averages squares, as the published code does.",
     full="--protocols 'relative_importance(pictures=200)'",
-    quick="--protocols 'relative_importance(pictures=24,series=False,robustness=False)' --methods "
+    quick="--protocols 'relative_importance(pictures=12,series=False,robustness=False)' --methods "
     "'grad_cam,saliency(signed=True,pooling=positive_sum),input_x_gradient(pooling=positive_sum),"
     "guided_backprop(pooling=positive_sum),guided_grad_cam(pooling=positive_sum),"
     "integrated_gradients(steps=8,pooling=positive_sum),ig_smoothgrad(steps=2,draws=2,mode=squared,pooling=positive_sum),"
