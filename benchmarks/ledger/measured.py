@@ -29,7 +29,8 @@ class Store:
 
     def __init__(self, path: Path = FILE) -> None:
         self.path = path
-        self.rows: dict[str, dict[str, Any]] = json.loads(path.read_text()) if path.exists() else {}
+        self.rows = _read(path)
+        self.new: dict[str, dict[Scale, Any]] = {}
 
     def get(self, row: str, scale: Scale) -> Measured | None:
         stored = self.rows.get(row, {}).get(scale)
@@ -43,12 +44,21 @@ class Store:
         numbers = [_plain(one) for one in finding.numbers]
         deciding = [finding.numbers.index(one) for one in finding.deciding]
         stored = {"command": row.recipe.shown(scale), "verdict": finding.verdict, "numbers": numbers}
-        self.rows.setdefault(row.name, {})[scale] = {**stored, "deciding": deciding}
+        self.new.setdefault(row.name, {})[scale] = {**stored, "deciding": deciding}
+        self.rows.setdefault(row.name, {})[scale] = self.new[row.name][scale]
 
     def write(self, known: list[str]) -> None:
-        """Rows that are no longer known are dropped."""
+        """What is new, beside what another command may have written meanwhile; rows no longer known are dropped."""
+        self.rows = _read(self.path)
+        for name, found in self.new.items():
+            self.rows.setdefault(name, {}).update(found)
         kept = {name: self.rows[name] for name in known if name in self.rows}
         self.path.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
+
+
+def _read(path: Path) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = json.loads(path.read_text()) if path.exists() else {}
+    return found
 
 
 def _plain(number: Number) -> dict[str, Any]:

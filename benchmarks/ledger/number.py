@@ -24,7 +24,7 @@ class Number:
     high: float
     n: int
     level: float = 0.95
-    unit: str = ""  # "%" is drawn without decimals
+    unit: str = ""  # "%" and "count" are drawn without decimals
 
     @property
     def detectable(self) -> float:
@@ -35,8 +35,8 @@ class Number:
     def __str__(self) -> str:
         shown = drawn(self.value, self.unit)
         if math.isnan(self.low):
-            return f"{self.what} {shown}".strip()
-        return f"{self.what} {shown} [{drawn(self.low, self.unit)}, {drawn(self.high, self.unit)}]".strip()
+            return f"{self.what}: {shown}"
+        return f"{self.what}: {shown} [{drawn(self.low, self.unit)}, {drawn(self.high, self.unit)}]"
 
 
 @dataclass(frozen=True)
@@ -63,13 +63,13 @@ class Finding:
 
 
 def drawn(value: float, unit: str = "") -> str:
-    """Two decimals, three below a tenth, one from ten on; per cent without any; a true minus sign."""
+    """Two decimals, three below a tenth, one from ten on; counts and per cent without any; a true minus sign."""
     if math.isnan(value):
         return "–"
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
     size = abs(value)
-    decimals = 0 if unit == "%" else 1 if size >= 10 else 3 if 0 < size < 0.1 else 2
+    decimals = 0 if unit in ("%", "count") else 1 if size >= 10 else 3 if 0 < size < 0.1 else 2
     text = f"{size:.{decimals}f}"
     zero = not float(text)
     return ("−" if value < 0 and not zero else "") + text + (" %" if unit == "%" else "")

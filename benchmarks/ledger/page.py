@@ -7,7 +7,7 @@ from pathlib import Path
 from ledger.measured import Measured, Store
 from ledger.number import VERDICTS, Finding
 from ledger.recipe import Recipe
-from ledger.rows import PAPERS, RECIPES, ROWS, Row
+from ledger.rows import PAPERS, RECIPES, ROWS, Paper, Row
 
 PAGE = Path(__file__).parents[2] / "docs" / "claims.md"
 LEAD = """# Claims of the papers, and what was measured here
@@ -33,7 +33,7 @@ true regions.
 
 def page(store: Store) -> str:
     """The whole page."""
-    return LEAD + _summary(store) + "".join(_section(short, heading, store) for short, heading in PAPERS.items())
+    return LEAD + _summary(store) + "".join(_section(short, about, store) for short, about in PAPERS.items())
 
 
 def _summary(store: Store) -> str:
@@ -43,13 +43,24 @@ def _summary(store: Store) -> str:
     return f"\n{len(found)} claims: {counts}" + (f"; {waiting} not measured yet.\n" if waiting else ".\n")
 
 
-def _section(short: str, heading: str, store: Store) -> str:
+def _section(short: str, about: Paper, store: Store) -> str:
     rows = [row for row in ROWS.values() if row.paper == short]
+    found = {row: measured for row in rows if (measured := store.best(row.name))}
     used = [one for one in RECIPES.values() if any(row.recipe is one for row in rows)]
-    shown = {found.command for row in rows if (found := store.best(row.name))}
-    recipes = "".join(_recipe(one, shown) for one in used)
-    head = "| claim | how it is tested | measured | n | detectable | held |\n|---|---|---|---|---|---|\n"
-    return f"\n## {heading}\n\n{recipes}\n{head}" + "".join(_row(row, store.best(row.name)) for row in rows)
+    recipes = "".join(_recipe(one, {measured.command for measured in found.values()}) for one in used)
+    head = "\n| claim | how it is tested | measured | n | detectable | held |\n|---|---|---|---|---|---|\n"
+    table = (head + "".join(_row(row, measured) for row, measured in found.items())) if found else ""
+    notes = f"{about.notes}\n\n" if about.notes else ""
+    return f"\n## {about.heading}\n\n{notes}{recipes}{table}" + _waiting([row for row in rows if row not in found])
+
+
+def _waiting(rows: list[Row]) -> str:
+    """The rows that were not measured, by recipe."""
+    lines = []
+    for recipe in dict.fromkeys(row.recipe for row in rows):
+        claims = " · ".join(row.claim.rstrip(".") for row in rows if row.recipe is recipe)
+        lines.append(f"\nNot measured yet (*{recipe.name}*): {claims}.\n")
+    return "".join(lines)
 
 
 def _recipe(recipe: Recipe, shown: set[str]) -> str:
@@ -59,9 +70,7 @@ def _recipe(recipe: Recipe, shown: set[str]) -> str:
     return f"* **{recipe.name}**: {recipe.about}\n  `{recipe.shown('full')}`{small}\n"
 
 
-def _row(row: Row, measured: Measured | None) -> str:
-    if measured is None:
-        return _line(row.claim, f"{row.how} (*{row.recipe.name}*)", "not measured yet", "", "", "")
+def _row(row: Row, measured: Measured) -> str:
     finding = measured.finding
     quick = "" if measured.command == row.recipe.shown("full") else ", quick"
     how = f"{row.how} (*{row.recipe.name}{quick}*)"

@@ -13,7 +13,15 @@ from ledger.sample import Sample
 Judge = Callable[[Sample], Finding]
 RECIPES: dict[str, Recipe] = {}
 ROWS: dict[str, Row] = {}
-PAPERS: dict[str, str] = {}  # short name -> heading, in the order of the page
+PAPERS: dict[str, Paper] = {}  # by short name, in the order of the page
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A section of the page."""
+
+    heading: str
+    notes: str = ""  # what to know beside the rows; no measured number
 
 
 @dataclass(frozen=True)
@@ -35,8 +43,9 @@ class Row:
         return self.name.partition(".")[0]
 
 
-def paper(short: str, heading: str) -> None:
-    PAPERS[short] = heading
+def paper(short: str, heading: str, notes: str = "") -> None:
+    """Register a section of the page."""
+    PAPERS[short] = Paper(heading, notes)
 
 
 def recipe(name: str, about: str, *, full: str, quick: str = "") -> Recipe:

@@ -72,6 +72,8 @@ class Sample:
         level = 1 - 0.05 / parts
         if known.empty:
             return Number(what, np.nan, np.nan, np.nan, 0, level, unit)
+        if not known.any():  # the same on every picture: no resample differs
+            return Number(what, 0.0, 0.0, 0.0, len(known), level, unit)
         row = mean_intervals(known.to_frame(what), self.groups(known.index), level=level).iloc[0]
         mean, low, high = (float(row[name]) * scale for name in ("mean", "low", "high"))
         return Number(what, mean, low, high, len(known), level, unit)

@@ -137,7 +137,7 @@ for at, where in ((PHOTOS, "photos"), (EMBEDDED, "embedded")):
             f"{name} − SRG": (lambda means, name=name: counts[name](means) - counts["SRG"](means))  # type: ignore[misc]
             for name in ("MIF", "LIF")
         }
-        numbers = sample.several(found.table, {**counts, **gaps})
+        numbers = sample.several(found.table, {**counts, **gaps}, "count")
         return Finding(tuple(numbers), every(above(gap) for gap in numbers[3:]), tuple(numbers[3:]))
 
     @row(
@@ -177,7 +177,7 @@ for at, where in ((PHOTOS, "photos"), (EMBEDDED, "embedded")):
         def most(means: Floats) -> float:
             return float(Counter(orders(found.scores(means)["SRG"])).most_common(1)[0][1])
 
-        numbers = sample.several(found.table, {"published ranking": exactly, "most frequent ranking": most})
+        numbers = sample.several(found.table, {"published ranking": exactly, "most frequent ranking": most}, "count")
         return Finding(tuple(numbers), counted(numbers[0].value == numbers[1].value))
 
     @row(
@@ -197,7 +197,7 @@ for at, where in ((PHOTOS, "photos"), (EMBEDDED, "embedded")):
             f"{name} − SRG": (lambda means, name=name: counts[name](means) - counts["SRG"](means))  # type: ignore[misc]
             for name in ("MIF", "LIF")
         }
-        numbers = sample.several(found.table, {**counts, **gaps})
+        numbers = sample.several(found.table, {**counts, **gaps}, "count")
         return Finding(tuple(numbers), every(above(gap) for gap in numbers[3:]), tuple(numbers[3:]))
 
     @row(

@@ -14,7 +14,13 @@ from ledger.number import Finding, Number, above, counted, every, near, publishe
 from ledger.rows import paper, recipe, row
 from ledger.sample import Floats, Sample
 
-paper("threshold_free", "Threshold-free localisation (2509.03176)")
+paper(
+    "threshold_free",
+    "Threshold-free localisation (2509.03176)",
+    """The paper judged seven methods on 500 skin lesions with a ResNet-18: a claim that fails here may hold on lesions,
+and the other way round. Its −10 % for LIME at every threshold is the area of a curve of width 0.9 set against heights.
+Six of the seven methods hand over maps that are never negative, for which several normalising rules are the same.""",
+)
 
 EMBEDDED = recipe(
     "threshold_free",
@@ -23,7 +29,7 @@ EMBEDDED = recipe(
     full="--protocols threshold_free --limit 192",
     quick="--protocols threshold_free --limit 24 --methods "
     "'grad_cam,integrated_gradients(steps=25,baseline=mean,pooling=abs_sum),guided_ig(steps=8),xrai(steps=4),"
-    "lime(samples=60),blur_ig(steps=8,pooling=abs_sum),ig_smoothgrad(steps=4,draws=4,mode=squared,baseline=mean)'",
+    "lime(samples=60,top=5,imputer=constant,readout=probability),blur_ig(steps=8,pooling=abs_sum),ig_smoothgrad(steps=4,draws=4,mode=squared,baseline=mean)'",
 )
 PHOTOS = recipe(
     "threshold_free_photos",
@@ -81,7 +87,7 @@ def reversed_pairs(sample: Sample, tables: list[pd.DataFrame]) -> tuple[int, int
 
 
 def count_of(what: str, value: float, n: int) -> Number:
-    return Number(what, value, np.nan, np.nan, n)
+    return Number(what, value, np.nan, np.nan, n, unit="count")
 
 
 def strata(sample: Sample) -> pd.Series:
@@ -102,7 +108,8 @@ def gains(sample: Sample) -> tuple[pd.DataFrame, list[Callable[[Floats], float]]
     def gain(at: int) -> Callable[[Floats], float]:
         def value(means: Floats) -> float:
             few, many, small, large = means[0], means[1], means[2 + 2 * at], means[3 + 2 * at]
-            return float(100 * (large / many / (small / few) - 1))
+            with np.errstate(invalid="ignore", divide="ignore"):  # a resample may hold no picture of a stratum
+                return float(100 * (large / many / (small / few) - 1))
 
         return value
 
@@ -257,5 +264,5 @@ for at, where in ((EMBEDDED, "embedded"), (PHOTOS, "photos")):
     def nineteen(sample: Sample) -> Finding:
         gap = (sample.panel(MAIN) - sample.panel("exact_auc_iou"))[sample.contestants]
         mean = sample.of_column("mean difference", gap.mean(axis=1))
-        largest = count_of("largest of one map", float(gap.abs().max().max()), len(gap))
+        largest = Number("largest of one map", float(gap.abs().max().max()), np.nan, np.nan, len(gap))
         return Finding((mean, largest), near(mean, 0, 0.005), (mean,))
