@@ -20,11 +20,11 @@ paper(
     "relative_importance",
     "Relative importance (Yang & Kim 2019)",
     """The paper judged nine methods on ResNet-50s trained on COCO objects pasted on MiniPlaces scenes. What was settled
-after a look: with clouds as the scene that always carries the object the drop of accuracy did not shrink with k, because
-clouds are hard to name once no object covers them; dunes took their place, chosen by accuracies alone, before any map
-was judged. TCAV has 20 random counterparts, since with 10 its last two layers fail the published test in the object
-model; that test (Welch's, over runs that all share the concept's pictures, as if these were independent) is passed by
-sets without any concept far more often than its level says: `tcav(against=sets)` is the stricter one.""",
+after a look: with clouds as the scene that always carries the object the drop of accuracy did not shrink with k,
+because clouds are hard to name once no object covers them; dunes took their place, chosen by accuracies alone, before
+any map was judged. TCAV has 20 random counterparts, since with 10 its last two layers fail the published test in the
+object model; that test (Welch's, over runs that all share the concept's pictures, as if these were independent) is
+passed by sets without any concept far more often than its level says: `tcav(against=sets)` is the stricter one.""",
 )
 
 EMBEDDED = recipe(
