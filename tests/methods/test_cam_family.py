@@ -159,7 +159,7 @@ def test_hires_cam_is_refused_before_a_norm_over_channels() -> None:
     class Normed(Pooled):
         def __init__(self) -> None:
             super().__init__()
-            self.norm = nn.LayerNorm(12)
+            self.norm = nn.LayerNorm(12, eps=1e-8)
 
         def forward(self, x: Tensor) -> Tensor:
             return self.fc(self.norm(self.features(x).permute(0, 2, 3, 1)).mean((1, 2)))

@@ -14,7 +14,7 @@ from heatproof.registry import method
 from heatproof.traits import Rule
 from heatproof.types import Batch, Cost, Maps, Model, Readout
 
-CANCELLED = 1e-4  # of the sum without signs: rounding, and what is added to a norm's variance
+CANCELLED = 1e-3  # of the sum without signs: rounding, and what is added to a norm's variance
 
 
 @method("hires_cam")
