@@ -50,8 +50,9 @@ def answer(reading: Reading) -> str | None:
     tail = f'<p class="limits">{lacking}</p>' if lacking else ""
     warning = f'<p class="careful">{doubt}</p>' if doubt else ""
     return (
-        f'<section id="answer"><h2>Which method should I use?</h2><p class="lead">{recommendation(reading, found)}</p>{warning}'
-        f'<div class="first"><div>{matrix(reading, found)}{NOTE}</div><div>{_leaders(reading, found)}'
+        '<section id="answer"><h2>Which method should I use?</h2>'
+        f'<p class="lead">{recommendation(reading, found)}</p>{warning}<div class="first">'
+        f"<div>{matrix(reading, found)}{NOTE}</div><div>{_leaders(reading, found)}"
         f'<ul class="advice">{items}</ul>{tail}</div></div></section>'
     )
 
@@ -83,8 +84,8 @@ def recommendation(reading: Reading, found: Answers) -> str:
     share = _share(found, leaders)
     if 2 * found.holding(leaders[0]) < found.applying(leaders[0]):
         return (
-            f"No method stands out on these pictures. Nothing beats {_any_of(leaders, 'and')} {share}; beyond that more "
-            "pictures would have to tell."
+            f"No method stands out on these pictures. Nothing beats {_any_of(leaders, 'and')} {share}; "
+            "beyond that more pictures would have to tell."
         )
     return f"Start with {_any_of(leaders, 'or')}: nothing beats {it} {share}, and no blind map beats {it} anywhere."
 
