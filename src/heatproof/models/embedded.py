@@ -56,10 +56,6 @@ PLANS: dict[str, Plan] = {
     "scene_plain": Plan("scene", PlainNet, "features", epochs=8),
     "scene_only": Plan("scene", ResNet, "layer3", shows="scene", epochs=5),
     "scene_vit": Plan("scene", ViT, None, epochs=10, learning_rate=1e-3, fixed_size=True),
-    # A transformer does not know by itself that an object is the same elsewhere.
-    "object_vit": Plan(
-        "object", ViT, None, epochs=40, learning_rate=1e-3, flat_backgrounds=0.25, shift=8, fixed_size=True
-    ),
     # A B-cos network encodes pictures itself, so its inputs are not normalised.
     "object_bcos": Plan("object", BCosNet, "features", epochs=10, flat_backgrounds=0.25, mean=(0.0,), std=(1.0,)),
     # Few pictures, so that a scene is learnt no better than the object that accompanies it.

@@ -108,7 +108,8 @@ def shifted(pictures: NDArray[np.uint8], reach: int, order: np.random.Generator)
     wide = np.pad(pictures, ((0, 0), (reach, reach), (reach, reach), (0, 0)), "reflect")
     tops, lefts = order.integers(0, 2 * reach + 1, (2, count))
     rows, columns = tops[:, None] + np.arange(height), lefts[:, None] + np.arange(width)
-    return wide[np.arange(count)[:, None, None], rows[:, :, None], columns[:, None, :]]
+    moved: NDArray[np.uint8] = wide[np.arange(count)[:, None, None], rows[:, :, None], columns[:, None, :]]
+    return moved
 
 
 def prepared(pictures: NDArray[np.uint8], plan: embedded.Plan) -> Tensor:
