@@ -11,10 +11,9 @@ import torch
 
 from heatproof import data, engine, models
 from heatproof.audit.judges.bench import Bench, evidence
-from heatproof.audit.judges.graded_maps import Truth
+from heatproof.audit.judges.graded_maps import Truth, digest
 from heatproof.errors import BadInput
 from heatproof.methods.controls import Oracle
-from heatproof.metrics._support.shared_answers import content
 from heatproof.models._support.outputs import recognised
 from heatproof.spec import recipe
 from heatproof.spec.parse import components, parse
@@ -108,7 +107,8 @@ def _file(judge: Metric, on: Bench, store: Path) -> Path:
         EDITION,
         recipe.plain(judge),
         on.model.revision,
-        content(on.batch.images, on.batch.targets, about=repr((on.batch.ids, on.batch.seed))),
+        [digest(image) for image in on.batch.images],
+        [list(on.batch.ids), on.batch.targets.tolist(), on.batch.seed],
         recipe.plain(on.truth),
         [recipe.plain(one) for one in on.real.values()],
         on.draws,
