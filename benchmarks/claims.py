@@ -14,7 +14,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from ledger import papers
+import ledger.papers  # noqa: F401 registers the claims
 from ledger.check import drifted
 from ledger.measured import Store
 from ledger.page import PAGE, page
@@ -77,7 +77,6 @@ def measure(rows: list[Row], scale: Scale, runs: Path, store: Store, check: bool
 
 def main() -> int:
     given = arguments()
-    papers.register()
     if given.list:
         print("\n".join(f"{row.name}  ({row.recipe.name})  {row.claim}" for row in ROWS.values()))
         return 0

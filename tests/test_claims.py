@@ -14,7 +14,6 @@ from heatproof.results import Results
 from heatproof.stats.groups import Groups
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
-from ledger import papers
 from ledger.check import drifted
 from ledger.measured import FILE, Store
 from ledger.number import Finding, Number, above, below, drawn, every, near, published, some
@@ -25,7 +24,6 @@ from ledger.rows import ROWS
 from ledger.sample import Sample
 from ledger.spread import apart, resampled
 
-papers.register()
 SCRIPT = Path(__file__).parents[1] / "benchmarks" / "claims.py"
 
 
