@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 from collections.abc import Mapping
 from typing import Any
@@ -59,7 +58,7 @@ def entry(kind: registry.Kind, name: str, picture: str | None = None) -> str:
 
 def _prose(made: Any) -> str:
     """The docstring, its paper in italics."""
-    text = inspect.getdoc(made) or ""
+    text = inspect.getdoc(made.make) or ""
     lines = [line if not line.startswith("Paper: ") else f"*Paper: {line[7:]}*" for line in text.splitlines()]
     return "\n".join(lines).replace("*Paper: ", "\n*Paper: ")
 
@@ -105,12 +104,3 @@ def _question(kind: str) -> str:
     return {"classes": "networks of classes", "yes_no": "a yes or no", "value": "networks that answer with values"}[
         kind
     ]
-
-
-def defaults(made: Any) -> bool:
-    """Whether a component can be made without naming a field."""
-    return not dataclasses.is_dataclass(made) or all(
-        field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
-        for field in dataclasses.fields(made)
-        if field.init
-    )

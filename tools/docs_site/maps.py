@@ -48,11 +48,10 @@ def _aimed(model: Model, batch: Batch) -> tuple[Model, Batch]:
 
 def _map(model: Model, batch: Batch, name: str) -> NDArray[np.float32] | None:
     """The map, or None where the method does not apply to this network or needs more than a picture."""
-    made = registry.entry("method", name)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            heat = attribute(model, batch, made()).maps[0].numpy()
+            heat = attribute(model, batch, registry.find("method", name)).maps[0].numpy()
     except (HeatproofError, TypeError):
         return None
     return heat if np.isfinite(heat).all() else None
