@@ -46,9 +46,10 @@ def entry(kind: registry.Kind, name: str, picture: str | None = None) -> str:
     """One component: what it is, its picture, its fields, its paper, and what it declares."""
     made = registry.entry(kind, name)
     listed = recipe.listed(made)
-    parts = [f"## {TICK}{name}{TICK} {{ #{name} }}", _prose(made)]
+    parts = [f"## {TICK}{name}{TICK} {{ #{name} }}"]
     if picture:
         parts.append(f"![A map of {name}]({picture}){{ .map loading=lazy }}")
+    parts.append(_prose(made))
     if fields := _fields(listed["fields"]):
         parts.append(fields)
     if facts := _facts(listed):
@@ -58,9 +59,8 @@ def entry(kind: registry.Kind, name: str, picture: str | None = None) -> str:
 
 def _prose(made: Any) -> str:
     """The docstring, its paper in italics."""
-    text = inspect.getdoc(made.make) or ""
-    lines = [line if not line.startswith("Paper: ") else f"*Paper: {line[7:]}*" for line in text.splitlines()]
-    return "\n".join(lines).replace("*Paper: ", "\n*Paper: ")
+    paragraphs = (inspect.getdoc(made.make) or "").split("\n\n")
+    return "\n\n".join(f"*{' '.join(one.split())}*" if one.startswith("Paper: ") else one for one in paragraphs)
 
 
 def _fields(fields: Mapping[str, Any]) -> str:
@@ -77,7 +77,7 @@ def _short(value: Any) -> str:
         inner = ", ".join(f"{key}={_short(item)}" for key, item in value.get("fields", {}).items())
         text = f"{value.get(kind, '')}({inner})" if inner else str(value.get(kind, ""))
         return text.replace("|", "\\|")
-    return str(value).replace("|", "\\|")
+    return "“”" if value == "" else str(value).replace("|", "\\|")
 
 
 def _facts(listed: Mapping[str, Any]) -> str:

@@ -38,6 +38,6 @@ def on_files(files: Files, config: Any) -> Files:
 
 def on_page_markdown(markdown: str, config: Any, **_: Any) -> str:
     """Links to files outside the site lead to the repository; links into `docs/` stay."""
-    repository = f"{config['repo_url'].rstrip('/')}/blob/main/"
+    repository = f"{config['extra']['repository']}/blob/main/"
     inside = re.sub(r"\]\(docs/([\w/-]+\.md(?:#[\w-]*)?)\)", r"](\1)", markdown)
     return OUTSIDE.sub(lambda found: f"]({repository}{found[1]})", inside)

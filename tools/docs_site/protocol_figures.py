@@ -103,7 +103,7 @@ def pixel_flipping() -> bytes:
         axes.plot(x, y, color=colour, linewidth=1.4)
         axes.annotate(
             f"{'most' if name == 'mif' else 'least'} important first",
-            (0.97, 0.9 if name == "lif" else 0.08),
+            (0.66, 0.72 if name == "lif" else 0.14),
             xycoords="axes fraction",
             ha="right",
             fontsize=6,
