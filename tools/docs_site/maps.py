@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,14 +21,14 @@ SIDE = 192  # pixels of a drawn map
 CNN, VIT = "embedded:object", "embedded:scene_vit"
 
 
-def maps() -> Iterator[tuple[str, bytes]]:
-    """(method, PNG) for every registered method that can be made without naming a field.
+def maps(names: Sequence[str] = ()) -> Iterator[tuple[str, bytes]]:
+    """(method, PNG) for these or all methods, but for those that need more than a picture.
 
     Methods that need a network of tokens explain the embedded ViT, all others the embedded convolutional network.
     """
     batch = TwoFactor(count=1).batch((0,))
     asked = {spec: _aimed(models.load(spec), batch) for spec in (CNN, VIT)}
-    for name in registry.names("method"):
+    for name in names or registry.names("method"):
         for model, aimed in asked.values():
             heat = _map(model, aimed, name)
             if heat is not None:
