@@ -19,7 +19,8 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 from docs_site import catalogue, command_line, maps, protocol_figures  # noqa: E402
 
-PROTOCOLS = [name for name in registry.names("protocol") if name != "all"]
+ELSEWHERE = {"all": "judging.md", "judges": "judges.md"}  # protocols whose page is of another kind
+PROTOCOLS = [name for name in registry.names("protocol") if name not in ELSEWHERE]
 
 
 def entries(navigation: Any) -> Iterator[str]:
@@ -55,6 +56,11 @@ def test_every_protocol_has_a_page_with_question_picture_dangers_and_commands(na
     for part in ("## How it is computed", "## How it can mislead", "## On your data", f"protocols/{name}.svg"):
         assert part in page, part
     assert name in protocol_figures.DRAWN
+
+
+def test_the_other_protocols_have_pages_too() -> None:
+    for name, page in ELSEWHERE.items():
+        assert f"protocols {name}" in (ROOT / "docs" / page).read_text("utf-8")
 
 
 def test_a_figure_is_drawn_from_the_embedded_models() -> None:
