@@ -165,7 +165,8 @@ def every_metric(ask: stage.Ask, as_twin: bool = False) -> pd.DataFrame:
     """The scores of every metric there is, by a run, on pictures with a square of label 0 and for that label."""
     model = stage.twin() if as_twin else stage.model(ask)
     target = "0" if ask != "one" else "1"
-    study = Study([model], [stage.Squares(2, ask)], [IG, "oracle", "random"], registry.names("metric"), target=target)
+    few = "integrated_gradients(baseline=mid_grey, steps=4)"  # some metrics explain dozens of times
+    study = Study([model], [stage.Squares(2, ask)], [few, "oracle", "random"], registry.names("metric"), target=target)
     with TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what has no score is said before: here the rows are looked at
         return run(study, folder).scores
@@ -186,6 +187,9 @@ def test_every_metric_goes_through_a_run_or_says_why_not(ask: stage.Ask) -> None
     assert (explained.groupby("metric")["status"].agg(set) == {OK}).sum() > 40
 
 
+GAINS = {"average_gain", "average_increase"}  # a network that is certain of the whole picture has nothing to gain
+
+
 @pytest.mark.parametrize("ask", ["one", "many", "value"])
 def test_every_metric_prefers_the_planted_evidence_to_noise(ask: stage.Ask) -> None:
     judged = 0
@@ -195,8 +199,8 @@ def test_every_metric_prefers_the_planted_evidence_to_noise(ask: stage.Ask) -> N
             continue
         means = rows[rows["status"] == OK].groupby("method")["value"].mean()
         if {"oracle", "random"} <= set(means.index):
-            better = means["oracle"] - means["random"]
-            assert better * (1 if metric.higher_is_better else -1) > 0, (name, dict(means))
+            better = (means["oracle"] - means["random"]) * (1 if metric.higher_is_better else -1)
+            assert better > 0 or (better == 0 and name in GAINS), (name, dict(means))
             judged += 1
     assert judged > 25
 

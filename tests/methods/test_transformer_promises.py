@@ -141,4 +141,6 @@ def test_a_register_that_no_token_attends_to_changes_no_map(method: Any) -> None
     pictures = batch(2)
     maps, wanted = (attribute(hiding(register), pictures, method).maps for register in (True, False))
     assert float(wanted.abs().max()) > 0 or isinstance(method, AttentionGradientCam)
+    if isinstance(method, LeGrad):  # a mean over the rows of all tokens, of which there is one more
+        maps = maps * 18 / 17
     torch.testing.assert_close(maps, wanted, rtol=0, atol=1e-5 * float(wanted.abs().max()))
