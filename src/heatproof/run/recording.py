@@ -28,7 +28,7 @@ def recording(
     with lock.held(store.root), sigterm_as_ctrl_c():
         store.clear_leftovers()
         warn_of_edition(store)
-        resumed = any(store.get(key, shard.ids) for shard in work for key in shard.units.values())
+        resumed = any(store.failed(key, shard.ids) is not None for shard in work for key in shard.units.values())
         record = Record(store.root, resumed or _begun(store, dump(studies, extent)))
         if not record.state.results:  # else it belongs to those results until there are others
             store.put_json("study.json", dump(studies, extent))
