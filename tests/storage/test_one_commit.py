@@ -122,7 +122,7 @@ def test_what_is_no_file_is_not_read_and_is_replaced(whole: Path, copy: Path, ki
     StoredEngine.beside(copy / "study.json")
     healed = run(study("mif"), copy)
     report(healed, copy)
-    assert problems(copy) == {}
+    assert {name for name in problems(copy) if not name.endswith(".damaged")} == set()  # a part was set aside
     csv = [tables.written(tables.rankings(Results.load(root)), "csv") for root in (whole, copy)]
     assert csv[0] == csv[1]
 

@@ -35,6 +35,8 @@ def recording(
             store.put_json("study.json", dump(studies, extent))
         try:
             yield record
+            if alone:
+                store.clear_leftovers()  # of parts that were set aside
         except KeyboardInterrupt:
             commit_finished(studies, work, store, record, course, extent if isinstance(extent, Share) else None)
             raise
