@@ -32,6 +32,8 @@ def train(name: str, folder: Path = TRAINED, say: Say = print) -> dict[str, Any]
     began = time.process_time()
     torch.manual_seed(plan.seed)
     network = plan.network()
+    if plan.start is not None:
+        begin_like(network, embedded.load(plan.start).network)
     regions = arrays["region"] if plan.flat_backgrounds else None
     loss = fit(network, images, arrays[f"{plan.task}_label"], regions, plan, say)
     half = {key: value.half() if value.is_floating_point() else value for key, value in network.state_dict().items()}
@@ -98,6 +100,15 @@ def fit(
         say(f"  epoch {epoch + 1} of {plan.epochs}: loss {total:.3f}")
     network.eval().to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
     return total
+
+
+def begin_like(network: nn.Module, trained: nn.Module) -> None:
+    """Takes over the layers of a trained network that have the same name, and holds their weights."""
+    for name, layer in network.named_children():
+        known = getattr(trained, name, None)
+        if known is not None:
+            layer.load_state_dict(known.state_dict())
+            layer.requires_grad_(False)
 
 
 def prepared(pictures: NDArray[np.uint8], plan: embedded.Plan) -> Tensor:
