@@ -59,6 +59,11 @@ class Ranking:
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str:
+        from heatproof.results.notebook import ranking_html  # it needs this class
+
+        return ranking_html(self)
+
     def __iter__(self) -> Iterator[str]:
         return iter(self.table["method"])
 
@@ -378,6 +383,11 @@ class Results:
         from heatproof.results import tables
 
         return tables.written(tables.rankings(self, metrics), "json")
+
+    def _repr_html_(self) -> str:
+        from heatproof.results.notebook import results_html  # it is made of results
+
+        return results_html(self)
 
     @cached_property
     def gallery(self) -> list[Picture]:
