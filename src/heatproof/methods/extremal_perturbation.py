@@ -24,8 +24,9 @@ LEVELS = 8  # of blur, from none to the strongest
 STRONGEST = 20 / 224  # standard deviation of the strongest blur, as a share of the shorter side
 SMOOTHING = 3  # cells: the width of the smooth disk that each cell of a mask draws
 COLDNESS = 20.0  # of the smooth maximum over disks: the larger, the nearer to the maximum
-RATE, INERTIA = 0.01, 0.9
-AREA_WEIGHT, AREA_GROWTH = 300.0, 16.4  # of the penalty, and by how much it grows until the last step
+RATE, INERTIA = 120 / 1024, 0.9  # the rate is for one step and one cell
+AREA_WEIGHT, AREA_GROWTH = 20.0, 16.4  # of the penalty, and by how much it grows until the last step
+FIRST = 0.01  # how far the first masks are from even
 
 
 @cache
@@ -80,8 +81,10 @@ class ExtremalPerturbation:
     """The smooth mask of a given area that changes the answer most, found by gradient ascent.
 
     `preserve` looks for the area that keeps the answer highest when all else is blurred, `delete` for the one whose
-    blur lowers it most, `both` for one that does both. A mask is nearly 0 or 1: it names a region and does not order the
-    pixels within. Nothing is drawn at random; what is shown is mirrored in every second step.
+    blur lowers it most, `both` for one that does both. A mask is nearly 0 or 1: it names a region and does not order
+    the pixels within. The answer counts in units of what the strongest blur of the whole picture changes, and the
+    first mask leans to where the answer rises: an even one would grow wherever pixels come first. Nothing is drawn at
+    random; what is shown is mirrored in every second step.
 
     Paper: Fong et al. 2019, "Understanding Deep Networks via Extremal Perturbations and Smooth Masks"
     """
@@ -102,11 +105,11 @@ class ExtremalPerturbation:
         check_count("cells", self.cells)
 
     def cost(self) -> Cost:
-        often = self.steps * len(self._signs)
-        return Cost(often, often)
+        often = self.steps * len(self.signs)
+        return Cost(often + 2 * len(self.signs) + 2, often + 2 * len(self.signs))
 
     @property
-    def _signs(self) -> tuple[int, ...]:
+    def signs(self) -> tuple[int, ...]:
         """+1 where the mask is what is shown, -1 where it is what is hidden."""
         return {"preserve": (1,), "delete": (-1,), "both": (1, -1)}[self.mode]
 
@@ -117,31 +120,52 @@ class ExtremalPerturbation:
 
     def _found(self, model: Model, batch: Batch) -> Maps:
         """The masks of a few pictures, side by side."""
-        sides = (batch.images.shape[2], batch.images.shape[3])
-        step = max(1, min(sides) // self.cells)
-        levels, way = pyramid(batch.images), engine.settled(model, batch.images, "gradient")
         with torch.inference_mode(False), torch.enable_grad():
-            levels = levels.clone()
-            cells = levels.new_ones(len(batch), *(-(-side // step) for side in sides)).requires_grad_()
-            speed = torch.zeros_like(cells)
+            ascent = Ascent(model, batch, self)
+            even = batch.images.new_full((len(batch), *ascent.grid), 0.5)
+            lean = ascent.slope(even, 0) + ascent.slope(even, 1)
+            cells = even - FIRST * lean / lean.abs().amax((1, 2), keepdim=True).clamp(min=1e-30)
+            speed, rate = torch.zeros_like(cells), RATE * cells[0].numel() / self.steps
             for turn in range(self.steps):
-                masks = smooth_masks(cells, step, sides)
-                loss = AREA_WEIGHT * AREA_GROWTH ** (turn / self.steps) * area_penalty(masks, self.area).sum()
-                (pull,) = torch.autograd.grad(loss, masks, retain_graph=True)
-                for sign in self._signs:
-                    pull = pull - self._gain(model, batch, masks if sign > 0 else 1 - masks, levels, turn, way)
-                (slope,) = torch.autograd.grad(masks, cells, pull)
+                slope = ascent.slope(cells, turn, AREA_WEIGHT * AREA_GROWTH ** (turn / self.steps))
                 speed = INERTIA * speed + (1 - INERTIA) * slope
-                with torch.no_grad():
-                    cells.sub_(RATE * speed).clamp_(0, 1)
-            return smooth_masks(cells, step, sides).detach()
+                cells = (cells - rate * speed).clamp(0, 1)
+            return smooth_masks(cells, ascent.step, ascent.sides)
 
-    def _gain(self, model: Model, batch: Batch, masks: Tensor, levels: Tensor, turn: int, way: engine.Plan) -> Tensor:
+
+class Ascent:
+    """The slope of the area's penalty minus the answer, in units of what the strongest blur of the picture changes."""
+
+    def __init__(self, model: Model, batch: Batch, method: ExtremalPerturbation) -> None:
+        self.model, self.batch, self.method = model, batch, method
+        self.sides = (batch.images.shape[2], batch.images.shape[3])
+        self.step = max(1, min(self.sides) // method.cells)
+        self.grid = tuple(-(-side // self.step) for side in self.sides)
+        self.levels = pyramid(batch.images).clone()
+        ends = [
+            model.read(engine.forward(model, images), batch.targets, method.readout)
+            for images in (self.levels[:, 0], self.levels[:, -1])
+        ]
+        self.unit = (ends[0] - ends[1]).abs().clamp(min=1e-6).view(-1, 1, 1).to(batch.images).clone()
+        self.way = engine.settled(model, batch.images, "gradient")
+
+    def slope(self, cells: Tensor, turn: int, weight: float = 0.0) -> Tensor:
+        """The gradient with respect to the cells, with this weight of the area's penalty."""
+        leaf = cells.clone().requires_grad_()
+        masks = smooth_masks(leaf, self.step, self.sides)
+        pull = torch.zeros_like(masks)
+        for sign in self.method.signs:
+            pull = pull - self._gain(masks if sign > 0 else 1 - masks, turn) / self.unit
+        if weight:
+            penalty = weight * area_penalty(masks, self.method.area).sum()
+            pull = pull + torch.autograd.grad(penalty, masks, retain_graph=True)[0]
+        return torch.autograd.grad(masks, leaf, pull)[0]
+
+    def _gain(self, masks: Tensor, turn: int) -> Tensor:
         """The answer's gradient with respect to a mask; what it shows is mirrored in every second step."""
         leaf = masks.detach().requires_grad_()
-        shown = shown_through(leaf, levels)
+        shown = shown_through(leaf, self.levels)
         mirrored = turn % 2 == 1
         seen = shown.detach().flip(3) if mirrored else shown.detach()
-        slopes, _ = engine.gradient(model, seen.clamp(0, 1), batch.targets, self.readout, way)
-        (gain,) = torch.autograd.grad(shown, leaf, slopes.flip(3) if mirrored else slopes)
-        return gain
+        slopes, _ = engine.gradient(self.model, seen.clamp(0, 1), self.batch.targets, self.method.readout, self.way)
+        return torch.autograd.grad(shown, leaf, slopes.flip(3) if mirrored else slopes)[0]

@@ -51,9 +51,9 @@ class IG2:
     Each step of equal length moves the picture towards the representation (what the last linear layer is given) of a
     reference picture, so that only what tells the two apart changes. With `background` a data set of training images
     the references are those that the model takes for another class, as in the paper; the default, the picture's own
-    blur, needs no data: what it lacks are the shapes. Random backgrounds are averaged over `draws`. Maps add up to about
-    the answer's difference between the picture and the end of the path. `length` is that of the path on a picture of
-    224×224 pixels, in [0, 1] per value; it grows with the side.
+    blur, needs no data: what it lacks are the shapes. Random backgrounds are averaged over `draws`. Maps add up to
+    about the answer's difference between the picture and the end of the path. `length` is that of the path on a picture
+    of 224×224 pixels, in [0, 1] per value; it grows with the side.
 
     Paper: Zhuo & Ge 2024, "IG²: Integrated Gradient on Iterative Gradient Path for Feature Attribution"
     """
