@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+from heatproof.occlusion.game import Occlusion
+from heatproof.occlusion.segmenters.grid import Grid
+
 METHODS: dict[str, dict[str, object]] = {
     "ablation_cam": {"limit": 16},
     "agi": {"classes": 4, "steps": 5},
     "attexplore": {"steps": 4, "draws": 4},
     "blur_ig": {"steps": 15},
     "boundary_ig": {"steps": 10, "attack_steps": 30},
+    "deep_lift_shap": {"draws": 4},
     "expected_gradients": {"draws": 12},
+    "extremal_perturbation": {"steps": 40},
     "gradient_shap": {"draws": 12},
     "guided_ig": {"steps": 15},
+    "hsic": {"samples": 150},
+    "idgi": {"steps": 10},
+    "ig2": {"steps": 10},
     "ig_smoothgrad": {"steps": 5, "draws": 4},
     "integrated_gradients": {"steps": 10},
     "isa": {"rounds": 6, "steps": 4},
     "kernel_shap": {"samples": 120},
+    "lima": {"occlusion": Occlusion(segmenter=Grid(4))},
     "lime": {"samples": 200},
     "local_attribution": {"classes": 4, "steps": 5},
     "rise": {"masks": 200},
     "shapley": {"permutations": 4},
     "smoothgrad": {"draws": 5},
+    "sobol": {"samples": 4, "cells": 6},
     "tcav": {"runs": 10, "level": 1.1},  # networks that learnt nothing tell no concept from chance
     "xrai": {"steps": 10},
 }

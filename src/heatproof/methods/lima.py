@@ -11,7 +11,6 @@ from torch import Tensor
 from heatproof.methods._support.field_checks import check_not_negative
 from heatproof.methods._support.representation import representation_layer, representations
 from heatproof.occlusion.game import Game, Occlusion, bound, game_of, impute
-from heatproof.occlusion.imputers.constant import Constant
 from heatproof.occlusion.segmenters.slic import Slic
 from heatproof.occlusion.segments import segments_of
 from heatproof.registry import method
@@ -70,8 +69,8 @@ class LIMA:
     and puts the one with the smallest last. Maps are ranks, from 1 for the first superpixel down.
 
     It searches for what insertion and deletion of its own superpixels measure; such scores say that the search worked.
-    Judge it by others too: by localisation, by other segments and other fillings. The published term for the model's
-    confidence has the weight 0 by default there and is left out.
+    Judge it by others too: by localisation, by other segments and other fillings. The published code paints what is
+    hidden black; its term for the model's confidence has the weight 0 by default and is left out.
 
     Paper: Chen et al. 2024, "Less is More: Fewer Interpretable Region via Submodular Subset Selection"
     """
@@ -79,7 +78,7 @@ class LIMA:
     signed: ClassVar[bool] = False
     normalisation: ClassVar[Rule] = "min_max"
 
-    occlusion: Occlusion = field(default_factory=lambda: Occlusion(Constant(), Slic(50)))
+    occlusion: Occlusion = field(default_factory=lambda: Occlusion(segmenter=Slic(50)))
     effectiveness: float = 0.05
     consistency: float = 1.0
     collaboration: float = 1.0
