@@ -13,10 +13,10 @@ METHODS: dict[str, dict[str, object]] = {
     "boundary_ig": {"steps": 10, "attack_steps": 30},
     "deep_lift_shap": {"draws": 4},
     "expected_gradients": {"draws": 12},
-    "extremal_perturbation": {"steps": 40},
+    "extremal_perturbation": {"steps": 20, "cells": 12},
     "gradient_shap": {"draws": 12},
     "guided_ig": {"steps": 15},
-    "hsic": {"samples": 150},
+    "hsic": {"samples": 100},
     "idgi": {"steps": 10},
     "ig2": {"steps": 10},
     "ig_smoothgrad": {"steps": 5, "draws": 4},
@@ -29,7 +29,7 @@ METHODS: dict[str, dict[str, object]] = {
     "rise": {"masks": 200},
     "shapley": {"permutations": 4},
     "smoothgrad": {"draws": 5},
-    "sobol": {"samples": 4, "cells": 6},
+    "sobol": {"samples": 4, "cells": 5},
     "tcav": {"runs": 10, "level": 1.1},  # networks that learnt nothing tell no concept from chance
     "xrai": {"steps": 10},
 }

@@ -50,12 +50,17 @@ def explain(
         typer.Option(help="What the model's numbers mean: softmax, sigmoid or regression, as it shows if left out."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+    value_range: Annotated[
+        str | None,
+        typer.Option(help="Black and white in pictures of more than 8 bits: 0,4095; in physical units: -160,240."),
+    ] = None,
     device: Device = "auto",
     trust_pickle: Annotated[bool, typer.Option(help="Load weights that are arbitrary pickles.")] = False,
     quiet: Quiet = False,
 ) -> None:
     """Draw a labelled grid of heatmaps: a row per picture, a column per method."""
     from heatproof import contact_sheet, engine, models
+    from heatproof.data._support.files import as_levels
     from heatproof.protocols._support.line_up import line_up
     from heatproof.spec.parse import components
 
@@ -65,11 +70,12 @@ def explain(
         )
     with readable_errors(), progress_bar(quiet) as watch:
         contact_sheet.places(out)  # before anything is computed
+        levels = as_levels(value_range)
         chosen = components("method", ",".join(methods)) if methods else line_up()
         loaded = models.load(model[0], trust_pickle=trust_pickle).to(engine.pick(device))
         if output is not None:
             loaded = dataclasses.replace(loaded, output=output, probabilities=None)
-        sheet = contact_sheet.explain(loaded, images, chosen, target=target, seed=seed, watch=watch)
+        sheet = contact_sheet.explain(loaded, images, chosen, target=target, seed=seed, levels=levels, watch=watch)
     for words in sheet.cautions:
         line(f"heatproof: warning: {words}", err=True)
     for name, reason in sheet.missing.items():

@@ -100,6 +100,6 @@ class Sobol:
         def reading(logits: Logits, targets: Tensor) -> Tensor:
             return model.read(logits.double(), targets, self.readout)
 
-        values = values_of_views(model, batch, paint, self.cost().forward, reading)
+        values = values_of_views(model, batch, paint, len(drawn[0]), reading)
         indices = total_indices(values - values[:, :1], self.samples)
         return upsample(indices.view(-1, self.cells, self.cells).to(batch.images), batch.images)
