@@ -35,7 +35,7 @@ def explain(
         list[str] | None,
         typer.Option(
             autocompletion=names_of("method"),
-            help="a,b,c(field=value),file.py:Name; may be repeated [the line-up of `heatproof judge`].",
+            help="a,b,c(field=value),file.py:Name; may be repeated; or all [the line-up of `heatproof judge`].",
         ),
     ] = None,
     out: Annotated[
@@ -71,7 +71,10 @@ def explain(
     with readable_errors(), progress_bar(quiet) as watch:
         contact_sheet.places(out)  # before anything is computed
         levels = as_levels(value_range)
-        chosen = components("method", ",".join(methods)) if methods else line_up()
+        if methods == ["all"]:
+            chosen, methods = contact_sheet.contestants(), None
+        else:
+            chosen = components("method", ",".join(methods)) if methods else line_up()
         loaded = models.load(model[0], trust_pickle=trust_pickle).to(engine.pick(device))
         if output is not None:
             loaded = dataclasses.replace(loaded, output=output, probabilities=None)

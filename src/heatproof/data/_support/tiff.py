@@ -81,10 +81,10 @@ def _paged(values: npt.NDArray[Any], axes: str, page: int | None) -> npt.NDArray
         values, axes, channel = values[None], f"S{axes}", 0
     other = [at for at, name in enumerate(axes) if name not in "YX" and at != channel]
     ordered = values.transpose(*other, channel, axes.index("Y"), axes.index("X"))
-    pages = ordered.reshape(-1, *ordered.shape[-3:])
+    pages: npt.NDArray[Any] = ordered.reshape(-1, *ordered.shape[-3:])
     if page is not None and page >= len(pages):
         raise BadInput(f"page must be below {len(pages)}, the number of its pages, got {page}")
-    return pages[page or 0]
+    return np.asarray(pages[page or 0])
 
 
 def _without_alpha(values: npt.NDArray[Any], page: Any) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32] | None]:
