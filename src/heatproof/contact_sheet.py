@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor
 
-from heatproof import engine, registry
+from heatproof import engine
 from heatproof.data._support.files import PictureFile, identity, read_batch
 from heatproof.data._support.listing import pictures_under
 from heatproof.data._support.pictures import Levels, takes_grey
@@ -36,7 +36,6 @@ from heatproof.run.store import write_atomically
 from heatproof.run.unit import message, watched
 from heatproof.spec import recipe
 from heatproof.spec.study import distinct
-from heatproof.traits import method_traits
 from heatproof.types import AnyMethod, Batch, Logits, Model, read
 
 SIDE, GAP, HEAD, LINE, LEGEND, BAR = 180, 6, 22, 16, 28, 120  # pixels
@@ -105,17 +104,6 @@ def explain(
     classes = [model.classes[t] if t < len(model.classes) else str(t) for t in batch.targets.tolist()]
     pixels = coloured((batch.images.cpu() * 255).round().byte().numpy())
     return Sheet(files, pixels, tuple(classes), maps, missing, said, frozenset(inapplicable), tuple(careful))
-
-
-def contestants() -> list[AnyMethod]:
-    """Every registered method that explains a picture by itself: no controls, stored maps or scores of concepts."""
-    found = [registry.find("method", name) for name in registry.names("method")]
-    traits = [method_traits(method) for method in found]
-    return [
-        method
-        for method, trait in zip(found, traits, strict=True)
-        if not (trait.control or trait.stored or set(trait.needs) & {"regions", "twins", "labels"})
-    ]
 
 
 def _targets(model: Model, logits: Logits, target: str) -> Tensor:
