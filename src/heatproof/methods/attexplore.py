@@ -11,14 +11,14 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from heatproof import engine
-from heatproof.methods._support.channel_pooling import Pooling, pool
+from heatproof.methods._support.channel_pooling import ChannelPooled, Pooling
 from heatproof.methods._support.field_checks import check_count, check_not_negative, check_share
 from heatproof.methods._support.keyed_noise import fill_with_noise
 from heatproof.methods._support.path_gradients import stretches
 from heatproof.methods._support.shared_passes import doubly_softmaxed, slopes
 from heatproof.questions import Unfit
 from heatproof.registry import method
-from heatproof.types import Batch, Cost, Images, Maps, Model, keyed_seed
+from heatproof.types import Batch, Cost, Images, Model, keyed_seed
 
 
 def cosine_matrix(side: int) -> Tensor:
@@ -70,7 +70,7 @@ def transformed(rows: Tensor, pictures: Tensor, columns: Tensor) -> Tensor:
 
 @method("attexplore")
 @dataclass(frozen=True)
-class AttEXplore:
+class AttEXplore(ChannelPooled):
     """Gradients of the loss gathered on a walk across the decision boundary, averaged over
     frequency-perturbed copies.
 
@@ -161,6 +161,3 @@ class AttEXplore:
         else:
             slope, _ = engine.gradient(model, shown, aims, "log_probability", way)
         return slope.neg_()
-
-    def __call__(self, model: Model, batch: Batch, /) -> Maps:
-        return pool(self.channels(model, batch), self.pooling)
