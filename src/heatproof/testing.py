@@ -9,7 +9,7 @@ registered; `heatproof check NAME` runs it on one name.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,10 +18,23 @@ from torch import Tensor
 
 from heatproof import registry
 from heatproof.attribute import attribute
-from heatproof.errors import BadShape, NotApplicable, UnknownName
+from heatproof.errors import BadInput, BadShape, NotApplicable, UnknownName
+from heatproof.models._support.snapshot import Snapshot, changed, snapshot
+from heatproof.occlusion.game import Answerer
+from heatproof.protocols._support.given import missing
 from heatproof.questions import ASKED, Kind, Question
 from heatproof.spec import recipe
-from heatproof.traits import cost_of, method_traits, metric_traits, misfit
+from heatproof.spec.study import Study
+from heatproof.traits import (
+    READERS,
+    cost_of,
+    method_traits,
+    metric_traits,
+    misfit,
+    parts_of,
+    protocol_traits,
+    stage_of,
+)
 from heatproof.types import Attribution, Batch, Dataset, Imputer, Method, Metric, Model, Scored, Segmenter
 
 CLOSE = 1e-5
@@ -68,10 +81,11 @@ def check_component(kind: registry.Kind, component: Any) -> Iterator[Verdict]:
 
 
 def _checks(kind: registry.Kind, component: Any) -> Iterator[Verdict]:
+    if kind == "dataset" and getattr(component, "path", None) == "":
+        yield Verdict("needs a path; its recipe is the same when read back", *_round_trip(component))
+        return
+    yield from check_declarations(kind, component)
     if kind == "dataset":
-        if getattr(component, "path", None) == "":
-            yield Verdict("needs a path; its recipe is the same when read back", *_round_trip(component))
-            return
         yield from check_dataset(component)
     elif kind == "model":
         try:
@@ -79,9 +93,9 @@ def _checks(kind: registry.Kind, component: Any) -> Iterator[Verdict]:
         except NotApplicable as reason:
             yield Verdict(f"does not apply here and says why: {reason}", True)
     elif kind == "protocol":
-        yield Verdict("its recipe is the same when read back", *_round_trip(component))
+        yield from check_protocol(component)
     else:
-        model, batch = component.stage() if hasattr(component, "stage") else stage()
+        model, batch = stage_of(component) or stage()
         if kind == "method":
             yield from check_method(component, model, batch)
         elif kind == "metric":
@@ -90,6 +104,18 @@ def _checks(kind: registry.Kind, component: Any) -> Iterator[Verdict]:
             yield from check_imputer(component, batch.images)
         elif kind == "segmenter":
             yield from check_segmenter(component, batch.images)
+
+
+def check_declarations(kind: registry.Kind, component: Any) -> Iterator[Verdict]:
+    """What it and the components in its fields declare about themselves has the right types."""
+    wrong = []
+    for one in parts_of(component):
+        own = registry.name_of(one)
+        try:
+            READERS.get(kind if one is component else own[0] if own else "", str)(one)
+        except BadInput as error:
+            wrong.append(str(error))
+    yield Verdict("declares its traits in the right types", not wrong, "; ".join(wrong))
 
 
 def stage(count: int = 4, model: str = "embedded:object") -> tuple[Model, Batch]:
@@ -105,7 +131,7 @@ def stage(count: int = 4, model: str = "embedded:object") -> tuple[Model, Batch]
 
 
 def check_method(method: Method, model: Model, batch: Batch) -> Iterator[Verdict]:
-    before = _state(model), batch.images.clone()
+    before = snapshot(model), batch.images.clone()
     try:
         maps = attribute(model, batch, method).maps
     except NotApplicable as reason:
@@ -160,7 +186,7 @@ def check_metric(metric: Metric, model: Model, batch: Batch) -> Iterator[Verdict
 
     direction = getattr(metric, "higher_is_better", None)
     yield Verdict("says whether higher is better", isinstance(direction, bool), f"higher_is_better is {direction!r}")
-    state = _state(model)
+    state = snapshot(model)
     try:
         oracle = attribute(model, batch, Oracle())
         noise = attribute(model, batch, Random())
@@ -203,7 +229,7 @@ def check_metric(metric: Metric, model: Model, batch: Batch) -> Iterator[Verdict
 
 
 def check_imputer(imputer: Imputer, images: Tensor) -> Iterator[Verdict]:
-    if hasattr(imputer, "answer"):  # takes tokens out of the network instead of pixels out of the picture
+    if isinstance(imputer, Answerer):  # takes tokens out of the network instead of pixels out of the picture
         yield Verdict("its recipe is the same when read back", *_round_trip(imputer))
         return
     count, _, height, width = images.shape
@@ -265,6 +291,22 @@ def check_dataset(dataset: Dataset) -> Iterator[Verdict]:
     yield Verdict("its recipe is the same when read back", *_round_trip(dataset))
 
 
+def check_protocol(protocol: Any) -> Iterator[Verdict]:
+    """It makes studies of the methods that are named and of its own, or says what it needs."""
+    yield Verdict("its recipe is the same when read back", *_round_trip(protocol))
+    lacks = missing(protocol_traits(protocol), ["embedded:object"], ["two_factor"])
+    if lacks:
+        yield Verdict("says what it needs", len(lacks) > 10, "the reason is empty")
+        return
+    studies = protocol.studies(models=["embedded:object"], datasets=["two_factor(count=64)"], methods=["saliency"])
+    yield Verdict("makes studies", bool(studies) and all(isinstance(one, Study) for one in studies), f"got {studies!r}")
+    named = [any("saliency" in recipe.label(method) for method in study.methods) for study in studies]
+    yield Verdict("judges the methods that are named", all(named), "a study has none of them")
+    stored = [study.plain() for study in studies]
+    again = [Study.from_plain(one, trust_code=True).plain() for one in stored]
+    yield Verdict("its studies are the same when read back", stored == again)
+
+
 def check_model(model: Model, images: Tensor) -> Iterator[Verdict]:
     from heatproof import engine
 
@@ -304,36 +346,6 @@ def _round_trip(component: Any) -> tuple[bool, str]:
     return stored == again, f"{stored} became {again}"
 
 
-def _state(model: Model) -> dict[str, Any]:
-    network = model.network
-    return {
-        "tensors": {name: value.clone() for name, value in network.state_dict().items()},
-        "training": [part.training for part in network.modules()],
-        "requires_grad": [p.requires_grad for p in network.parameters()],
-        "gradients": [None if p.grad is None else p.grad.clone() for p in network.parameters()],
-        "hooks": [
-            (
-                len(part._forward_hooks),
-                len(part._forward_pre_hooks),
-                len(part._backward_hooks),
-                len(part._backward_pre_hooks),
-            )
-            for part in network.modules()
-        ],
-    }
-
-
-def _unmoved(model: Model, before: dict[str, Any], when: str) -> Iterator[Verdict]:
-    after = _state(model)
-    same: dict[str, Callable[[Any, Any], bool]] = {
-        "tensors": lambda a, b: all(torch.equal(a[name], b[name]) for name in a),
-        "gradients": lambda a, b: _equal_or_none(a, b),
-    }
-    moved = [name for name in before if not same.get(name, lambda a, b: bool(a == b))(before[name], after[name])]
-    claim = f"leaves the model exactly as it was {when}".strip()
-    yield Verdict(claim, not moved, f"changed: {', '.join(moved)}")
-
-
-def _equal_or_none(first: Sequence[Tensor | None], other: Sequence[Tensor | None]) -> bool:
-    pairs = list(zip(first, other, strict=True))
-    return all((a is None and b is None) or (a is not None and b is not None and torch.equal(a, b)) for a, b in pairs)
+def _unmoved(model: Model, before: Snapshot, when: str) -> Iterator[Verdict]:
+    moved = changed(model, before)
+    yield Verdict(f"leaves the model exactly as it was {when}".strip(), not moved, f"changed: {', '.join(moved)}")

@@ -166,6 +166,17 @@ def protocol_traits(protocol: object) -> ProtocolTraits:
     return _declared(ProtocolTraits, protocol)
 
 
+READERS: dict[str, Callable[[object], object]] = {
+    "method": method_traits,
+    "metric": metric_traits,
+    "imputer": imputer_traits,
+    "segmenter": segmenter_traits,
+    "dataset": dataset_traits,
+    "protocol": protocol_traits,
+    "part": part_traits,
+}
+
+
 def _declared(traits: Callable[..., T], component: object) -> T:
     """The declared traits, type-checked here: a wrong type would be misread later."""
     found = {}
@@ -231,6 +242,29 @@ def caution_of(component: object) -> Callable[[Any, Any], str] | None:
     Unlike a premise it hinders nothing: an activation map of 2×2 places gives scores, which say little.
     """
     declared: Callable[[Any, Any], str] | None = getattr(component, "caution", None)
+    return declared
+
+
+def revision_of(component: object) -> str:
+    """A hash of the files that a component reads, if it declares one, else empty."""
+    return str(getattr(component, "revision", ""))
+
+
+def stage_of(component: object) -> Any:
+    """The model and pictures that a component declares as `stage()`, for the conformance kit; None if it needs none."""
+    declared: Callable[[], Any] | None = getattr(component, "stage", None)
+    return declared() if declared is not None else None
+
+
+def masked_of(dataset: object) -> bool | None:
+    """Whether the pictures of a data set have regions; None if it does not say so without reading them."""
+    declared: bool | None = getattr(dataset, "masked", None)
+    return declared
+
+
+def present_of(dataset: object) -> Callable[[], Any] | None:
+    """What a data set declares as `present()`, or None: the labels that each of its pictures carries."""
+    declared: Callable[[], Any] | None = getattr(dataset, "present", None)
     return declared
 
 

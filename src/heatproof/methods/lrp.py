@@ -19,6 +19,7 @@ from heatproof.methods._support.op_override import forward_only
 from heatproof.methods._support.rule_coverage import coverage
 from heatproof.methods._support.zplus_rule import plus_rule
 from heatproof.methods.attention_rollout import attends
+from heatproof.methods.bcos import SelfExplaining
 from heatproof.models._support.torchvision_repair import import_torchvision
 from heatproof.registry import method
 from heatproof.types import Batch, Cost, Images, Model
@@ -150,7 +151,7 @@ class LRP(ChannelPooled):
     def channels(self, model: Model, batch: Batch, /) -> Tensor:
         if attends(model, batch.images):
             raise NotApplicable("lrp's rules do not cover the attention in this network: take attn_lrp, whose rules do")
-        if hasattr(model.network, "explanation_mode"):
+        if isinstance(model.network, SelfExplaining):
             raise NotApplicable("lrp's rules do not cover B-cos layers, whose weights depend on their input: take bcos")
         fault, names = coverage(model, batch.images)
         if fault:

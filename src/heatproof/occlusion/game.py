@@ -7,7 +7,7 @@ both ends of every curve, the random baseline and whatever two methods agree on 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -28,7 +28,7 @@ from heatproof.occlusion.segments import pixels_of, segments_of, totals
 from heatproof.questions import NO_PROBABILITY
 from heatproof.registry import name_of, part
 from heatproof.spec import recipe
-from heatproof.traits import imputer_traits, parts_of, segmenter_traits
+from heatproof.traits import imputer_traits, parts_of, revision_of, segmenter_traits
 from heatproof.types import (
     Batch,
     Images,
@@ -60,12 +60,11 @@ class Answerer(Protocol):
     def answer(self, model: Model, images: Images, keep: Keep, /) -> Logits: ...
 
 
+@runtime_checkable
 class Filling(Protocol):
-    """An imputer's optional `filling`: it gives the filling, finite colours or pictures, and the game combines it with
-    the images.
-    """
+    """An imputer that gives the filling, finite colours or pictures; the game combines it with the images."""
 
-    def __call__(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Tensor: ...
+    def filling(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Tensor: ...
 
 
 @runtime_checkable
@@ -116,9 +115,8 @@ def impute(
 
     They are written into `room` if it is given: memory that was used before costs no page faults.
     """
-    filling: Filling | None = getattr(imputer, "filling", None)  # isinstance takes 40 times as long, before Python 3.12
-    if filling is not None:
-        return repainted(images, keep, filling(images, keep, seeds=seeds), room)
+    if isinstance(imputer, Filling):
+        return repainted(images, keep, imputer.filling(images, keep, seeds=seeds), room)
     # A copy, since many rows may share one picture in memory, and a user-defined imputer may write in place.
     painted = imputer(images.clone(), keep, seeds=seeds).to(images)
     return torch.where(keep[:, None], images, painted, out=room)
@@ -126,13 +124,12 @@ def impute(
 
 def bound(imputer: Imputer, batch: Batch, rows: Sequence[int]) -> Imputer:
     """The imputer bound to these pictures of the batch, since some imputers need their ids or twins."""
-    for_batch: Callable[[Batch], Imputer] | None = getattr(imputer, "for_batch", None)
-    return for_batch(batch.select(rows)) if for_batch is not None else imputer
+    return imputer.for_batch(batch.select(rows)) if isinstance(imputer, BatchImputer) else imputer
 
 
 def named(imputer: Imputer) -> str:
     """The key of an imputer's draws: its label; for one that reads files, their content instead of their path."""
-    label, known, revision = recipe.label(imputer), name_of(imputer), getattr(imputer, "revision", "")
+    label, known, revision = recipe.label(imputer), name_of(imputer), revision_of(imputer)
     return f"{known[1]} {revision}" if known and revision and label != known[1] else label
 
 
@@ -357,13 +354,20 @@ def game_of(model: Model, batch: Batch, occlusion: Occlusion, readout: Readout =
     return game
 
 
+@runtime_checkable
+class Occluding(Protocol):
+    """A method or metric that asks a game: its occlusion, and what it reads of the model's answer."""
+
+    occlusion: Occlusion
+    readout: Readout
+
+
 def flat_rows(model: Model, batch: Batch, component: object) -> Tensor:
     """(B,) bool: pictures that a component cannot scale, since hiding all of them changes nothing of the value."""
     found = torch.zeros(len(batch), dtype=torch.bool)
     for one in parts_of(component):
-        occlusion = getattr(one, "occlusion", None)
-        if isinstance(occlusion, Occlusion) and getattr(one, "readout", "") == "probability":
-            found |= game_of(model, batch, occlusion).flat
+        if isinstance(one, Occluding) and isinstance(one.occlusion, Occlusion) and one.readout == "probability":
+            found |= game_of(model, batch, one.occlusion).flat
     return found
 
 
