@@ -6,6 +6,7 @@ import dataclasses
 import warnings
 from pathlib import Path
 
+import cheaper
 import planted_outputs as stage
 import pytest
 import torch
@@ -143,7 +144,7 @@ def _mean(maps: Tensor, region: Tensor) -> Tensor:
 def test_every_method_applies_or_says_why_not(ask: stage.Ask) -> None:
     model, batch = posed(ask, 2)
     for name in sorted(set(registry.names("method")) - STORED):
-        method = parse("method", name)
+        method = registry.find("method", name, **cheaper.METHODS.get(name, {}))
         declared = misfit(method, model.question)
         found = explain(model, batch, method)
         if found.attribution is None:
@@ -163,7 +164,7 @@ def test_every_metric_applies_or_says_why_not(ask: stage.Ask) -> None:
     explained = explain(model, batch, parse("method", IG))
     scored = 0
     for name in registry.names("metric"):
-        metric = parse("metric", name)
+        metric = registry.find("metric", name, **cheaper.METRICS.get(name, {}))
         if any(_refused(part, model, batch) for part in parts_of(metric)):
             continue
         unit = judge(explained, batch, batch.ids, metric)
