@@ -79,16 +79,26 @@ def verdict(
     equivalent = _equivalent(rows, tests.margin)
     if not outcome.winners:
         return [_nothing_separated(order, rows, n), *equivalent, _by_mean(order), *notes]
-    closing = _closing(tests.basis, len(outcome.winners) == len(rows), n)
     return [
         *_tiers(order, outcome),
         *_upside_down(order, outcome),
         *_constant(rows),
         *equivalent,
-        closing,
         *_beyond(rows, tests.basis),
         *notes,
     ]
+
+
+def reach(tests: PairTests) -> str:
+    """For whom the verdict speaks, as a sentence; empty where it is any new pictures like these."""
+    basis, solid = tests.basis, tests.frame.loc[tests.frame["significant"], "beyond"]
+    if not (basis.fixed or basis.sampled):
+        return ""
+    text = f"They speak for {basis.words()}"
+    if basis.fixed and len(solid) and not solid.isin((HOLDS, NOT_SHOWN)).any():
+        why = "three kinds of groups cross" if (solid == CROSSED).any() else f"{FEWEST_CLUSTERS} are needed"
+        text += f"; whether they hold beyond these {_counted(basis)} is not tested: {why}"
+    return f"{text}."
 
 
 def _outcome(rows: pd.DataFrame) -> _Outcome:
@@ -176,30 +186,22 @@ def _equivalent(rows: pd.DataFrame, margin: float) -> list[str]:
     return [f"Shown to differ by less than {margin:g}: {'; '.join(shown)}."]
 
 
-def _closing(basis: Basis, all_separated: bool, n: int) -> str:
-    text = f"Tests of the mean paired difference on {_images(n)}, p adjusted for the whole page"
-    if basis.fixed or basis.sampled:
-        text += f"; they speak for {basis.words()}"
-    if all_separated:
-        return f"{text}."
-    return f"{text}; not separated means that these images show no difference, not that there is none."
-
-
 def _beyond(rows: pd.DataFrame, basis: Basis) -> list[str]:
-    """The second mark: what also holds for groups that were not seen."""
-    if not basis.fixed:
-        return []
+    """The second mark: what also holds for groups that were not seen; empty where that is not tested."""
     solid = rows[rows["significant"]]
-    names = _list([f"{basis.sizes.get(name, 0)} {plural(name)}" for name in basis.fixed])
+    if not basis.fixed or not solid["beyond"].isin((HOLDS, NOT_SHOWN)).any():
+        return []
     held = int((solid["beyond"] == HOLDS).sum())
-    if not solid["beyond"].isin((HOLDS, NOT_SHOWN)).any():
-        why = "three kinds of groups cross" if (solid["beyond"] == CROSSED).any() else f"{FEWEST_CLUSTERS} are needed"
-        return [f"Whether this holds beyond these {names} is not tested: {why}."]
     if held == len(solid):
-        return [f"All of it would also hold beyond these {names}."]
+        return [f"All of it would also hold beyond these {_counted(basis)}."]
     if not held:
-        return [f"Solid here, not shown beyond these {names}."]
-    return [f"Of these {len(solid)} differences {held} would also hold beyond these {names}."]
+        return [f"Solid here, not shown beyond these {_counted(basis)}."]
+    return [f"Of these {len(solid)} differences {held} would also hold beyond these {_counted(basis)}."]
+
+
+def _counted(basis: Basis) -> str:
+    """The fixed groups with their numbers: `10 scenes and 10 objects`."""
+    return _list([f"{basis.sizes.get(name, 0)} {plural(name)}" for name in basis.fixed])
 
 
 def _no_test(rows: pd.DataFrame, basis: Basis, n: int, methods: int) -> str:

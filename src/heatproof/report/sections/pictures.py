@@ -38,6 +38,12 @@ def pictures(reading: Reading) -> str | None:
     return section("pictures", "The pictures", lead, body, picture=_glimpse(reading) + warnings, rest=LEAD)
 
 
+def doubts(reading: Reading) -> list[str]:
+    """Why to be careful with the whole page, the gravest reason first, as plain sentences."""
+    wrong = [premise(entry) for entry in reading.info.pictures]
+    return list(dict.fromkeys([*filter(None, wrong), *cautions(reading.scores, reading.info)]))
+
+
 def _glimpse(reading: Reading) -> str:
     """The first pictures in small."""
     shown_pictures = {exhibit.image: exhibit for exhibit in reading.gallery}
@@ -91,17 +97,22 @@ def _means(reading: Reading, panel: Panel, right: set[str]) -> str:
     return fold(title, table_html(head, rows, control=reading.is_control), opened=len(reading.main) == 1)
 
 
-def misgivings(entry: Census) -> str:
-    """A warning where the model is wrong on most of the pictures, as HTML; empty where it is not, or not known."""
+def premise(entry: Census) -> str:
+    """That the model is wrong on most of the pictures; empty where it is not, or not known."""
     if not entry.accuracy or entry.accuracy.high >= HALF:
         return ""
     wrong = entry.known - entry.right
-    words = (
+    return (
         f"The model is wrong on {count(wrong)} of {count(entry.known)} pictures. "
         "Where labels are explained, or regions show where the label is, its maps explain what it does not see."
     )
-    premise = "What the page says of these pictures rests on a premise that does not hold."
-    return f'<p class="warning"><strong>{premise}</strong> {escape(words)}</p>'
+
+
+def misgivings(entry: Census) -> str:
+    """The same as a warning, in HTML."""
+    words = premise(entry)
+    title = "What the page says of these pictures rests on a premise that does not hold."
+    return f'<p class="warning"><strong>{title}</strong> {escape(words)}</p>' if words else ""
 
 
 def _entry(entry: Census, named: bool) -> str:
