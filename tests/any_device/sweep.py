@@ -23,9 +23,11 @@ from torch import Tensor
 sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parent))
 
+import pretend  # first, since it changes what torch is
+
+# isort: split
 import cheaper
 import planted
-import pretend
 import tiny_prior
 
 from heatproof import engine, registry, testing
@@ -56,6 +58,7 @@ CLOSE = 1e-4  # of the largest number; kernels are the same on both sides, order
 CHEAPER: dict[str, dict[str, object]] = {
     **cheaper.METHODS,
     **cheaper.METRICS,
+    "ablation_cam": {"limit": 4},
     "integrated_gradients": {"steps": 4},
     "iir": {"solver": PatchSolver(steps=3)},
     "iir_change": {"solver": PatchSolver(steps=3)},
