@@ -22,7 +22,7 @@ from heatproof.errors import BadInput, BadShape, NotApplicable, UnknownName
 from heatproof.models._support.snapshot import Snapshot, changed, snapshot
 from heatproof.occlusion.game import Answerer
 from heatproof.protocols._support.given import missing
-from heatproof.questions import ASKED, Kind, Question
+from heatproof.questions import IN_WORDS, Kind, Question
 from heatproof.spec import recipe
 from heatproof.spec.study import Study
 from heatproof.traits import (
@@ -165,12 +165,12 @@ def _other_questions(
     kinds: tuple[tuple[Question, Kind], ...] = (("yes_no", "sigmoid"), ("value", "regression"))
     for question, kind in kinds:
         if misfit(component, question):
-            continue  # said before any work is done
+            continue  # refused before any work starts
         whole = dataclasses.replace(model, output=kind, probabilities=False)
         whole(batch.images[:1].to(whole.device))
         one = whole.of(int(batch.targets[0]))
         few = batch.select([0]).aimed(batch.targets.new_full((1,), 1 if question == "yes_no" else 0))
-        claim = f"applies to {ASKED[question]}, or declares in `unfit` why not"
+        claim = f"applies to {IN_WORDS[question]}, or declares in `unfit` why not"
         try:
             ask(one, few)
         except NotApplicable as reason:

@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from heatproof.errors import BadInput
-from heatproof.questions import ASKED, NO_PROBABILITY, Question, Unfit
+from heatproof.questions import IN_WORDS, NO_PROBABILITY, Question, Unfit
 from heatproof.registry import fits, hints_of, name_of
 
 Rule: TypeAlias = Literal["abs_p99", "abs_min_max", "positive", "positive_p99", "min_max", "rank"]
@@ -277,7 +277,7 @@ def needs_of(component: object) -> tuple[Need, ...]:
 def misfit(component: object, question: Question) -> str:
     """Why a component, or one inside it, has no answer to such a question, as a sentence; empty if it has."""
     found = unfit_part(component, question)
-    return f"{found[0]} does not apply to {ASKED[question]}: {found[1]}" if found else ""
+    return f"{found[0]} does not apply to {IN_WORDS[question]}: {found[1]}" if found else ""
 
 
 def unfit_part(component: object, question: Question) -> tuple[str, str] | None:
