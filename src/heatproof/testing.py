@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from heatproof import registry
+from heatproof import registry, traits
 from heatproof.attribute import attribute
 from heatproof.errors import BadInput, BadShape, NotApplicable, UnknownName
 from heatproof.models._support.snapshot import Snapshot, changed, snapshot
@@ -25,16 +25,6 @@ from heatproof.protocols._support.given import missing
 from heatproof.questions import IN_WORDS, Kind, Question
 from heatproof.spec import recipe
 from heatproof.spec.study import Study
-from heatproof.traits import (
-    READERS,
-    cost_of,
-    method_traits,
-    metric_traits,
-    misfit,
-    parts_of,
-    protocol_traits,
-    stage_of,
-)
 from heatproof.types import Attribution, Batch, Dataset, Imputer, Method, Metric, Model, Scored, Segmenter
 
 CLOSE = 1e-5
@@ -95,7 +85,7 @@ def _checks(kind: registry.Kind, component: Any) -> Iterator[Verdict]:
     elif kind == "protocol":
         yield from check_protocol(component)
     else:
-        model, batch = stage_of(component) or stage()
+        model, batch = traits.stage_of(component) or stage()
         if kind == "method":
             yield from check_method(component, model, batch)
         elif kind == "metric":
@@ -109,10 +99,10 @@ def _checks(kind: registry.Kind, component: Any) -> Iterator[Verdict]:
 def check_declarations(kind: registry.Kind, component: Any) -> Iterator[Verdict]:
     """What it and the components in its fields declare about themselves has the right types."""
     wrong = []
-    for one in parts_of(component):
+    for one in traits.parts_of(component):
         own = registry.name_of(one)
         try:
-            READERS.get(kind if one is component else own[0] if own else "", str)(one)
+            traits.READERS.get(kind if one is component else own[0] if own else "", str)(one)
         except BadInput as error:
             wrong.append(str(error))
     yield Verdict("declares its traits in the right types", not wrong, "; ".join(wrong))
@@ -144,7 +134,7 @@ def check_method(method: Method, model: Model, batch: Batch) -> Iterator[Verdict
     yield Verdict("gives finite maps of the right shape", True)
     yield Verdict("leaves the images as they were", torch.equal(batch.images, before[1]), "they were changed in place")
     yield from _unmoved(model, before[0], "")
-    if not method_traits(method).signed:
+    if not traits.method_traits(method).signed:
         yield Verdict("is never negative, as declared", float(maps.min()) >= 0, f"its smallest value is {maps.min():g}")
     again = attribute(model, batch, method).maps
     yield _same("gives the same answer again", maps, again)
@@ -153,7 +143,7 @@ def check_method(method: Method, model: Model, batch: Batch) -> Iterator[Verdict
     order = list(range(len(batch)))[::-1]
     yield _same("does not depend on the order", maps[order], attribute(model, batch.select(order), method).maps)
     yield Verdict("its recipe is the same when read back", *_round_trip(method))
-    cost = cost_of(method)
+    cost = traits.cost_of(method)
     if cost is not None and sum(cost) <= FEW_PASSES:
         yield from _other_questions(model, batch, method, lambda one, few: attribute(one, few, method))
 
@@ -164,7 +154,7 @@ def _other_questions(
     """It answers, or declares why not, where the same network is read as yes or no, and as a value."""
     kinds: tuple[tuple[Question, Kind], ...] = (("yes_no", "sigmoid"), ("value", "regression"))
     for question, kind in kinds:
-        if misfit(component, question):
+        if traits.misfit(component, question):
             continue  # refused before any work starts
         whole = dataclasses.replace(model, output=kind, probabilities=False)
         whole(batch.images[:1].to(whole.device))
@@ -201,7 +191,7 @@ def check_metric(metric: Metric, model: Model, batch: Batch) -> Iterator[Verdict
     yield Verdict("has a score for some picture", bool(known), "all are NaN or infinite, for the oracle and for noise")
     yield from _unmoved(model, state, "")
     yield Verdict("scores maps without changing them", torch.equal(oracle.maps, attribute(model, batch, Oracle()).maps))
-    if metric_traits(metric).measures in ("faithfulness", "localisation"):
+    if traits.metric_traits(metric).measures in ("faithfulness", "localisation"):
         sign = 1 if metric.higher_is_better else -1
         gap = float((sign * (best - worst)).nanmean())
         yield Verdict("puts the oracle before noise", gap > 0, f"the oracle is behind by {-gap:g}")
@@ -212,7 +202,7 @@ def check_metric(metric: Metric, model: Model, batch: Batch) -> Iterator[Verdict
         yield Verdict(f"scores a {what} map or says why not", not any(silent), "a score is NaN, and no note says why")
     single = [_values(metric(_alone(noise, i))) for i in range(count)]
     if isinstance(answer, Scored):
-        axes = metric_traits(metric).axes
+        axes = traits.metric_traits(metric).axes
         named = answer.curve is None or (len(axes) == 2 and all(axes))
         yield Verdict("names the axes of its curve", named, f"axes is {axes!r}: give it a name for x and one for y")
         shapes = {name: tuple(numbers.shape) for name, numbers in answer.details.items()}
@@ -221,7 +211,7 @@ def check_metric(metric: Metric, model: Model, batch: Batch) -> Iterator[Verdict
     yield _same("does not depend on batch mates", worst, torch.cat(single))
     yield _same("gives the same answer again", worst, _values(metric(noise)))
     yield Verdict("its recipe is the same when read back", *_round_trip(metric))
-    price = cost_of(metric)
+    price = traits.cost_of(metric)
     if price is None or sum(price) <= FEW_PASSES:
         yield from _other_questions(
             model, batch, metric, lambda one, few: metric(dataclasses.replace(_alone(noise, 0), model=one, batch=few))
@@ -294,7 +284,7 @@ def check_dataset(dataset: Dataset) -> Iterator[Verdict]:
 def check_protocol(protocol: Any) -> Iterator[Verdict]:
     """It makes studies of the methods that are named and of its own, or says what it needs."""
     yield Verdict("its recipe is the same when read back", *_round_trip(protocol))
-    lacks = missing(protocol_traits(protocol), ["embedded:object"], ["two_factor"])
+    lacks = missing(traits.protocol_traits(protocol), ["embedded:object"], ["two_factor"])
     if lacks:
         yield Verdict("says what it needs", len(lacks) > 10, "the reason is empty")
         return
