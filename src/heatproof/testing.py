@@ -20,7 +20,7 @@ from heatproof import registry, traits
 from heatproof.attribute import attribute
 from heatproof.errors import BadInput, BadShape, NotApplicable, UnknownName
 from heatproof.models._support.snapshot import Snapshot, changed, snapshot
-from heatproof.occlusion.game import Answerer
+from heatproof.occlusion.occlusion import Answerer
 from heatproof.protocols._support.given import missing
 from heatproof.questions import IN_WORDS, Kind, Question
 from heatproof.spec import recipe

@@ -16,8 +16,9 @@ from functools import cache
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from heatproof.errors import BadInput
+from heatproof.field_types import fits, hints_of
 from heatproof.questions import IN_WORDS, NO_PROBABILITY, Question, Unfit
-from heatproof.registry import fits, hints_of, name_of
+from heatproof.registry import name_of
 
 Rule: TypeAlias = Literal["abs_p99", "abs_min_max", "positive", "positive_p99", "min_max", "rank"]
 Measures: TypeAlias = Literal[

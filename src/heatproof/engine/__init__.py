@@ -18,7 +18,6 @@ from heatproof.engine.execute import (
     forward,
     gradient,
     micro_batches,
-    place,
     settled,
     use,
 )
@@ -29,6 +28,7 @@ from heatproof.engine.machine import (
     idle_cores,
     kept_memory,
     pick,
+    place,
     side_by_side,
     threads_for,
 )

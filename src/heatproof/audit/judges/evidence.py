@@ -18,10 +18,10 @@ from heatproof.attribute import attribute
 from heatproof.audit.judges.graded_maps import GRADED, Blind, Kind, Source, Truth, sources
 from heatproof.audit.judges.price import Passes, passes_of
 from heatproof.errors import HeatproofError, NotApplicable
+from heatproof.field_types import hints_of
 from heatproof.occlusion.game import Occlusion
 from heatproof.occlusion.imputers.constant import Constant
 from heatproof.occlusion.imputers.mean import Mean
-from heatproof.registry import hints_of
 from heatproof.spec import recipe
 from heatproof.stats.bootstrap import FloatArray
 from heatproof.traits import Measures, metric_traits
