@@ -71,7 +71,7 @@ def check_component(kind: registry.Kind, component: Any) -> Iterator[Verdict]:
 
 
 def _checks(kind: registry.Kind, component: Any) -> Iterator[Verdict]:
-    if kind == "dataset" and getattr(component, "path", None) == "":
+    if kind == "dataset" and traits.path_of(component) == "":
         yield Verdict("needs a path; its recipe is the same when read back", *_round_trip(component))
         return
     yield from check_declarations(kind, component)

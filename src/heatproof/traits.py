@@ -252,6 +252,17 @@ def revision_of(component: object) -> str:
     return str(getattr(component, "revision", ""))
 
 
+def has_revision(component: object) -> bool:
+    """Whether its class declares one: looked up on the class, so that an error in a property comes out."""
+    return hasattr(type(component), "revision")
+
+
+def path_of(dataset: object) -> str | None:
+    """The path that a data set was given, empty if it needs one and has none; None if it reads no files."""
+    declared: str | None = getattr(dataset, "path", None)
+    return declared
+
+
 def stage_of(component: object) -> Any:
     """The model and pictures that a component declares as `stage()`, for the conformance kit; None if it needs none."""
     declared: Callable[[], Any] | None = getattr(component, "stage", None)

@@ -26,7 +26,7 @@ from heatproof.questions import QUESTIONS
 from heatproof.spec import source_hash
 from heatproof.spec.former_names import former_part
 from heatproof.spec.user_files import IN_FILE, imported
-from heatproof.traits import cost_of, metric_traits, unfit_part
+from heatproof.traits import cost_of, has_revision, metric_traits, unfit_part
 
 Plain = Any  # None | bool | int | float | str | list[Plain] | dict[str, Plain]
 
@@ -51,8 +51,7 @@ def plain(value: Any) -> Plain:
         named = identity(value)
         source = {"source": source_hash.digest(type(value))} if source_hash.is_component(type(value)) else {}
         # The same path with other pictures or maps is another component.
-        declared = hasattr(type(value), "revision")  # on the type: errors of the property must surface
-        revision = value.revision if declared else ""  # type: ignore[attr-defined]
+        revision = value.revision if has_revision(value) else ""  # type: ignore[attr-defined]
         held = {"revision": revision} if revision and isinstance(revision, str) else {}
         return {**named, "fields": fields, **source, **held}
     if isinstance(value, functools.partial) and _is_plain((*value.args, *value.keywords.values())):
