@@ -118,4 +118,4 @@ def test_checking_is_no_part_of_what_user_code_does():
 
     one, other = checked(made()), checked(made())
     assert source_hash.digest(one) == source_hash.digest(other)
-    assert one.__init__.__module__ == "heatproof.registry"
+    assert one.__init__.__module__ == "heatproof.field_types"
