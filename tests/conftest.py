@@ -32,6 +32,15 @@ def ctrl_c() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
+@pytest.fixture
+def each_unit_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store that writes each unit when it is put, and not after some seconds."""
+    from heatproof.run import store
+
+    monkeypatch.setattr(store, "SOON", 0.0)
+    monkeypatch.setattr(store, "SHARE", 0.0)
+
+
 @pytest.fixture(autouse=True)
 def _one_thread() -> None:
     """Two test workers on two cores: one thread each."""

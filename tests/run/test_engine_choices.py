@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 import torch
 from typer.testing import CliRunner
@@ -129,7 +130,8 @@ def test_the_reference_is_the_network_itself_in_micro_batches_of_eight() -> None
 
 def test_one_directory_does_not_mix_engines(tmp_path: Path, known: Path) -> None:
     def units() -> set[str]:
-        return {path.name for path in (tmp_path / "units").rglob("*.*")}
+        files = (tmp_path / "parts").glob("scores-*")
+        return {key for file in files for key in pq.read_table(file)["unit"].to_pylist()}
 
     auto = run(study(), tmp_path)
     before = units()

@@ -83,7 +83,17 @@ def test_ten_thousand_flipped_bits_are_noticed(whole: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    "kind", ["units/*/*.json", "shards/*/*.json", "gallery/*/*.npz", "gallery/*/about.json", "*.json", "*.parquet"]
+    "kind",
+    [
+        "parts/scores*",
+        "parts/curves*",
+        "parts/pictures*",
+        "parts/*",
+        "gallery/*/*.npz",
+        "gallery/*/about.json",
+        "*.json",
+        "*.parquet",
+    ],
 )
 def test_a_run_heals_what_was_damaged(whole: Path, tmp_path: Path, kind: str) -> None:
     copy = tmp_path / "copy"

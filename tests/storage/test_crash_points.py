@@ -22,6 +22,7 @@ from heatproof.run.loop import run
 from heatproof.spec.study import Study
 from heatproof.types import Batch, Model
 
+pytestmark = pytest.mark.usefixtures("each_unit_at_once")
 ENDS = [KILLED, errno.ENOSPC, errno.EIO]
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from heatproof.run.store import Unit
+from heatproof.run.columns import Unit
 from heatproof.run.unit import Explained
 from heatproof.spec.study import Study
 from heatproof.storage.atomic_file import write_atomically
