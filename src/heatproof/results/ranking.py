@@ -41,6 +41,11 @@ class Ranking:
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str:
+        from heatproof.results.notebook import ranking_html  # it needs this class
+
+        return ranking_html(self)
+
     def __iter__(self) -> Iterator[str]:
         return iter(self.table["method"])
 

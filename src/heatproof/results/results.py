@@ -298,6 +298,11 @@ class Results:
 
         return tables.written(tables.rankings(self, metrics), "json")
 
+    def _repr_html_(self) -> str:
+        from heatproof.results.notebook import results_html  # it is made of results
+
+        return results_html(self)
+
     @cached_property
     def gallery(self) -> list[Picture]:
         """The gallery: the pictures that the last run kept with their maps, in its order."""
