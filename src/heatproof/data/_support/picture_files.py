@@ -12,6 +12,7 @@ from heatproof.data._support.files import PictureFile, absolute, as_levels, as_v
 from heatproof.data._support.picture_groups import Grouping, by_class
 from heatproof.data._support.pictures import Levels
 from heatproof.data._support.pixels import Plane, Reading
+from heatproof.field_types import snake
 from heatproof.types import Batch, View
 
 
@@ -47,7 +48,7 @@ class PictureFiles:
     def kind(self) -> str:
         """The registered name, for messages."""
         known = registry.name_of(self)
-        return known[1] if known else registry.snake(type(self).__name__)
+        return known[1] if known else snake(type(self).__name__)
 
     def _list(self) -> tuple[PictureFile, ...]:
         raise TypeError(f"{type(self).__name__} must say which files it lists")
