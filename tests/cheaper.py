@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from heatproof.metrics._support.fine_tuning import FineTuning
-from heatproof.occlusion.game import Occlusion
+from heatproof.occlusion.occlusion import Occlusion
 from heatproof.occlusion.segmenters.grid import Grid
 
 FEW = FineTuning(count=4, steps=1, rows=2)

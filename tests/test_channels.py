@@ -17,7 +17,7 @@ from heatproof import contact_sheet, data, engine, registry
 from heatproof.attribute import attribute
 from heatproof.errors import BadModel, HeatproofError
 from heatproof.methods.controls import Random
-from heatproof.occlusion.game import bound, impute
+from heatproof.occlusion.occlusion import bound, impute
 from heatproof.results.flip_book import coloured
 from heatproof.types import Batch, Model
 

@@ -12,8 +12,8 @@ from networks import batch, small_cnn
 from heatproof.attribute import attribute
 from heatproof.errors import BadInput
 from heatproof.methods.lima import LIMA, Search, diversity
-from heatproof.occlusion.game import Occlusion
 from heatproof.occlusion.imputers.constant import Constant
+from heatproof.occlusion.occlusion import Occlusion
 from heatproof.occlusion.segmenters.grid import Grid
 
 NINE = Occlusion(Constant(), Grid(3))

@@ -13,8 +13,8 @@ from heatproof.attribute import attribute
 from heatproof.errors import BadInput
 from heatproof.methods.hsic import HSIC, dependence
 from heatproof.methods.sobol import Sobol, designs, total_indices
-from heatproof.occlusion.game import Occlusion
 from heatproof.occlusion.imputers.constant import Constant
+from heatproof.occlusion.occlusion import Occlusion
 from heatproof.occlusion.segmenters.grid import Grid
 
 BOTH = torch.tensor(list(product([0.0, 1.0], repeat=2)), dtype=torch.float64)

@@ -11,7 +11,7 @@ from torch.quasirandom import SobolEngine
 
 from heatproof.methods._support.coalitions import Coalitional, Estimate, Plan
 from heatproof.methods._support.field_checks import check_count
-from heatproof.occlusion.game import Occlusion
+from heatproof.occlusion.occlusion import Occlusion
 from heatproof.occlusion.segmenters.grid import Grid
 from heatproof.registry import method
 

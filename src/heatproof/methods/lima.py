@@ -10,7 +10,8 @@ from torch import Tensor
 
 from heatproof.methods._support.field_checks import check_not_negative
 from heatproof.methods._support.representation import representation_layer, representations
-from heatproof.occlusion.game import Game, Occlusion, bound, game_of, impute
+from heatproof.occlusion.game import Game, game_of
+from heatproof.occlusion.occlusion import Occlusion, bound, impute
 from heatproof.occlusion.segmenters.slic import Slic
 from heatproof.occlusion.segments import segments_of
 from heatproof.registry import method
