@@ -13,7 +13,8 @@ from heatproof.results.method_names import short_names
 from heatproof.stats.against_blind import MARKS, legend
 
 if TYPE_CHECKING:
-    from heatproof.results.results import Ranking, Results
+    from heatproof.results.ranking import Ranking
+    from heatproof.results.results import Results
 
 BEST = "\N{BLACK STAR}"  # before a cell of the best group; not shown
 STYLE = "text-align:right;padding:.15em .7em;white-space:nowrap"
