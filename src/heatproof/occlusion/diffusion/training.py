@@ -56,7 +56,7 @@ class Source:
     """The pictures that a prior learns from."""
 
     images: Tensor  # (n, 3, S, S) uint8
-    name: str  # identifies them: training goes on with no others
+    name: str | int  # identifies them: training goes on with no others
 
 
 def train(
@@ -209,7 +209,7 @@ def write_progress(
     write_atomically(path, buffer.getvalue())
 
 
-def ship(averaged: UNet, plan: Plan, state: dict[str, Any], folder: Path, data: str) -> dict[str, Any]:
+def ship(averaged: UNet, plan: Plan, state: dict[str, Any], folder: Path, data: str | int) -> dict[str, Any]:
     """Writes half-precision weights, and their recipe with the loss curve."""
     half = {name: value.half().contiguous() for name, value in averaged.state_dict().items()}
     record = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -81,7 +81,7 @@ def _known(rho: float) -> float | str:
     return MISSING if math.isnan(rho) else rho
 
 
-def _nr_oms(scores: pd.DataFrame, strategies: list[Strategy], setup: dict[str, Any]) -> float:
+def _nr_oms(scores: pd.DataFrame, strategies: list[Strategy], setup: Mapping[Hashable, Any]) -> float:
     """The mean NR-OMS of one setup; NaN where it was not measured."""
     name = tuple(setup[part] for part in ("imputer", "n_superpixels", "variant"))
     label = next((one.nr_oms for one in strategies if one.name == name), None)
