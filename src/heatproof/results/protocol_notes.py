@@ -35,6 +35,7 @@ class PixelFlippingNotes(ProtocolNotes):
 
     setups: tuple[Strategy, ...] = ()
     donors: str = ""
+    matching: Mapping[str, str] = field(default_factory=dict)  # Shapley values -> the imputer they hide with
 
 
 def strategies_of(info: RunInfo) -> list[Strategy]:
