@@ -11,6 +11,7 @@ from heatproof.report.sections.first_places import first_places
 from heatproof.report.sections.headline import compared, headline
 from heatproof.report.typeset import breakable, count, counted, emphasised, escape, listed, number
 from heatproof.stats.against_blind import MARKS
+from heatproof.stats.judges.measured import measured
 from heatproof.stats.page import FEW, FEW_GROUPS
 from heatproof.stats.verdict import reach
 
@@ -72,7 +73,15 @@ def _card(reading: Reading, panel: Panel) -> str:
     tag = f'<span class="where">{escape(" · ".join(filter(None, [where, images])))}</span>'
     about = reading.info.metric(panel.metric).summary
     gloss = f'<p class="about">{escape(about)}</p>' if about else ""
-    return f'<article class="card"><h3>{breakable(panel.metric)}{tag}</h3>{gloss}{body}</article>'
+    return (
+        f'<article class="card"><h3>{breakable(panel.metric)}{tag}</h3>{gloss}{body}{_as_judge(panel.metric)}</article>'
+    )
+
+
+def _as_judge(metric: str) -> str:
+    """How far the metric itself can be trusted, in a line, where it was on trial in these settings."""
+    lines = [escape(line.sentence) for line in measured().get(metric, ())]
+    return f'<p class="about"><strong>As a judge.</strong> {" ".join(lines)}</p>' if lines else ""
 
 
 def _paragraphs(sentences: Sequence[str], words: Sequence[str]) -> str:
