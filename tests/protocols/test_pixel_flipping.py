@@ -27,11 +27,11 @@ from heatproof.methods.saliency import Saliency
 from heatproof.methods.shapley import Shapley
 from heatproof.methods.smoothgrad import Smoothed
 from heatproof.metrics.pixel_flipping import MIF
-from heatproof.occlusion.game import Occlusion
 from heatproof.occlusion.imputers.diffusion import Diffusion
 from heatproof.occlusion.imputers.mean import Mean
 from heatproof.occlusion.imputers.telea import Telea
 from heatproof.occlusion.imputers.train_set import TrainSet
+from heatproof.occlusion.occlusion import Occlusion
 from heatproof.occlusion.segmenters.slic import Slic
 from heatproof.protocols.pixel_flipping import PixelFlipping
 from heatproof.report.run_numbers import Reading

@@ -22,12 +22,12 @@ from heatproof.methods.saliency import Saliency
 from heatproof.methods.shapley import Shapley
 from heatproof.methods.smoothgrad import Smoothed
 from heatproof.metrics.pixel_flipping import LIF, LRG, MIF, MRG, SRG
-from heatproof.occlusion.game import Occlusion
 from heatproof.occlusion.imputers.diffusion import Diffusion
 from heatproof.occlusion.imputers.histogram import Histogram
 from heatproof.occlusion.imputers.mean import Mean
 from heatproof.occlusion.imputers.telea import Telea
 from heatproof.occlusion.imputers.train_set import TrainSet
+from heatproof.occlusion.occlusion import Occlusion
 from heatproof.occlusion.segmenters.slic import Slic
 from heatproof.protocols._support.blind_controls import have_regions, with_controls
 from heatproof.protocols._support.given import Datasets, Methods, Models
