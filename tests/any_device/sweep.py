@@ -46,9 +46,8 @@ from heatproof.methods.tcav import TCAV
 from heatproof.metrics._support.insignificant_patch import PatchSolver
 from heatproof.metrics.fud import CONTROLS, Fud
 from heatproof.metrics.grid_pointing import GridPointing
-from heatproof.occlusion.game import game_of
+from heatproof.occlusion.game import Occlusion, game_of
 from heatproof.occlusion.imputers.mean import Mean
-from heatproof.occlusion.occlusion import Occlusion
 from heatproof.occlusion.segmenters.grid import Grid
 from heatproof.spec.parse import parse
 from heatproof.types import Batch, Model, Scored

@@ -27,10 +27,10 @@ from heatproof.metrics.fud import Fud
 from heatproof.metrics.infidelity import Infidelity
 from heatproof.metrics.insertion_deletion import Deletion, Insertion
 from heatproof.metrics.sensitivity_n import SensitivityN
+from heatproof.occlusion.game import Occlusion
 from heatproof.occlusion.imputers.constant import Constant
 from heatproof.occlusion.imputers.mean import Mean
 from heatproof.occlusion.occluded_images import Samples
-from heatproof.occlusion.occlusion import Occlusion
 from heatproof.occlusion.segmenters.grid import Grid
 from heatproof.spec import recipe
 from heatproof.stats.falling import mean_curve_tau

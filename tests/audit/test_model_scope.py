@@ -14,10 +14,9 @@ from torch import nn
 from heatproof.audit.model_scope import CHOICES, RandomOrders, scope, scopes, shape, spread, summary
 from heatproof.errors import BadInput
 from heatproof.occlusion.flip_order import area, random_curves, removals
-from heatproof.occlusion.game import game_of
+from heatproof.occlusion.game import Occlusion, game_of
 from heatproof.occlusion.imputers.constant import Constant
 from heatproof.occlusion.imputers.mean import Mean
-from heatproof.occlusion.occlusion import Occlusion
 from heatproof.occlusion.segmenters.grid import Grid
 from heatproof.occlusion.segmenters.slic import Slic
 from heatproof.occlusion.segmenters.squares import Squares

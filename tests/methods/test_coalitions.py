@@ -29,9 +29,8 @@ from heatproof.methods.kernel_shap import KernelShap
 from heatproof.methods.pred_diff import PredDiff
 from heatproof.methods.shapley import Shapley
 from heatproof.metrics.pixel_flipping import SRG
-from heatproof.occlusion.game import game_of
+from heatproof.occlusion.game import Occlusion, game_of
 from heatproof.occlusion.imputers.constant import Constant
-from heatproof.occlusion.occlusion import Occlusion
 from heatproof.occlusion.segmenters.felzenszwalb import Felzenszwalb
 from heatproof.occlusion.segmenters.grid import Grid
 

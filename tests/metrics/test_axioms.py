@@ -22,8 +22,8 @@ from heatproof.methods.saliency import Saliency
 from heatproof.methods.shapley import Shapley
 from heatproof.metrics.completeness_error import Complete, CompletenessError
 from heatproof.metrics.sensitivity_axiom import SensitivityAxiom, squares_by_lot
+from heatproof.occlusion.game import Occlusion
 from heatproof.occlusion.imputers.constant import Constant
-from heatproof.occlusion.occlusion import Occlusion
 from heatproof.occlusion.segmenters.grid import Grid
 from heatproof.types import Attribution, Batch
 

@@ -15,10 +15,10 @@ from heatproof.metrics.infidelity import Infidelity, infidelity, squares
 from heatproof.metrics.insertion_deletion import Deletion, Insertion
 from heatproof.metrics.road import Road
 from heatproof.metrics.sensitivity_n import SensitivityN, pearson
+from heatproof.occlusion.game import Occlusion
 from heatproof.occlusion.imputers.blur import Blur
 from heatproof.occlusion.imputers.constant import Constant
 from heatproof.occlusion.imputers.mean import IMAGENET_MEAN, Mean
-from heatproof.occlusion.occlusion import Occlusion
 from heatproof.occlusion.segmenters.grid import Grid
 from heatproof.occlusion.segmenters.pixels import Pixels
 from heatproof.types import Attribution, Batch, Model, read

@@ -16,8 +16,8 @@ from heatproof.errors import BadInput
 from heatproof.metrics.complexity import Complexity, entropy
 from heatproof.metrics.effective_complexity import EffectiveComplexity, smallest_sufficient
 from heatproof.metrics.sparseness import Sparseness, gini
+from heatproof.occlusion.game import Occlusion
 from heatproof.occlusion.imputers.constant import Constant
-from heatproof.occlusion.occlusion import Occlusion
 from heatproof.occlusion.segmenters.grid import Grid
 from heatproof.report.run_numbers import Reading
 from heatproof.results import Results

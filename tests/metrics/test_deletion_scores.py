@@ -20,10 +20,9 @@ from heatproof.metrics.faithfulness_correlation import FaithfulnessCorrelation
 from heatproof.metrics.monotonicity import Monotonicity, MonotonicityCorrelation, ascending, revealed
 from heatproof.metrics.saco import SaCo, salience_agreement
 from heatproof.metrics.single_deletion import IDSDS, FaithfulnessEstimate, SingleDeletion
-from heatproof.occlusion.game import game_of
+from heatproof.occlusion.game import Occlusion, game_of
 from heatproof.occlusion.imputers.constant import Constant
 from heatproof.occlusion.imputers.uniform import Uniform
-from heatproof.occlusion.occlusion import Occlusion
 from heatproof.occlusion.segmenters.grid import Grid
 from heatproof.occlusion.segmenters.pixels import Pixels
 from heatproof.testing import stage

@@ -12,8 +12,8 @@ from heatproof.errors import BadInput
 from heatproof.methods import InputXGradient
 from heatproof.metrics import LIF, LRG, MIF, SRG, Deletion, Insertion, Sparseness
 from heatproof.occlusion.flip_order import FAST, removals
+from heatproof.occlusion.game import Occlusion
 from heatproof.occlusion.imputers.mean import Mean
-from heatproof.occlusion.occlusion import Occlusion
 from heatproof.occlusion.segmenters.grid import Grid
 from heatproof.protocols.pixel_flipping import PixelFlipping
 from heatproof.run.until import Solid, prepared

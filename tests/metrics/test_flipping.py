@@ -17,10 +17,9 @@ from heatproof.audit.model_scope import NROMS, ROMS
 from heatproof.errors import NotApplicable
 from heatproof.metrics.pixel_flipping import LIF, LRG, MIF, MRG, SRG, Flipping
 from heatproof.occlusion.flip_order import area, lots, pooled, removal_curve, removals
-from heatproof.occlusion.game import Game, game_of
+from heatproof.occlusion.game import Game, Occlusion, game_of
 from heatproof.occlusion.imputers.constant import Constant
 from heatproof.occlusion.imputers.uniform import Uniform
-from heatproof.occlusion.occlusion import Occlusion
 from heatproof.occlusion.segmenters.felzenszwalb import Felzenszwalb
 from heatproof.occlusion.segmenters.grid import Grid
 from heatproof.spec import recipe

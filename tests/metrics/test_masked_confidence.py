@@ -14,8 +14,8 @@ from heatproof.metrics.adcc import ADCC, Coherency, MaskArea, harmonic_mean
 from heatproof.metrics.arcc import ARCC
 from heatproof.metrics.average_drop import AverageDrop, AverageGain, AverageIncrease
 from heatproof.metrics.road import Road
+from heatproof.occlusion.game import Occlusion
 from heatproof.occlusion.imputers.constant import Constant
-from heatproof.occlusion.occlusion import Occlusion
 from heatproof.occlusion.segmenters.pixels import Pixels
 from heatproof.types import Attribution
 

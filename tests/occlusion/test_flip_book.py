@@ -9,13 +9,13 @@ from networks import batch, small_cnn
 from heatproof.errors import NotApplicable
 from heatproof.metrics.pixel_flipping import LIF, MIF, Flipping
 from heatproof.occlusion.flip_book import FRAMES, FlipBook
+from heatproof.occlusion.game import Occlusion
 from heatproof.occlusion.imputers.blur import Blur
 from heatproof.occlusion.imputers.constant import Constant
 from heatproof.occlusion.imputers.internal import Internal
 from heatproof.occlusion.imputers.mean import Mean
 from heatproof.occlusion.imputers.telea import Telea
 from heatproof.occlusion.imputers.uniform import Uniform
-from heatproof.occlusion.occlusion import Occlusion
 from heatproof.occlusion.segmenters.grid import Grid
 from heatproof.occlusion.segmenters.slic import Slic
 from heatproof.types import Attribution, Imputer

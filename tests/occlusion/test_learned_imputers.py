@@ -11,13 +11,12 @@ from networks import batch, pictures, small_cnn
 from heatproof import engine, models
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput, NotApplicable
-from heatproof.occlusion.game import game_of
+from heatproof.occlusion.game import Occlusion, game_of
 from heatproof.occlusion.imputers.diffusion import Diffusion
 from heatproof.occlusion.imputers.mean import Mean
 from heatproof.occlusion.imputers.road import NoisyLinear, averages, solved
 from heatproof.occlusion.imputers.twin import Twin
 from heatproof.occlusion.occluded_images import shown
-from heatproof.occlusion.occlusion import Occlusion
 from heatproof.occlusion.segmenters.grid import Grid
 from heatproof.types import Batch
 

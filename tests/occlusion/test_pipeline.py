@@ -15,11 +15,10 @@ from networks import batch, small_cnn
 
 from heatproof import engine
 from heatproof.occlusion import pipeline
-from heatproof.occlusion.game import Game
+from heatproof.occlusion.game import Game, Occlusion
 from heatproof.occlusion.imputers.nearest import Nearest
 from heatproof.occlusion.imputers.road import NoisyLinear
 from heatproof.occlusion.imputers.telea import Telea
-from heatproof.occlusion.occlusion import Occlusion
 from heatproof.occlusion.segmenters.grid import Grid
 
 

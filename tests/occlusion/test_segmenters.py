@@ -14,8 +14,8 @@ from PIL import Image
 from skimage.segmentation import slic
 
 from heatproof.errors import BadInput, BadShape, Missing, NotApplicable
+from heatproof.occlusion.game import Occlusion
 from heatproof.occlusion.imputers.mean import IMAGENET_MEAN, IMAGENET_STD
-from heatproof.occlusion.occlusion import Occlusion
 from heatproof.occlusion.segmenters.felzenszwalb import Felzenszwalb
 from heatproof.occlusion.segmenters.from_file import FromFile, labels_of, save_segments
 from heatproof.occlusion.segmenters.grid import Grid

@@ -22,7 +22,7 @@ from typing import ClassVar
 
 import torch
 import heatproof
-from heatproof.occlusion.occlusion import Occlusion
+from heatproof.occlusion.game import Occlusion
 
 
 @heatproof.method

@@ -13,8 +13,8 @@ from heatproof.attribute import attribute
 from heatproof.cli import app
 from heatproof.errors import BadInput, HeatproofError
 from heatproof.methods import LIME, Edges, GuidedIG, IntegratedGradients, Inverted, PredDiff, RandomWeights, Saliency
+from heatproof.occlusion.game import Occlusion
 from heatproof.occlusion.imputers.histogram import Histogram
-from heatproof.occlusion.occlusion import Occlusion
 from heatproof.run.repeats import other_dice, repeated_pictures
 from heatproof.spec.study import Study
 from heatproof.testing import stage

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from heatproof import registry
 from heatproof.errors import BadInput, HeatproofError
-from heatproof.occlusion.occlusion import Occlusion
+from heatproof.occlusion.game import Occlusion
 from heatproof.protocols.all import All
 from heatproof.spec import recipe
 from heatproof.spec.parse import expression, parse

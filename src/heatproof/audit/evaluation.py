@@ -9,10 +9,10 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import torch
 
 from heatproof.errors import BadInput
+from heatproof.occlusion.game import Occlusion
 from heatproof.occlusion.imputers.constant import Constant
 from heatproof.occlusion.kept_share import kept_most
 from heatproof.occlusion.occluded_images import Samples, shown
-from heatproof.occlusion.occlusion import Occlusion
 from heatproof.occlusion.segmenters.pixels import Pixels
 from heatproof.registry import part
 from heatproof.traits import metric_traits

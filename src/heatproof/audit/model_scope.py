@@ -21,8 +21,7 @@ from torch import Tensor
 
 from heatproof.errors import BadInput
 from heatproof.occlusion.flip_order import Steps, area, on_grid, random_curves, removals
-from heatproof.occlusion.game import game_of
-from heatproof.occlusion.occlusion import Occlusion
+from heatproof.occlusion.game import Occlusion, game_of
 from heatproof.questions import Unfit
 from heatproof.registry import metric, part
 from heatproof.spec import recipe

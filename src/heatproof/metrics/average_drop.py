@@ -11,9 +11,9 @@ from torch import Tensor
 from heatproof.metrics._support.normalisation import normalise
 from heatproof.metrics._support.shared_answers import logits
 from heatproof.metrics._support.undefined import scored
+from heatproof.occlusion.game import Occlusion
 from heatproof.occlusion.imputers.mean import Mean
 from heatproof.occlusion.occluded_images import shown
-from heatproof.occlusion.occlusion import Occlusion
 from heatproof.questions import Unfit
 from heatproof.registry import metric
 from heatproof.traits import Rule

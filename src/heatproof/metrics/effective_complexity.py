@@ -11,9 +11,8 @@ from torch import Tensor
 from heatproof.errors import BadInput
 from heatproof.metrics._support.undefined import scored
 from heatproof.occlusion.flip_order import lots, pooled, removal_ranks
-from heatproof.occlusion.game import game_of
+from heatproof.occlusion.game import Occlusion, game_of
 from heatproof.occlusion.imputers.mean import Mean
-from heatproof.occlusion.occlusion import Occlusion
 from heatproof.occlusion.segmenters.grid import Grid
 from heatproof.registry import metric
 from heatproof.traits import segmenter_traits

@@ -12,9 +12,8 @@ from heatproof.errors import BadInput
 from heatproof.metrics._support.fine_tuning import FineTuning
 from heatproof.metrics._support.undefined import CONSTANT_MAP, is_constant, scored
 from heatproof.occlusion.flip_order import lots, pooled, removal_ranks
-from heatproof.occlusion.game import Game, game_of
+from heatproof.occlusion.game import Game, Occlusion, game_of
 from heatproof.occlusion.imputers.mean import Mean
-from heatproof.occlusion.occlusion import Occlusion
 from heatproof.occlusion.segmenters.pixels import Pixels
 from heatproof.questions import Unfit
 from heatproof.registry import metric

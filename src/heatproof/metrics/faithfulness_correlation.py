@@ -12,10 +12,9 @@ from heatproof.metrics._support.segment_effects import FLAT_ANSWER, shares
 from heatproof.metrics._support.similarity import correlation, rank_correlation
 from heatproof.metrics._support.undefined import CONSTANT_MAP, is_constant, scored
 from heatproof.metrics.sensitivity_n import SensitivityN
-from heatproof.occlusion.game import game_of
+from heatproof.occlusion.game import Occlusion, game_of
 from heatproof.occlusion.imputers.constant import Constant
 from heatproof.occlusion.imputers.mean import Mean
-from heatproof.occlusion.occlusion import Occlusion
 from heatproof.occlusion.segmenters.grid import Grid
 from heatproof.occlusion.segmenters.pixels import Pixels
 from heatproof.registry import metric

@@ -8,11 +8,10 @@ from typing import ClassVar, Literal, Self
 from torch import Tensor
 
 from heatproof.occlusion.flip_order import FAST, area, lots, pooled, removal_ranks, removals, share_gone
-from heatproof.occlusion.game import Game, game_of
+from heatproof.occlusion.game import Game, Occlusion, game_of
 from heatproof.occlusion.imputers.blur import Blur
 from heatproof.occlusion.imputers.mean import Mean
 from heatproof.occlusion.occluded_images import Samples, shown
-from heatproof.occlusion.occlusion import Occlusion
 from heatproof.occlusion.segmenters.pixels import Pixels
 from heatproof.registry import metric
 from heatproof.types import REMOVED, Attribution, Curve, Readout, Scored

@@ -13,10 +13,9 @@ from heatproof.errors import BadInput
 from heatproof.metrics._support.segment_effects import FLAT_ANSWER, segments_expected, shares, single_drops
 from heatproof.metrics._support.similarity import rank_correlation
 from heatproof.metrics._support.undefined import CONSTANT_MAP, ZERO_MAP, is_constant, is_zero, scored
-from heatproof.occlusion.game import game_of
+from heatproof.occlusion.game import Occlusion, game_of
 from heatproof.occlusion.imputers.mean import Mean
 from heatproof.occlusion.imputers.uniform import Uniform
-from heatproof.occlusion.occlusion import Occlusion
 from heatproof.occlusion.segmenters.grid import Grid
 from heatproof.registry import metric
 from heatproof.types import Attribution, Batch, Price, Readout, Scored, keyed_seed

@@ -27,10 +27,9 @@ from heatproof.occlusion.flip_order import (
     removals,
     tied,
 )
-from heatproof.occlusion.game import Game, game_of
+from heatproof.occlusion.game import Game, Occlusion, game_of
 from heatproof.occlusion.imputers.constant import Constant
 from heatproof.occlusion.imputers.mean import Mean
-from heatproof.occlusion.occlusion import Occlusion
 from heatproof.occlusion.segmenters.patches import Patches
 from heatproof.occlusion.segmenters.pixels import Pixels
 from heatproof.occlusion.segmenters.slic import Slic

@@ -10,9 +10,8 @@ from torch import Tensor
 
 from heatproof.errors import BadInput
 from heatproof.occlusion.flip_order import lots, pooled, removal_ranks
-from heatproof.occlusion.game import game_of
+from heatproof.occlusion.game import Occlusion, game_of
 from heatproof.occlusion.imputers.road import NoisyLinear
-from heatproof.occlusion.occlusion import Occlusion
 from heatproof.occlusion.segmenters.pixels import Pixels
 from heatproof.registry import metric
 from heatproof.types import REMOVED, Attribution, Curve, Readout, Scored

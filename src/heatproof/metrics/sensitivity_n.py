@@ -11,10 +11,9 @@ import torch
 from torch import Tensor
 
 from heatproof.errors import BadInput
-from heatproof.occlusion.game import Game, game_of
+from heatproof.occlusion.game import Game, Occlusion, game_of
 from heatproof.occlusion.imputers.mean import Mean
 from heatproof.occlusion.occluded_images import Samples, shown
-from heatproof.occlusion.occlusion import Occlusion
 from heatproof.occlusion.segmenters.pixels import Pixels
 from heatproof.occlusion.segments import totals
 from heatproof.registry import metric

@@ -13,9 +13,8 @@ from heatproof.metrics._support.segment_effects import FLAT_ANSWER, segments_exp
 from heatproof.metrics._support.shared_answers import classes
 from heatproof.metrics._support.similarity import correlation, rank_correlation
 from heatproof.metrics._support.undefined import CONSTANT_MAP, is_constant, scored
-from heatproof.occlusion.game import Game, game_of
+from heatproof.occlusion.game import Game, Occlusion, game_of
 from heatproof.occlusion.imputers.mean import Mean
-from heatproof.occlusion.occlusion import Occlusion
 from heatproof.occlusion.segmenters.grid import Grid
 from heatproof.registry import metric
 from heatproof.types import Attribution, Price, Readout, Scored

@@ -33,13 +33,13 @@ from heatproof.metrics.insertion_deletion import Deletion, Insertion
 from heatproof.metrics.road import Road
 from heatproof.metrics.sensitivity_n import SensitivityN
 from heatproof.occlusion.diffusion.sampler import Sampler
+from heatproof.occlusion.game import Occlusion
 from heatproof.occlusion.imputers.constant import Constant
 from heatproof.occlusion.imputers.diffusion import Diffusion
 from heatproof.occlusion.imputers.mean import Mean
 from heatproof.occlusion.imputers.road import NoisyLinear
 from heatproof.occlusion.imputers.telea import Telea
 from heatproof.occlusion.imputers.twin import Twin
-from heatproof.occlusion.occlusion import Occlusion
 from heatproof.occlusion.segmenters.pixels import Pixels
 from heatproof.protocols._support.blind_controls import have_regions, with_controls
 from heatproof.protocols._support.given import Datasets, Methods, Models, check_prior
@@ -104,7 +104,7 @@ class InDistribution:
     """
 
     profile: Profile = "fast"
-    prior: Any = "embedded"  # or `diffusers:FOLDER_OR_HUB_ID`
+    prior: Any = "embedded"  # or `trained:FOLDER`, `diffusers:FOLDER_OR_HUB_ID`
     scale: float = 4.0
     window: Literal["late", "wide"] = "late"
     draws: int = 2

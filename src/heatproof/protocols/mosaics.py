@@ -27,8 +27,8 @@ from heatproof.metrics.mosaic import (
     MosaicRecall,
     MosaicSpecificity,
 )
+from heatproof.occlusion.game import Occlusion
 from heatproof.occlusion.imputers.constant import Constant
-from heatproof.occlusion.occlusion import Occlusion
 from heatproof.occlusion.segmenters.grid import Grid
 from heatproof.protocols._support.blind_controls import with_controls
 from heatproof.protocols._support.given import Datasets, Methods, Models

@@ -24,9 +24,9 @@ from heatproof.audit.judges.ladders import Ladder, forms, ladder_of, ladder_sour
 from heatproof.audit.judges.price import passes_of
 from heatproof.errors import HeatproofError, NotApplicable
 from heatproof.field_types import hints_of
+from heatproof.occlusion.game import Occlusion
 from heatproof.occlusion.imputers.constant import Constant
 from heatproof.occlusion.imputers.mean import Mean
-from heatproof.occlusion.occlusion import Occlusion
 from heatproof.spec import recipe
 from heatproof.stats.bootstrap import FloatArray
 from heatproof.stats.judges.evidence import Disturbed, Evidence, Shown, Size, Trial

@@ -16,8 +16,7 @@ import torch
 from torch import Generator, Tensor
 
 from heatproof.errors import BadInput
-from heatproof.occlusion.game import Game, game_of
-from heatproof.occlusion.occlusion import Occlusion
+from heatproof.occlusion.game import Game, Occlusion, game_of
 from heatproof.occlusion.segments import segments_of
 from heatproof.traits import Rule, segmenter_traits
 from heatproof.types import Batch, Cost, Maps, Model, Readout
