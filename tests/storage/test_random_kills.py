@@ -28,7 +28,7 @@ def bright(model: Model, batch: Batch) -> Any:
 
 
 def question() -> Study:
-    return Study([small_cnn()], [TwoFactor(count=12)], [bright, "random"], ["mif", "lif"], shard=2)
+    return Study([small_cnn()], [TwoFactor(count=12)], [bright, "random"], ["mif(points=5)", "lif(points=5)"], shard=2)
 
 
 def killed(out: Path, units: int, seconds: float) -> None:
