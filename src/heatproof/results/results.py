@@ -313,7 +313,8 @@ class Results:
 def _read_table(root: Path, name: str, files: Mapping[str, str]) -> pd.DataFrame:
     with run_state.opened(root, name, files) as file:
         try:
-            table: pd.DataFrame = pq.read_table(file).to_pandas()
+            # Column by column, each given back when it is converted: both forms at once would be twice the memory.
+            table: pd.DataFrame = pq.read_table(file).to_pandas(split_blocks=True, self_destruct=True)
         except (OSError, pa.ArrowException) as error:
             raise sealed_json.Damaged(f"{root / name} cannot be read ({error}): {run_state.AGAIN}") from error
     return table
