@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from heatproof.stats.decisions import decided, look
 from heatproof.stats.groups import Groups
-from heatproof.stats.page import compare_means
-from heatproof.stats.verdict import _number, verdict
+from heatproof.stats.page import Basis, Card, compare_means
+from heatproof.stats.verdict import NOT_SEPARATED, _number, closing, verdict
 
 
 def normal_table(n, seed=0, **centres):
@@ -19,14 +20,13 @@ def normal_table(n, seed=0, **centres):
 def test_ties_and_wins_are_distinguished():
     output = verdict(normal_table(40, LRP=2, IG=1.95, saliency=0), True)
     assert output[0] == "IG and LRP are not separated; both beat saliency (p < 0.001)."
-    assert "40 images" in output[-1]
-    assert "not that there is none" in output[-1]
+    assert output[-3:] == ["Judged on 40 images.", closing(Basis()), NOT_SEPARATED]
 
 
 def test_a_clear_order_has_no_ties():
     output = verdict(normal_table(60, a=6, b=3, c=0), True)
     assert output[:2] == ["a beats everything else (p < 0.001).", "b beats c (p < 0.001)."]
-    assert "separated" not in output[-1]
+    assert output[2:] == ["Judged on 60 images.", closing(Basis())]
 
 
 def test_lower_can_be_better():
@@ -83,8 +83,27 @@ def test_a_verdict_says_for_whom_it_speaks(scenes, end):
     table = normal_table(80, a=4, b=0)
     tests = compare_means(table, groups=groups)
     output = verdict(table, True, tests=tests)
-    assert "they speak for new pictures of the same scenes" in output[1]
-    assert output[2] == (end or "All of it would also hold beyond these 10 scenes.")
+    assert output[2].endswith(f"they speak for new pictures of the same {scenes} scenes.")
+    assert output[3] == (end or "All of it would also hold beyond these 10 scenes.")
+
+
+def test_images_of_one_group_are_worth_fewer_independent_ones():
+    groups = Groups(pd.DataFrame({"lesion": np.arange(80) % 10}), {"lesion": "sampled"})
+    per_lesion = normal_table(10, a=4, b=0, c=0)
+    table = pd.concat([per_lesion] * 8, ignore_index=True)  # every image of a lesion scores the same
+    output = verdict(table, True, tests=compare_means(table, groups=groups))
+    assert "Judged on 80 images, worth about 9 independent ones." in output  # ten, less one for the mean
+    assert output[-2].endswith("they speak for new lesions like these 10.")
+
+
+def test_methods_shown_to_be_equivalent_are_called_so_once():
+    rng = np.random.default_rng(0)
+    hard = rng.normal(size=200)
+    table = pd.DataFrame({name: hard + rng.normal(level, 0.05, 200) for name, level in (("a", 1), ("b", 1), ("c", 0))})
+    page = decided([look({0: Card(table)}, None, 1, alpha=0.05)], alpha=0.05, margin=0.1)
+    output = verdict(table, True, tests=page.tests[0])
+    assert " differ by less than 0.1; both beat c" in output[0]
+    assert "Shown to differ" not in " ".join(output)
 
 
 def test_few_sampled_groups_leave_everything_open():

@@ -25,6 +25,7 @@ from heatproof.stats.page import (
 )
 from heatproof.stats.ranks import check_table, complete
 
+NOT_SEPARATED = "Not separated means that these images show no difference, not that there is none."
 PAIRS = 6  # equivalent pairs that are named; the others are counted
 
 
@@ -35,6 +36,8 @@ class _Outcome:
     winners: dict[frozenset[str], str]  # pairs that differ only
     p: dict[frozenset[str], float]
     same: frozenset[frozenset[str]]  # pairs with equal scores on every image
+    near: frozenset[frozenset[str]]  # pairs that were shown to differ by less than the margin
+    margin: float
 
     def beats(self, a: str, b: str) -> bool:
         return self.winners.get(frozenset((a, b))) == a
@@ -45,6 +48,13 @@ class _Outcome:
         if worst < 0.001:
             return "p < 0.001"
         return f"p {'=' if len(pairs) == 1 else '≤'} {_number(worst)}"
+
+    def alike(self, tier: Sequence[str]) -> str:
+        """What holds of methods no two of which are separated."""
+        pairs = {frozenset(pair) for pair in combinations(tier, 2)}
+        if pairs <= self.same:
+            return "score the same on every image"
+        return f"differ by less than {self.margin:g}" if pairs <= self.near else "are not separated"
 
     def separated(self, a: str, b: str) -> bool:
         return frozenset((a, b)) in self.winners
@@ -70,44 +80,59 @@ def verdict(
         scores = table.drop(columns=list(part.unscored_methods))
         tests = compare_means(scores, higher_is_better=higher_is_better, alpha=alpha)
     rows = tests.among(order)
-    outcome = _outcome(rows)
+    outcome = _outcome(rows, tests.margin)
     n = int(rows["n"].max())
     if len(outcome.same) == len(rows):
         return [f"{_list(order)} score the same on every image.", *notes]
     if (rows["reason"] != "").all():
         return [_no_test(rows, tests.basis, n, len(order)), _by_mean(order), *notes]
-    equivalent = _equivalent(rows, tests.margin)
+    equivalent = _equivalent(rows, tests.margin, [] if not outcome.winners else _alike_tiers(order, outcome))
     if not outcome.winners:
         return [_nothing_separated(order, rows, n), *equivalent, _by_mean(order), *notes]
-    closing = _closing(tests.basis, len(outcome.winners) == len(rows), n)
     return [
         *_tiers(order, outcome),
         *_upside_down(order, outcome),
         *_constant(rows),
         *equivalent,
-        closing,
+        f"Judged on {_images(n)}{_worth(rows, tests.basis)}.",
+        closing(tests.basis),
+        *([NOT_SEPARATED] if len(outcome.winners) < len(rows) else []),
         *_beyond(rows, tests.basis),
         *notes,
     ]
 
 
-def _outcome(rows: pd.DataFrame) -> _Outcome:
+def _outcome(rows: pd.DataFrame, margin: float) -> _Outcome:
     pairs = [frozenset(pair) for pair in zip(rows["method_a"], rows["method_b"], strict=True)]
     winners = {
         pair: winner for pair, winner, solid in zip(pairs, rows["winner"], rows["significant"], strict=True) if solid
     }
     same = frozenset(pair for pair, reason in zip(pairs, rows["reason"], strict=True) if reason == IDENTICAL)
-    return _Outcome(winners, dict(zip(pairs, rows["p_adjusted"], strict=True)), same)
+    shown = rows["outcome"] == "equivalent" if "outcome" in rows else [False] * len(pairs)
+    near = frozenset(pair for pair, alike in zip(pairs, shown, strict=True) if alike)
+    return _Outcome(winners, dict(zip(pairs, rows["p_adjusted"], strict=True)), same, near, margin)
 
 
-def _tiers(order: list[str], outcome: _Outcome) -> list[str]:
-    """Runs of methods no two of which are separated, each with what it beats."""
+def _grouped(order: list[str], outcome: _Outcome) -> list[list[str]]:
+    """Runs of methods no two of which are separated."""
     tiers: list[list[str]] = []
     for method in order:
         if tiers and not any(outcome.separated(method, other) for other in tiers[-1]):
             tiers[-1].append(method)
         else:
             tiers.append([method])
+    return tiers
+
+
+def _alike_tiers(order: list[str], outcome: _Outcome) -> list[list[str]]:
+    """Those whose methods were all shown to differ by less than the margin."""
+    pairs = [(tier, {frozenset(pair) for pair in combinations(tier, 2)}) for tier in _grouped(order, outcome)]
+    return [tier for tier, inside in pairs if inside and inside <= outcome.near]
+
+
+def _tiers(order: list[str], outcome: _Outcome) -> list[str]:
+    """What the methods of each run beat."""
+    tiers = _grouped(order, outcome)
     sentences = []
     for at, tier in enumerate(tiers):
         below = [method for later in tiers[at + 1 :] for method in later]
@@ -122,8 +147,7 @@ def _tier(tier: list[str], beaten: list[str], everything: bool, outcome: _Outcom
     """That the methods of a tier are not separated, and what all of them beat."""
     subject, parts = _list(tier), []
     if len(tier) > 1:
-        equal = all(frozenset(pair) in outcome.same for pair in combinations(tier, 2))
-        parts.append(f"{subject} score the same on every image" if equal else f"{subject} are not separated")
+        parts.append(f"{subject} {outcome.alike(tier)}")
     if beaten:
         p = outcome.p_words([(one, method) for one in tier for method in beaten])
         who = f"{subject} beats" if len(tier) == 1 else "both beat" if len(tier) == 2 else "all of them beat"
@@ -166,23 +190,34 @@ def _constant(rows: pd.DataFrame) -> list[str]:
     ]
 
 
-def _equivalent(rows: pd.DataFrame, margin: float) -> list[str]:
-    """The pairs that were shown to differ by less than the margin, in a run that stopped when it was solid."""
-    if "outcome" not in rows or not (rows["outcome"] == "equivalent").any():
+def _equivalent(rows: pd.DataFrame, margin: float, tiers: Sequence[Sequence[str]]) -> list[str]:
+    """The pairs that were shown to differ by less than the margin, in a run that stopped when it was solid.
+
+    Those of `tiers` are left out: they are said to be alike already.
+    """
+    if "outcome" not in rows:
         return []
     found = rows[rows["outcome"] == "equivalent"]
-    pairs = [f"{a} and {b}" for a, b in zip(found["method_a"], found["method_b"], strict=True)]
+    named = zip(found["method_a"], found["method_b"], strict=True)
+    pairs = [f"{a} and {b}" for a, b in named if not any({a, b} <= set(tier) for tier in tiers)]
+    if not pairs:
+        return []
     shown = pairs if len(pairs) <= PAIRS else [*pairs[: PAIRS - 1], f"{len(pairs) - PAIRS + 1} further pairs"]
     return [f"Shown to differ by less than {margin:g}: {'; '.join(shown)}."]
 
 
-def _closing(basis: Basis, all_separated: bool, n: int) -> str:
-    text = f"Tests of the mean paired difference on {_images(n)}, p adjusted for the whole page"
-    if basis.fixed or basis.sampled:
-        text += f"; they speak for {basis.words()}"
-    if all_separated:
-        return f"{text}."
-    return f"{text}; not separated means that these images show no difference, not that there is none."
+def closing(basis: Basis) -> str:
+    """What the tests are, and for which pictures they speak."""
+    text = "Tests of the mean paired difference, p adjusted for the whole page"
+    return f"{text}; they speak for {basis.words()}." if basis.fixed or basis.sampled else f"{text}."
+
+
+def _worth(rows: pd.DataFrame, basis: Basis) -> str:
+    """How many independent images the images of sampled groups are worth: the median over the pairs with a test."""
+    if not basis.sampled:
+        return ""
+    worth = float(rows.loc[rows["reason"] == "", "n_effective"].median())
+    return f", worth about {worth:.0f} independent ones"
 
 
 def _beyond(rows: pd.DataFrame, basis: Basis) -> list[str]:

@@ -8,6 +8,7 @@ from heatproof.report.sections.headline import headline
 from heatproof.report.typeset import breakable, count, counted, emphasised, escape, listed, number
 from heatproof.stats.against_blind import MARKS
 from heatproof.stats.page import FEW, FEW_GROUPS
+from heatproof.stats.verdict import NOT_SEPARATED, closing
 
 CARDS = 12  # shown at once; further ones are behind a fold
 SENTENCES = 4  # per card, likewise
@@ -20,23 +21,43 @@ def verdict(reading: Reading) -> str | None:
     if not reading.panels:
         return None
     # What answers comes first; variants and by-products follow.
-    cards = [_card(reading, panel) for panel in sorted(reading.panels, key=lambda panel: panel not in reading.main)]
+    panels = sorted(reading.panels, key=lambda panel: panel not in reading.main)
+    once = _once(reading, panels)
+    cards = [_card(reading, panel, once=bool(once)) for panel in panels]
     body = f'<div class="cards">{"".join(cards[:CARDS])}</div>'
     if len(cards) > CARDS:
         rest = f'<div class="cards">{"".join(cards[CARDS:])}</div>'
         body += fold(f"{counted(len(cards) - CARDS, 'further comparison')}", rest)
     page = f'<p class="note">{escape(reading.page.sentence)}</p>' if any(reading.page.pairs) else ""
+    page += f'<p class="note">{escape(" ".join(once))}</p>' if once else ""
     named = "Every comparison in words" if len(cards) > 1 else "The comparison in words"
     return section("verdict", "The verdict", headline(reading), body + page, named=named)
 
 
-def _card(reading: Reading, panel: Panel) -> str:
-    where = reading.named(panel)
-    many = reading.contenders(panel).shape[1] > MANY
-    scored = reading.contenders(panel).shape[1] > 0
-    sentences = ["No method has a score here; the section on missing numbers says why."]
-    if scored:
-        sentences = brief(reading, panel) if many else reading.verdict(panel)
+def _sentences(reading: Reading, panel: Panel) -> list[str]:
+    methods = reading.contenders(panel).shape[1]
+    if not methods:
+        return ["No method has a score here; the section on missing numbers says why."]
+    return brief(reading, panel) if methods > MANY else reading.verdict(panel)
+
+
+def _once(reading: Reading, panels: list[Panel]) -> list[str]:
+    """What the tests of these cards are and for whom they speak, to be said once: which data set's, if they differ."""
+    found: dict[str, list[str]] = {}
+    for panel in panels:
+        if (tests := reading.pairs(panel)) is not None:
+            found.setdefault(closing(tests.basis), []).append(panel.dataset)
+    if len(panels) < 2 or not found:
+        return []
+    several = len(found) > 1
+    named = [f"{listed(list(dict.fromkeys(sets)))}: {words}" if several else words for words, sets in found.items()]
+    return [*named, NOT_SEPARATED]
+
+
+def _card(reading: Reading, panel: Panel, *, once: bool) -> str:
+    where, tests = reading.named(panel), reading.pairs(panel)
+    below = {NOT_SEPARATED, closing(tests.basis)} if once and tests is not None else set()
+    sentences = [sentence for sentence in _sentences(reading, panel) if sentence not in below]
     sentences, hidden = sentences[:SENTENCES], sentences[SENTENCES:]
     words = [*reading.methods, *STRONG]
     body = "".join(f"<p>{emphasised(sentence, words)}</p>" for sentence in sentences)
@@ -67,12 +88,7 @@ def brief(reading: Reading, panel: Panel) -> list[str]:
     lead = f"{leader} has the best mean and beats {len(beaten)} of the other {len(others)} methods."
     open_ends = f"Nothing here puts it above {_some(level)}." if level else "It is alone at the top."
     basis = f"{count(len(solid))} of {counted(len(pairs), 'pair')} of methods differ solidly"
-    return [
-        lead,
-        open_ends,
-        f"{basis} (tests of the mean paired difference on {counted(tests.n_images, 'image')}, p adjusted for "
-        "the whole page).",
-    ]
+    return [lead, open_ends, f"{basis}, on {counted(tests.n_images, 'image')}.", closing(tests.basis)]
 
 
 def against_controls(reading: Reading, panel: Panel) -> list[str]:
