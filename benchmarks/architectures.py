@@ -1,18 +1,19 @@
 """Which methods work on which architectures: small random copies of real ones, into docs/architectures.md.
 
-    python benchmarks/architectures.py [--methods a,b] [--only vit,swin] [--out docs/architectures.md]
+    python benchmarks/architectures.py [--methods a,b] [--only vit,swin] [--kept rows.json] [--out page.md]
 
 Every method runs on three pictures, together and one by one. `works` means: finite maps, equal to 1e-5 of their largest
-value however pictures are batched. Otherwise the reason it gives is printed below the table. A traceback or any other
-error ends the script.
+value however pictures are batched. Otherwise the reason it gives is printed below the table. Any other error is
+printed, nothing is written, and the exit status is 1. `--kept` keeps finished rows, from which the next call goes on.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,12 +23,14 @@ from torch import Tensor, nn
 
 from heatproof import engine, registry
 from heatproof.attribute import attribute
-from heatproof.errors import HeatproofError, NotApplicable
+from heatproof.errors import NotApplicable
 from heatproof.methods.input_x_gradient import InputXGradient
 from heatproof.models._support.torchvision_repair import import_torchvision
+from heatproof.stability import is_unstable
 from heatproof.types import Batch, Model
 
 CLASSES, CLOSE = 5, 1e-5
+ERROR, MOVED = "error: ", "own gradient moves"
 SIDE = 64
 HIDDEN = ("random", "edges", "centre", "constant", "oracle", "inverted", "precomputed", "tcav", "random_weights")
 CHEAP: dict[str, dict[str, Any]] = {
@@ -192,24 +195,28 @@ def own_gradient_moves(model: Model, batch: Batch) -> bool:
 
 
 def outcome(model: Model, batch: Batch, method: Any, exact: bool = True) -> str:
-    """Empty if it works, else the reason that the method gives; raises for anything else. Not `exact`: whatever the
-    batch mates do to it.
+    """Empty if it works, else the reason that the method gives, or `error: …`. Not `exact`: whatever the batch mates do
+    to it.
     """
     try:
         together = attribute(model, batch, method).maps
         alone = torch.cat([attribute(model, batch.select([row]), method).maps for row in range(len(batch))])
     except NotApplicable as reason:
         return str(reason)
+    except Exception as error:
+        return f"{ERROR}{type(error).__name__}: {error}"
     gap = float((together - alone).abs().max()) / max(float(together.abs().max()), 1e-12)
-    if exact and gap > CLOSE and not _unstable(method):
-        raise AssertionError(f"{model.name}: {method} moves by {gap:.2g} with its batch mates")
+    if exact and gap > CLOSE and not is_unstable(method):
+        return f"{ERROR}it moves by {gap:.2g} with its batch mates"
     return ""
 
 
-def _unstable(method: Any) -> bool:
-    from heatproof.stability import is_unstable
-
-    return bool(is_unstable(method))
+def row_of(architecture: Architecture, methods: Mapping[str, Any]) -> dict[str, str]:
+    """The outcome of every method, and under MOVED whether PyTorch's own gradient moves with batch mates."""
+    model, batch = model_of(architecture), pictures(architecture.side)
+    moves = own_gradient_moves(model, batch)
+    found = {name: outcome(model, batch, method, exact=not moves) for name, method in methods.items()}
+    return {**found, MOVED: "yes" if moves else ""}
 
 
 def chosen_methods(names: Sequence[str] = ()) -> dict[str, Any]:
@@ -217,7 +224,7 @@ def chosen_methods(names: Sequence[str] = ()) -> dict[str, Any]:
     return {name: registry.find("method", name, **CHEAP.get(name, {})) for name in wanted}
 
 
-def table(found: dict[str, dict[str, str]], methods: Sequence[str], moved: Sequence[str] = ()) -> str:
+def table(found: Mapping[str, Mapping[str, str]], methods: Sequence[str]) -> str:
     """The page: a row per architecture, a column per method that does not work everywhere, and the reasons."""
     everywhere = [name for name in methods if not any(row[name] for row in found.values())]
     others = [name for name in methods if name not in everywhere]
@@ -241,6 +248,7 @@ def table(found: dict[str, dict[str, str]], methods: Sequence[str], moved: Seque
             cells.append("✓" if not reason else str(reasons.setdefault(reason, len(reasons) + 1)))
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     lines += ["", *(f"{number}. {reason}" for reason, number in reasons.items()), ""]
+    moved = [name for name, row in found.items() if row[MOVED]]
     for name in moved:
         lines += [
             f"{name}: PyTorch {torch.__version__} itself gives another gradient for a picture alone than in a batch."
@@ -252,6 +260,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--methods", default="")
     parser.add_argument("--only", default="")
+    parser.add_argument("--kept", type=Path)
     parser.add_argument("--out", type=Path, default=Path(__file__).parents[1] / "docs" / "architectures.md")
     given = parser.parse_args()
     warnings.filterwarnings("ignore")
@@ -260,22 +269,23 @@ def main() -> None:
     methods = chosen_methods([name for name in given.methods.split(",") if name])
     words = [word for word in given.only.split(",") if word]
     found: dict[str, dict[str, str]] = {}
-    moved: list[str] = []
+    if given.kept and given.kept.exists():
+        found = json.loads(given.kept.read_text())
     with engine.use(engine.Engine(measure=False)):
         for architecture in all_of_them():
-            if words and not any(word in architecture.name for word in words):
+            known = found.get(architecture.name, {})
+            if (words and not any(word in architecture.name for word in words)) or {*methods} <= {*known}:
                 continue
-            model, batch = model_of(architecture), pictures(architecture.side)
-            row, exact = {}, not own_gradient_moves(model, batch)
-            moved += [] if exact else [architecture.name]
-            for name, method in methods.items():
-                try:
-                    row[name] = outcome(model, batch, method, exact)
-                except HeatproofError as error:
-                    raise SystemExit(f"{architecture.name}, {name}: {type(error).__name__}: {error}") from error
-            found[architecture.name] = row
-            print(architecture.name, {name: reason[:60] or "works" for name, reason in row.items()}, file=sys.stderr)
-    given.out.write_text(table(found, list(methods), moved))
+            wanted = {name: method for name, method in methods.items() if name not in known}
+            found[architecture.name] = {**known, **row_of(architecture, wanted)}
+            if given.kept:
+                given.kept.write_text(json.dumps(found, indent=1))
+            print(architecture.name, file=sys.stderr, flush=True)
+    wrong = [(name, at, why) for name, row in found.items() for at, why in row.items() if why.startswith(ERROR)]
+    if wrong:
+        raise SystemExit("\n".join(f"{name}, {method}: {why}" for name, method, why in wrong))
+    ordered = {one.name: found[one.name] for one in all_of_them() if one.name in found}
+    given.out.write_text(table(ordered, list(methods)))
 
 
 if __name__ == "__main__":

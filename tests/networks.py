@@ -12,6 +12,11 @@ MEAN = (0.45, 0.5, 0.4)
 STD = (0.25, 0.2, 0.3)
 SIZE = 32
 CLASSES = 10
+# Methods that explain attention over tokens, and no network without it.
+TOKENS = (
+    *("attention_gradient_cam", "attention_rollout", "attn_lrp", "generic_attention", "legrad"),
+    "transformer_lrp",
+)
 
 
 class SmallCNN(nn.Module):

@@ -152,6 +152,12 @@ def test_a_stopped_run_leaves_a_report_and_a_table_that_say_so(
                 if rows == 2:
                     raise KeyboardInterrupt
 
+        @staticmethod
+        def check(*_: object) -> None: ...
+
+        @staticmethod
+        def close() -> None: ...
+
     monkeypatch.setattr(loop, "executor", lambda name: Stopping)
     words = ["run", "--metrics", "pointing_game", "--methods", "edges,centre", "--limit", "20", "--out", str(tmp_path)]
     answer = shell.invoke(app, words)

@@ -15,6 +15,8 @@ _MET: dict[Need, Callable[[Batch], bool]] = {
 WANTED: dict[Need, str] = {
     "regions": "a mask of the object in each picture (--masks FOLDER, or a column 'mask' in a table)",
     "twins": "twins: each picture without its object, too (--images 'bam(path=FOLDER)' or cutouts)",
+    "prior": "a diffusion prior of such pictures: the embedded one has learnt embedded pictures "
+    "(in_distribution(prior=diffusers:FOLDER))",
     "labels": "labels that are the model's classes (sub-folders named index_name, or a column 'label' in a table)",
 }
 

@@ -133,6 +133,7 @@ class ProtocolTraits:
     labels: bool = True  # it judges networks of several independent labels or values, one by one
     paper: Pairs = ()  # fields of the published settings
     brief: Pairs = ()  # fields that make it affordable beside all the others
+    prior: Any = None  # the diffusion prior it draws with; "embedded" knows pictures like the embedded ones only
 
 
 T = TypeVar("T")

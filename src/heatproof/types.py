@@ -16,6 +16,7 @@ from heatproof import network_state, outputs, questions
 from heatproof.errors import BadModel, BadShape, NotApplicable
 from heatproof.questions import Kind, Question
 from heatproof.spec import source_hash
+from heatproof.zero_shot import ZeroShot
 
 Images: TypeAlias = Tensor  # (B, C, H, W) float32 in [0, 1]; the model normalises
 Maps: TypeAlias = Tensor  # (B, H, W) float32; larger = more evidence for the target; signed unless the method is not
@@ -180,6 +181,29 @@ class Model:
             if probabilities is not None:
                 object.__setattr__(self, "probabilities", probabilities)
         object.__setattr__(self, "classes", outputs.named(tuple(self.classes), self.kind if self.output else None))
+
+    @classmethod
+    def zero_shot(
+        cls,
+        image_encoder: nn.Module,
+        text_features: Tensor,
+        *,
+        name: str = "zero_shot",
+        scale: float = 100.0,
+        bias: float = 0.0,
+        **fields: Any,
+    ) -> Model:
+        """A classifier of an image encoder and the text features of every class: (classes, width), or (classes,
+        templates, width).
+
+        Its logits are scale · cosine + bias; `scale` is exp(logit_scale) of CLIP. `fields` are those of a model: mean,
+        std, view, classes, output="sigmoid" for SigLIP.
+        """
+        network = ZeroShot(image_encoder, text_features, scale, bias)
+        names, count = fields.get("classes", ()), network.head.out_features
+        if names and len(names) != count:
+            raise BadModel(f"model {name!r} has text features of {count} classes and names {len(names)}: one name each")
+        return cls(name, network, **fields)
 
     @property
     def kind(self) -> Kind:

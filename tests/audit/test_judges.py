@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,28 +16,36 @@ from hypothesis.extra.numpy import arrays
 from typer.testing import CliRunner
 
 import heatproof
-from heatproof.audit.judges import page
-from heatproof.audit.judges.evidence import Trial
 from heatproof.audit.judges.graded_maps import Noise, Spoilt, Truth, shuffled
-from heatproof.audit.judges.judge_card import mean_of, ranks_alpha, spearman, split_half, wins
-from heatproof.audit.judges.metaquantus import _of, p_value, same_ranks
-from heatproof.audit.judges.panel import Panel
+from heatproof.audit.judges.ladders import Dependent, Summing, other_form
 from heatproof.audit.judges.price import passes_of
 from heatproof.cli import app
 from heatproof.methods.controls import Edges, Oracle
+from heatproof.methods.integrated_gradients import IntegratedGradients
 from heatproof.spec import recipe
 from heatproof.spec.parse import components, parse
+from heatproof.stats.judges import page
+from heatproof.stats.judges.blind_maps import fitted_elsewhere
+from heatproof.stats.judges.evidence import Evidence, Passes, Shown, Trial, of_plain, plain
+from heatproof.stats.judges.metaquantus import _of, p_value, same_ranks
+from heatproof.stats.judges.order_and_dose import wins
+from heatproof.stats.judges.panel import Panel
+from heatproof.stats.judges.retest import ranks_alpha, settings_variance, split_half
+from heatproof.stats.judges.rules import cards
+from heatproof.stats.judges.sums import mean_of, spearman
 from heatproof.testing import stage
 from heatproof.types import Attribution, Scores
 
 CHEAP = "auc_iou,relevance_mass,relevance_rank,single_deletion,sparseness"
+OTHERS = ("random_logit", "avg_sensitivity(draws=2)")  # with truths of their own
+METHODS = "saliency,input_x_gradient,grad_cam"
 HONEST = "srg,mif,lif,insertion,deletion,auc_iou,pointing_game,relevance_mass,relevance_rank,auroc,single_deletion"
 
 
 @pytest.fixture(scope="module")
 def panel() -> Panel:
-    judges = [*FRAUDS, *components("metric", CHEAP)]
-    return heatproof.audit("embedded:object", "two_factor", judges, limit=16, disturbances=1)
+    judges = [*FRAUDS, *components("metric", CHEAP), *components("metric", ",".join(OTHERS))]
+    return heatproof.audit("embedded:object", "two_factor", judges, methods=METHODS, limit=16, disturbances=1)
 
 
 @pytest.mark.parametrize("fraud", FRAUDS, ids=lambda one: type(one).__name__)
@@ -70,6 +79,29 @@ def test_sound_metrics_hold(panel: Panel, name: str) -> None:
     assert card.order.truth_over_noise.low > 0.5
     assert card.agreement.truth.low > 0.3
     assert card.span.standard_errors > 2
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_metrics_of_other_questions_hold_against_truths_of_their_own(panel: Panel, name: str) -> None:
+    card = panel.card(name)
+    assert card.verdict == "holds", card.flags
+    assert card.order.truth_over_noise.low > 0.5
+    assert [dose.how for dose in card.doses] == ["mix"]
+    assert card.doses[0].fall.low > 0.9
+    assert np.isnan(card.order.noise_over_inverse.estimate)
+
+
+def test_a_map_that_ignores_the_picture_is_robust_and_no_flag_says_otherwise(panel: Panel) -> None:
+    card = panel.card("avg_sensitivity(draws=2)")
+    assert card.blind.fitted == pytest.approx(1)
+    assert "blind" not in {flag.rule for flag in card.flags}
+
+
+def test_shares_of_variance_add_up_to_one(panel: Panel) -> None:
+    shares = panel.card("auc_iou").retest.shares
+    assert sum(shares.values()) == pytest.approx(1)
+    assert shares["method"] > shares["luck"]
+    assert all(share >= 0 for share in shares.values())
 
 
 def test_descriptions_have_a_card_and_no_verdict(panel: Panel) -> None:
@@ -209,6 +241,106 @@ def test_passes_are_counted() -> None:
     shared = passes_of(deletion, model, batch.select([0]), Oracle(), Edges())
     assert shared.each == 0
     assert shared.shared >= 17  # 16 segments and the whole picture
+
+
+def test_a_dependent_map_is_another_one_for_another_class_or_model_and_a_blind_one_is_not() -> None:
+    model, batch = stage(3)
+    truth = Truth(Oracle())
+    own = tuple(zip(batch.ids, batch.targets.tolist(), strict=True))
+    dependent, blind = (Dependent(truth, model.revision, own, dose) for dose in (0.0, 1.0))
+    expected = truth(model, batch)
+    other = batch.aimed((batch.targets + 1) % 3)
+    for method in (dependent, blind):
+        torch.testing.assert_close(method(model, batch), expected)
+    torch.testing.assert_close(blind(model, other), expected)
+    assert not torch.allclose(dependent(model, other), expected)
+    torch.testing.assert_close(dependent(model, other.select([1])), dependent(model, other)[1:2])
+
+
+def test_noise_takes_a_sum_away_from_what_it_is_declared_to_be() -> None:
+    model, batch = stage(2)
+    exact = Summing(IntegratedGradients(steps=32))
+    gaps = []
+    for dose in (0.0, 0.2, 1.0):
+        maps = replace(exact, dose=dose)(model, batch)
+        gaps.append(float((maps.double().flatten(1).sum(1) - exact.total(model, batch)).abs().mean()))
+    assert gaps == sorted(gaps)
+    assert gaps[1] > 2 * gaps[0]
+
+
+@pytest.mark.parametrize(
+    ("method", "form"),
+    [
+        ("integrated_gradients(steps=16)", "integrated_gradients(steps=8)"),
+        ("lime", "lime(top=5)"),
+        ("saliency", "saliency(pooling=abs_sum)"),
+    ],
+)
+def test_methods_have_other_settings(method: str, form: str) -> None:
+    assert recipe.label(other_form(parse("method", method))) == form
+
+
+def test_what_has_no_fields_has_no_other_setting() -> None:
+    assert other_form(lambda model, batch: batch.images.mean(1)) is None
+
+
+def case(truth: np.ndarray, blind: np.ndarray) -> Evidence:
+    """Twelve pictures, one blind map, two methods that all pictures put in one order."""
+    n = len(truth)
+    dice = np.random.default_rng(0)
+    noise, rungs = dice.normal(0, 0.01, n), [1 - 0.2 * step + dice.normal(0, 0.01, n) for step in range(1, 5)]
+    real = [np.full(n, 0.4), np.full(n, 0.6)]
+    shown = [Shown("truth", "truth"), Shown("noise", "noise")]
+    shown += [Shown(f"mix {step}", "mix", 0.2 * step) for step in range(1, 5)]
+    shown += [Shown("centre", "blind"), Shown("first", "real"), Shown("second", "real")]
+    scores = np.stack([truth, noise, *rungs, blind, *real])
+    retest = np.stack([np.stack([noise, *real])] * 2)
+    passes = Passes(2.0, 0.0, float("nan"))
+    close = np.zeros_like(scores)
+    return Evidence("m", "faithfulness", None, True, tuple(shown), scores, close, retest, {}, (), passes, 1.0)
+
+
+@pytest.mark.parametrize(("blind", "verdict"), [(0.2, "holds"), (1.0, "caution"), (1.5, "flagged")])
+def test_a_blind_map_that_is_level_is_a_caution_and_one_that_is_ahead_a_flag(blind: float, verdict: str) -> None:
+    dice = np.random.default_rng(1)
+    card = cards([case(1 + dice.normal(0, 0.1, 12), blind + dice.normal(0, 0.1, 12))])[0]
+    assert card.verdict == verdict, card.flags
+    assert {flag.rule for flag in card.flags} == (set() if verdict == "holds" else {"blind"})
+
+
+def test_the_blind_map_is_chosen_without_the_picture_that_it_is_judged_on() -> None:
+    assert fitted_elsewhere(np.array([[9.0, 0.0], [1.0, 1.0]])).tolist() == [1, 0]
+    lots = np.random.default_rng(2).normal(size=(40, 200))
+    assert abs(fitted_elsewhere(lots).mean()) < 0.1 < lots.mean(1).max()
+    assert np.isnan(fitted_elsewhere(np.full((2, 4), np.nan))).all()
+
+
+def test_settings_that_order_methods_alike_add_no_variance() -> None:
+    here = np.random.default_rng(3).normal(size=(4, 9)) + np.arange(4)[:, None]
+    assert settings_variance(here, [3 * here + 1]) == pytest.approx(0)
+    assert settings_variance(here, [-here]) > 0.1
+    assert np.isnan(settings_variance(here, []))
+
+
+def test_evidence_is_stored_and_read_back() -> None:
+    found = case(np.ones(12), np.full(12, np.nan))
+    again = of_plain(json.loads(json.dumps(plain(found))), "here")
+    np.testing.assert_array_equal(again.scores, found.scores)
+    assert (again.shown, again.passes.each) == (found.shown, found.passes.each)
+    assert np.isnan(again.passes.explanations)
+
+
+def test_an_audit_goes_on_from_what_is_stored(tmp_path: Path) -> None:
+    about = {"methods": "edges,saliency", "limit": 4, "disturbances": 0, "store": tmp_path}
+    first = heatproof.audit("embedded:object", "two_factor", "auc_iou", **about)  # type: ignore[arg-type]
+    both = "auc_iou,pointing_game"
+    stored = heatproof.audit("embedded:object", "two_factor", both, stored_only=True, **about)  # type: ignore[arg-type]
+    assert [card.metric for card in stored.cards] == ["auc_iou"]
+    assert page.markdown(stored) == page.markdown(first)
+    file = next(tmp_path.iterdir())
+    file.write_text(file.read_text().replace("auc_iou", "pointing_game"))
+    again = heatproof.audit("embedded:object", "two_factor", "auc_iou", **about)  # type: ignore[arg-type]
+    assert again.cards[0].metric == "auc_iou"
 
 
 def test_cards_are_plain_numbers(panel: Panel) -> None:

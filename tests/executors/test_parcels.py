@@ -15,7 +15,7 @@ import pytest
 import torch
 from networks import batch, small_cnn
 
-from heatproof import models
+from heatproof import models, registry
 from heatproof.data.folder import Folder
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput, BadModel
@@ -199,6 +199,7 @@ def test_user_files_travel_by_value_with_what_lies_beside_them(tmp_path: Path, m
     (home / "mine.py").write_text(MINE)
     (home / "beside_mine.py").write_text("def half(x):\n    return x / 2\n")
     monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(registry, "_entries", dict(registry._entries))
     method = parse("method", f"{home}/mine.py:Bright")
     method = replace(method, gain=3.0)
     images = batch(1).images

@@ -22,6 +22,7 @@ import ray
 import torch
 from ray.cluster_utils import Cluster
 
+from heatproof import registry
 from heatproof.errors import BadInput
 from heatproof.executors import executor
 from heatproof.executors.ray import Ray, _Hand
@@ -61,7 +62,7 @@ def edges(model, batch):
 study = heatproof.Study(
     ["embedded:object", "FOLDER/net.py:factory"], [TwoFactor(count=8)],
     ["saliency", "smoothgrad(draws=2)", Bright(3.0), edges, "FOLDER/net.py:Dim"], ["mif", Deadly("FOLDER/flag")],
-    shard=2,
+    shard=2, repeats=0,
 )
 """
 
@@ -117,8 +118,11 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def study(home: Path) -> Study:
-    return load(home / "STUDY.py")[0]
+def study(home: Path) -> Iterator[Study]:
+    registry.names("method")  # what is built in is known before the file adds to it
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registry, "_entries", dict(registry._entries))
+        yield load(home / "STUDY.py")[0]
 
 
 def scores(results: Results) -> pd.DataFrame:

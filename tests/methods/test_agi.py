@@ -32,7 +32,7 @@ def test_one_step_on_a_linear_model_is_known() -> None:
 def test_two_slopes_come_from_one_forward() -> None:
     model, batch = networks.small_cnn(), networks.batch(5)
     aims = torch.stack([batch.targets, (batch.targets + 1) % 10], 1)
-    (first, second), logits = slopes(model, batch.images, aims, reading("probability"))
+    (first, second), logits = slopes(model, batch.images, aims, reading(model, "probability"))
     assert torch.equal(first, engine.gradient(model, batch.images, aims[:, 0], "probability")[0])
     assert torch.equal(second, engine.gradient(model, batch.images, aims[:, 1], "probability")[0])
     assert torch.allclose(logits, engine.forward(model, batch.images), atol=1e-5)
@@ -62,5 +62,5 @@ class OneClass(nn.Module):
 
 def test_a_model_of_one_class_has_nowhere_to_walk() -> None:
     batch = networks.batch(2).aimed(torch.zeros(2, dtype=torch.int64))
-    with pytest.raises((NotApplicable, BadModel), match=r"one class|single class"):
-        AGI()(Model("one", OneClass()), batch)
+    with pytest.raises((NotApplicable, BadModel), match="one number per image"):
+        AGI()(Model("one", OneClass(), output="softmax"), batch)

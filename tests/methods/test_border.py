@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import cheaper
+import networks
 import pytest
 import torch
 from networks import MEAN, STD, batch, small_cnn
@@ -83,7 +84,12 @@ def test_asking_which_image_it_was_leaves_the_network_alone() -> None:
     assert torch.equal(model.network[0].running_mean, torch.zeros(3))
 
 
-BEYOND = ("attention_rollout", "bcos", "precomputed")  # they do not explain a plain CNN, whatever the target
+BEYOND = (
+    "bcos",
+    "mean_region",
+    "precomputed",
+    *networks.TOKENS,
+)  # they do not explain a plain CNN, whatever the target
 UNAWARE = ("centre", "constant", "edges", "eigen_cam", "oracle", "random")  # they give the same map for every class
 
 

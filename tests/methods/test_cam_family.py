@@ -10,6 +10,7 @@ import torch
 from networks import CLASSES, MEAN, STD, batch, seeded, small_cnn, small_resnet, small_vit
 from torch import Tensor, nn
 
+from heatproof.errors import NotApplicable
 from heatproof.methods._support.layer_activations import activations, tap
 from heatproof.methods._support.upsample import upsample
 from heatproof.methods.ablation_cam import AblationCam
@@ -150,6 +151,24 @@ def test_before_one_linear_layer_hires_cam_adds_up_to_the_logit() -> None:
     logits = read(model(pictures.images), pictures.targets, "logit") - model.network.fc.bias[pictures.targets]
     assert torch.allclose(total, logits, atol=1e-5)
     assert torch.allclose(maps, upsample((grid.activations * grid.gradients).sum(1), pictures.images))
+
+
+def test_hires_cam_is_refused_before_a_norm_over_channels() -> None:
+    """x · d norm(x)/dx = 0: a map there would be rounding."""
+
+    class Normed(Pooled):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm = nn.LayerNorm(12, eps=1e-8)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.fc(self.norm(self.features(x).permute(0, 2, 3, 1)).mean((1, 2)))
+
+    model, pictures = Model("normed", seeded(Normed), MEAN, STD, "features"), batch(2)
+    with pytest.raises(NotApplicable, match="a norm over channels follows its layer"):
+        HiResCam()(model, pictures)
+    assert float(HiResCam(layer="norm")(model, pictures).abs().max()) > 0
+    assert float(GradCam()(model, pictures).abs().max()) > 0
 
 
 @pytest.mark.parametrize("method", [HiResCam, XGradCam, partial(ShapleyCam, readout="logit")])

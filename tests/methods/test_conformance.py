@@ -25,7 +25,8 @@ NETWORKS: dict[str, Callable[[], Model]] = {
 REFUSALS: dict[tuple[str, str], str] = {
     **{("bcos", name): "B-cos" for name in NETWORKS},
     **{("precomputed", name): "path" for name in NETWORKS},
-    **{("attention_rollout", name): "transformer" for name in ("cnn", "resnet")},
+    **{("mean_region", name): "data set" for name in NETWORKS},
+    **{(method, name): "transformer" for method in networks.TOKENS for name in ("cnn", "resnet")},
     **{(name, "vit"): "ReLU" for name in ("guided_backprop", "deconvnet", "guided_grad_cam")},
     **{(name, "vit"): "attention" for name in ("deep_lift", "lrp")},
 }

@@ -27,6 +27,7 @@ COUNTS = {
     "isa": ("rounds", "steps"),
     "lime": ("samples", "top"),
     "local_attribution": ("classes", "steps"),
+    "mean_region": ("count",),
     "mfaba": ("steps",),
     "occlusion": ("positions",),
     "rise": ("masks", "cells"),
@@ -48,6 +49,7 @@ POSITIVE = {
 }
 NOT_NEGATIVE = {
     "attexplore": ("epsilon", "sigma", "momentum"),
+    "attn_lrp": ("gamma_conv", "gamma_linear"),
     "constant": ("value",),
     "finer_cam": ("alpha",),
     "gradient_shap": ("noise",),
@@ -61,6 +63,9 @@ NOT_NEGATIVE = {
 }
 FROM_NONE = {
     "boundary_ig": ("bisections",),
+    "generic_attention": ("start_layer",),
+    "legrad": ("layers",),
+    "transformer_lrp": ("start_layer",),
     "shapley": ("exact_up_to",),
     "tcav": ("seed",),
     "xrai": ("min_size", "dilation", "min_pixels"),
@@ -68,7 +73,8 @@ FROM_NONE = {
 SHARES = {"attention_rollout": ("residual",), "attexplore": ("rho", "diversity")}
 SOME = {"guided_ig": ("fraction",), "rise": ("share",)}  # shares that may not be nothing
 ENDLESS = [("guided_ig", "max_dist"), ("lime", "kernel_width"), ("mfaba", "epsilon"), ("tcav", "level")]
-FREE = [("random_weights", "seed"), ("tcav", "shown_by")]  # a key, and a value of a label: any will do
+# A key, a value of a label, and a data set, which is looked at when it is asked: any will do.
+FREE = [("random_weights", "seed"), ("tcav", "shown_by"), ("mean_region", "of")]
 
 
 def each(fields: dict[str, tuple[str, ...]], *values: object) -> list[tuple[str, str, object]]:

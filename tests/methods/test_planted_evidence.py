@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 
 import cheaper
+import networks
 import pytest
 import torch
 
@@ -15,7 +16,7 @@ from heatproof.testing import stage
 from heatproof.types import Maps
 
 # Maps of elsewhere, networks of a kind of their own, and concepts instead of pixels are tested in their own files.
-ELSEWHERE = {"precomputed", "bcos", "attention_rollout", "tcav"}
+ELSEWHERE = {"precomputed", "bcos", "tcav", *networks.TOKENS}
 CONTESTANTS = [
     name
     for name in registry.names("method")

@@ -9,15 +9,22 @@ from networks import batch as colour_batch
 from networks import small_cnn
 
 from heatproof.errors import BadInput, NotApplicable
+from heatproof.methods.blur_ig import BlurIG
 from heatproof.methods.controls import Random
 from heatproof.methods.deep_lift import DeepLift
 from heatproof.methods.expected_gradients import ExpectedGradients
 from heatproof.methods.input_x_gradient import InputXGradient
 from heatproof.methods.integrated_gradients import IntegratedGradients
+from heatproof.methods.kernel_shap import KernelShap
 from heatproof.methods.lrp import LRP
+from heatproof.methods.pred_diff import PredDiff
 from heatproof.methods.saliency import Saliency
+from heatproof.methods.shapley import Shapley
 from heatproof.metrics.completeness_error import Complete, CompletenessError
 from heatproof.metrics.sensitivity_axiom import SensitivityAxiom, squares_by_lot
+from heatproof.occlusion.game import Occlusion
+from heatproof.occlusion.imputers.constant import Constant
+from heatproof.occlusion.segmenters.grid import Grid
 from heatproof.types import Attribution, Batch
 
 MODEL = weighted(drawn(2, 1, SIDE, SIDE))
@@ -51,6 +58,31 @@ def test_integrated_gradients_are_complete_with_every_baseline():
         method = IntegratedGradients(steps=300, baseline=baseline, draws=2)
         found = CompletenessError()(Attribution(model, shown, method, method(model, shown)))
         assert float(found.values.max()) < 0.02, baseline
+
+
+@pytest.mark.parametrize("readout", ["logit", "probability", "log_odds"])
+def test_shapley_values_add_up_segment_by_segment(readout):
+    """Every pixel has the worth of its segment: the sum over pixels counts it as often as the segment has pixels."""
+    model, shown, occlusion = small_cnn(), colour_batch(), Occlusion(Constant(), Grid(3))
+    for method in (
+        Shapley(occlusion, readout, permutations=2, exact_up_to=4),
+        KernelShap(occlusion, readout, samples=40),
+    ):
+        found = CompletenessError()(Attribution(model, shown, method, method(model, shown)))
+        assert float(found.values.max()) < 1e-4
+    with pytest.raises(NotApplicable, match="does not declare"):
+        CompletenessError()(attributed(model, shown, PredDiff(occlusion)))
+
+
+def test_blur_ig_is_complete_up_to_its_steps():
+    model, shown = small_cnn(), colour_batch()
+    errors = []
+    for steps in (40, 400):
+        method = BlurIG(max_sigma=4.0, steps=steps, reference_side=None)
+        errors.append(CompletenessError()(Attribution(model, shown, method, method(model, shown))).values.max())
+    assert float(errors[1]) < 0.02 < float(errors[0])
+    with pytest.raises(NotApplicable, match="pooling"):
+        BlurIG(pooling="abs_sum").total(model, shown)
 
 
 def test_a_linear_model_leaves_no_error_at_all():

@@ -7,7 +7,7 @@ from urllib.error import URLError
 
 import pytest
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 from heatproof import models, registry
 from heatproof.errors import BadInput, BadModel, HeatproofError, Missing, UnknownName
@@ -220,10 +220,26 @@ def test_preprocessing_we_do_not_offer_is_refused(declared):
         read_view({"image_mean": [0.5] * 3, "image_std": [0.5] * 3, **declared}, "hf:x")
 
 
-def test_a_repository_of_many_labels_is_refused(hub_folder):
+@pytest.mark.parametrize(
+    ("problem", "kind"),
+    [
+        ("multi_label_classification", "sigmoid"),
+        ("regression", "regression"),
+        ("single_label_classification", "softmax"),
+    ],
+)
+def test_a_repository_declares_its_kind_of_output(problem, kind, hub_folder):
     config = json.loads((hub_folder / "config.json").read_text())
-    (hub_folder / "config.json").write_text(json.dumps({**config, "problem_type": "multi_label_classification"}))
-    with pytest.raises(BadModel, match=r"multi label classification network.*\[0, z\]"):
+    (hub_folder / "config.json").write_text(json.dumps({**config, "problem_type": problem}))
+    assert models.load(f"hf:{hub_folder}").output == kind
+
+
+def test_a_repository_without_a_classifier_is_refused(hub_folder):
+    """transformers would fill it with random numbers."""
+    weights = load_file(hub_folder / "model.safetensors")
+    kept = {name: value for name, value in weights.items() if not name.startswith("classifier")}
+    save_file(kept, hub_folder / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(BadModel, match=r"no weights of classifier.*clip:"):
         models.load(f"hf:{hub_folder}")
 
 

@@ -72,7 +72,7 @@ def test_photos_without_masks_or_labels(model: Model, photos: Path) -> None:
     assert "index_name" in reasons["mosaics"]
     assert "2 models" in reasons["relative_importance"]
     assert "twins" in reasons["relative_importance"]
-    assert "64×64" in reasons["in_distribution"]
+    assert "diffusion prior of such pictures" in reasons["in_distribution"]
     output = "\n".join(in_words(studies))
     for name, reason in reasons.items():
         assert f"Left out: {name}" in output
@@ -92,7 +92,7 @@ def test_the_papers_keep_their_own_variants() -> None:
     studies = All("paper").studies()
     line_ups = {tuple(contestants(study)) for study in studies}
     assert len(line_ups) > 3
-    assert all(study.notes.get("preset", study.notes.get("profile", "paper")) == "paper" for study in studies)
+    assert all((study.notes["preset"] or study.notes.get("profile", "paper")) == "paper" for study in studies)
 
 
 @pytest.mark.parametrize("name", [name for name in heatproof.names("protocol") if name != "all"])

@@ -13,9 +13,9 @@ from heatproof.report.answers import answers
 from heatproof.report.questions import DECLARED, USUAL, questions, unasked
 from heatproof.report.run_numbers import Reading
 from heatproof.report.sections.advice import advice, limits
-from heatproof.report.sections.answer import answer, matrix, recommendation
+from heatproof.report.sections.answer import answer, careful, matrix, recommendation
 from heatproof.results import Results
-from heatproof.results.run_info import run_info
+from heatproof.results.run_info import Accuracy, Census, run_info
 
 IMAGES = [f"{index:05d}" for index in range(40)]
 MEASURES = {"srg": "faithfulness", "mif": "faithfulness", "pointing_game": "localisation"}
@@ -102,8 +102,10 @@ def test_too_few_pictures_recommend_nothing() -> None:
 
 def test_the_best_method_is_named_with_the_questions_it_holds_in() -> None:
     reading = reading_of(asked())
-    said = recommendation(reading, answers(reading))
-    assert said.startswith("Start with <strong>lrp</strong>: nothing beats it in ")
+    assert recommendation(reading, answers(reading)) == (
+        "Start with <strong>lrp</strong> or <strong>integrated_gradients</strong>: nothing beats them in 2 of 2 "
+        "questions, and no blind map beats them anywhere."
+    )
     sentences = advice(reading, answers(reading))
     assert sentences[0].startswith("<b>If the model’s own answer should confirm the map:</b> <strong>lrp</strong>")
 
@@ -117,6 +119,20 @@ def test_what_was_not_asked_and_what_it_would_need_is_said() -> None:
     assert "robustness: needs &lt;time&gt;" in said
     assert "On the object?" not in said
     assert {one.words for one in unasked(reading)} >= {"Signed rightly?", "Keeps the axioms?"}
+
+
+def test_a_run_that_asks_few_questions_says_which_command_asks_all() -> None:
+    assert "heatproof judge" in limits(reading_of(asked()))
+
+
+def test_what_puts_the_whole_page_in_doubt_stands_on_the_first_screen() -> None:
+    assert careful(reading_of(asked())) == ""
+    few = asked(images=IMAGES[:4])
+    assert careful(reading_of(few)).startswith("<strong>Careful:</strong> 4 pictures of two_factor under m: so few")
+    wrong = Census("two_factor", "m", 40, {}, known=40, right=8, accuracy=Accuracy(0.2, 0.1, 0.35))
+    both = careful(reading_of(replace(few, info=replace(few.info, pictures=(wrong,)))))
+    assert both.startswith("<strong>Careful:</strong> The model is wrong on 32 of 40 pictures.")
+    assert both.endswith('<a href="#pictures">1 more reason to be careful</a>')
 
 
 def test_small_objects_have_tests_of_their_own() -> None:

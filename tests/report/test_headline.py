@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 
 from heatproof.report.run_numbers import Reading
-from heatproof.report.sections.headline import headline
+from heatproof.report.sections.first_places import first_places
+from heatproof.report.sections.headline import compared, headline
 from heatproof.report.sections.ranking import numbers
 from heatproof.report.sections.verdict import against_controls
 from heatproof.results import Results
@@ -43,7 +44,7 @@ def message(
         "methods": {name: CONTROLS.get(name, {}) for means in scores.values() for name in means},
     }
     reading = Reading(Results(pd.DataFrame(rows), pd.DataFrame(), None, run_info(info)))
-    return re.sub("<[^>]+>", "", headline(reading)), reading
+    return re.sub("<[^>]+>", "", " ".join(filter(None, headline(reading)))), reading
 
 
 def test_too_few_images_are_reported_first() -> None:
@@ -140,6 +141,19 @@ def test_a_blind_control_that_nothing_could_be_compared_with_did_take_part() -> 
     assert "No blind control took part" in message(20, {"srg": {"a": 0.9, "oracle": 1.0}})[0]
 
 
+def test_first_places_stand_in_a_table_with_what_they_beat() -> None:
+    scores = {"s": {"a": 0.9, "b": 0.5, "c": 0.1, "random": 0.3, "edges": 0.0}, "t": {"a": 0.5, "b": 0.5, "c": 0.1}}
+    _, reading = message(20, scores, noise=1e-4)
+    rows = re.findall("<tr>.*?</tr>", first_places(reading, compared(reading)))
+    cells = [[re.sub("<[^>]+>", "", cell) for cell in re.findall("<t[hd].*?</t[hd]>", row)] for row in rows]
+    assert cells[0] == ["by", "first", "beats", "better than all blind maps", "worse than one"]
+    assert cells[1] == ["s", "a", "all others", "2 of 3", "c"]
+    assert cells[2][3:] == ["none ran", ""]
+    _, level = message(20, {"s": {"a": 0.5, "b": 0.5}})
+    assert "no other for sure" in first_places(level, compared(level))
+    assert first_places(level, []) == ""
+
+
 def test_controls_that_were_not_run_are_not_spoken_of() -> None:
     output = message(20, {"s": {"a": 0.9, "b": 0.8, "random": 0.1}})[0]
     assert "all blind controls" not in output
@@ -153,5 +167,6 @@ def test_a_method_that_a_blind_control_beats_is_marked() -> None:
     assert "A blind control beats b." in output
     assert reading.against_blind(reading.panels[0]) == {"a": "clear", "b": "beaten"}
     assert reading.blind(reading.panels[0]) == ["edges", "random"]
-    assert against_controls(reading, reading.panels[0])[-1].startswith("The strongest blind control is edges (0.")
-    assert "a blind control beats b (‡)." in against_controls(reading, reading.panels[0])[-1]
+    assert against_controls(reading, reading.panels[0])[0].startswith(
+        "Blind maps (edges and random): a beats all of them; b is beaten by some (‡). The strongest is edges (0."
+    )

@@ -13,7 +13,6 @@ import pandas as pd
 import pytest
 import torch
 
-import heatproof
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.executors import local
 from heatproof.results import Results
@@ -27,7 +26,6 @@ from heatproof.spec.study import Study
 from heatproof.types import Attribution
 
 
-@heatproof.metric
 @dataclass(frozen=True)
 class Traced:
     """Counts its calls in a file, so that forked workers count, too."""

@@ -403,7 +403,7 @@ WRONG: dict[str, Any] = {
     "seed": [-1, 2**63, 1.5, True, "0", None, float("nan")],
     "limit": [0, -1, 2**60, 1.5, True, "3", float("inf")],
     "shard": [0, -1, 2**60, 2.5, True, None, "16", float("nan")],
-    "target": ["both", 3, None, []],
+    "target": [3, None, []],
     "notes": [[], "a", 3, {"a": "x" * 10_000_000}, {"a": float("nan")}],
     "file": [3, {}, "a\0b"],
     "folder": [3, {}, "a\0b"],

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from heatproof.stats.decisions import decided, look
 from heatproof.stats.groups import Groups
-from heatproof.stats.page import Basis, Card, compare_means
-from heatproof.stats.verdict import NOT_SEPARATED, _number, closing, verdict
+from heatproof.stats.page import Card, compare_means
+from heatproof.stats.verdict import _number, reach, verdict
 
 
 def normal_table(n, seed=0, **centres):
@@ -19,14 +19,12 @@ def normal_table(n, seed=0, **centres):
 
 def test_ties_and_wins_are_distinguished():
     output = verdict(normal_table(40, LRP=2, IG=1.95, saliency=0), True)
-    assert output[0] == "IG and LRP are not separated; both beat saliency (p < 0.001)."
-    assert output[-3:] == ["Judged on 40 images.", closing(Basis()), NOT_SEPARATED]
+    assert output == ["IG and LRP are not separated; both beat saliency (p < 0.001)."]
 
 
 def test_a_clear_order_has_no_ties():
     output = verdict(normal_table(60, a=6, b=3, c=0), True)
-    assert output[:2] == ["a beats everything else (p < 0.001).", "b beats c (p < 0.001)."]
-    assert output[2:] == ["Judged on 60 images.", closing(Basis())]
+    assert output == ["a beats everything else (p < 0.001).", "b beats c (p < 0.001)."]
 
 
 def test_lower_can_be_better():
@@ -76,24 +74,29 @@ def test_differences_without_any_variance_are_named_as_such():
 
 
 @pytest.mark.parametrize(
-    ("scenes", "end"), [(5, "Whether this holds beyond these 5 scenes is not tested: 6 are needed."), (10, "")]
+    ("scenes", "for_whom", "beyond"),
+    [
+        (5, "; whether they hold beyond these 5 scenes is not tested: 6 are needed.", []),
+        (10, ".", ["All of it would also hold beyond these 10 scenes."]),
+    ],
 )
-def test_a_verdict_says_for_whom_it_speaks(scenes, end):
+def test_a_verdict_says_for_whom_it_speaks(scenes, for_whom, beyond):
     groups = Groups(pd.DataFrame({"scene": np.arange(80) % scenes}), {"scene": "fixed"})
     table = normal_table(80, a=4, b=0)
     tests = compare_means(table, groups=groups)
-    output = verdict(table, True, tests=tests)
-    assert output[2].endswith(f"they speak for new pictures of the same {scenes} scenes.")
-    assert output[3] == (end or "All of it would also hold beyond these 10 scenes.")
+    assert reach(tests) == f"They speak for new pictures of the same {scenes} scenes{for_whom}"
+    assert verdict(table, True, tests=tests)[1:] == beyond
+    assert reach(compare_means(table)) == ""
 
 
 def test_images_of_one_group_are_worth_fewer_independent_ones():
     groups = Groups(pd.DataFrame({"lesion": np.arange(80) % 10}), {"lesion": "sampled"})
     per_lesion = normal_table(10, a=4, b=0, c=0)
     table = pd.concat([per_lesion] * 8, ignore_index=True)  # every image of a lesion scores the same
-    output = verdict(table, True, tests=compare_means(table, groups=groups))
-    assert "Judged on 80 images, worth about 9 independent ones." in output  # ten, less one for the mean
-    assert output[-2].endswith("they speak for new lesions like these 10.")
+    tests = compare_means(table, groups=groups)
+    assert reach(tests) == "They speak for new lesions like these 10."
+    output = verdict(table, True, tests=tests)
+    assert "These 80 images are worth about 9 independent ones." in output  # ten, less one for the mean
 
 
 def test_methods_shown_to_be_equivalent_are_called_so_once():

@@ -23,7 +23,8 @@ Examples:
   heatproof table runs/latest --format latex
 
 \b
-Models: embedded:NAME, efficientnet-lite0, torchvision:NAME, timm:NAME, hf:REPO, mine.py:factory.
+Models: embedded:NAME, efficientnet-lite0, torchvision:NAME, timm:NAME, hf:REPO, clip:FOLDER@PROMPTS,
+mine.py:factory.
 Components: `heatproof list methods` (metrics, protocols, datasets, imputers, segmenters).
 Exit status: 0 complete, 1 a score is missing, 2 bad usage."""
 

@@ -12,7 +12,7 @@ import typer
 from heatproof.cli._terminal import Quiet, echo, progress_bar, readable_errors
 
 if TYPE_CHECKING:
-    from heatproof.audit.judges.judge_card import JudgeCard
+    from heatproof.stats.judges.judge_card import JudgeCard
 
 
 def audit(
@@ -37,7 +37,8 @@ def audit(
 ) -> None:
     """Put metrics on trial: truth, noise, degraded and blind maps, other seeds and settings; flag those that fail."""
     from heatproof import data
-    from heatproof.audit.judges import page, panel
+    from heatproof.audit.judges import panel
+    from heatproof.stats.judges import page
 
     with readable_errors(), progress_bar(quiet) as watch:
         found = panel.audit(
@@ -61,7 +62,7 @@ def audit(
         echo(path)
 
 
-SHOWN = ("metric", "verdict", "agrees", "truth > noise", "dose", "detects", "alpha", "best blind map", "passes", "s")
+SHOWN = ("metric", "verdict", "agrees", "truth > noise", "dose", "detects", "alpha", "blind", "passes", "s")
 
 
 def _print(rows: list[dict[str, str]], cards: Sequence[JudgeCard]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 from enum import StrEnum
@@ -9,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from heatproof.cli._terminal import echo
+from heatproof.cli._terminal import echo, readable_errors, usage
 from heatproof.printable import printable
 from heatproof.questions import ASKED
 
@@ -29,10 +30,24 @@ class Listable(StrEnum):
 def list_(
     what: Annotated[Listable, typer.Argument(help="What to list.")],
     as_json: Annotated[bool, typer.Option("--json", help="A JSON list of objects.")] = False,
+    model: Annotated[
+        str | None,
+        typer.Option("--for", metavar="MODEL", help="Of methods: which apply to this model, and why others do not."),
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option(help="With --for, what the model's numbers mean: softmax, sigmoid or regression."),
+    ] = None,
+    trust_pickle: Annotated[bool, typer.Option(help="With --for: load weights that are arbitrary pickles.")] = False,
 ) -> None:
     """List components, with their fields and papers."""
     from heatproof.spec.catalogue import catalogue
 
+    if model is not None:
+        if what is not Listable.methods:
+            usage(f"--for says which methods apply to a model, got {what.value}: heatproof list methods --for {model}")
+        _list_for(model, output, trust_pickle, as_json)
+        return
     kind: Any = what.value.removesuffix("s")
     rows = catalogue(kind)
     if as_json:
@@ -59,6 +74,27 @@ def list_(
         echo(
             "† numerically unstable: float noise moves its maps visibly, so only --engine reference repeats its scores"
         )
+
+
+def _list_for(spec: str, output: str | None, trust_pickle: bool, as_json: bool) -> None:
+    """The methods that apply to a model, then the others by the reason why they do not."""
+    from heatproof import applies, models
+
+    with readable_errors():
+        loaded = models.load(spec, trust_pickle=trust_pickle)
+        if output is not None:
+            loaded = dataclasses.replace(loaded, output=output, probabilities=None)
+        found = dict(applies.methods_for(loaded))
+    if as_json:
+        rows = [{"name": name, "applies": not reason, "reason": reason} for name, reason in found.items()]
+        echo(json.dumps(rows, indent=1))
+        return
+    fit = [name for name, reason in found.items() if not reason]
+    echo(f"{len(fit)} of {len(found)} methods apply to {loaded.name}:")
+    echo(f"  {', '.join(fit)}")
+    for reason in dict.fromkeys(filter(None, found.values())):
+        echo(f"not {', '.join(name for name, why in found.items() if why == reason)}:")
+        echo(f"  {reason}")
 
 
 def _aliases(row: dict[str, Any]) -> list[tuple[str, str]]:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from heatproof import engine
+from heatproof.methods._support.baselines import adds_up
 from heatproof.methods._support.channel_pooling import Pooling, keeps_sign, pool
 from heatproof.methods._support.field_checks import check_count, check_positive
 from heatproof.methods._support.path_gradients import stretches
@@ -118,3 +119,13 @@ class BlurIG:
 
     def __call__(self, model: Model, batch: Batch, /) -> Maps:
         return pool(self.channels(model, batch), self.pooling)
+
+    def total(self, model: Model, batch: Batch, /) -> Tensor:
+        """The sum that maps add up to: the answer's rise over the most blurred picture."""
+        adds_up("blur_ig", self.pooling)
+        images = batch.images
+        largest = self.sigmas(min(images.shape[2:]))[-1:]
+        down, over = (blur_matrices(largest, side)[0].to(images) for side in images.shape[2:])
+        ends = (engine.forward(model, one) for one in (images, down @ images @ over))
+        whole, blurred = (model.read(answer, batch.targets, self.readout).double() for answer in ends)
+        return whole - blurred

@@ -7,14 +7,14 @@ from typing import ClassVar
 
 from torch import Generator
 
-from heatproof.methods._support.coalitions import Coalitional, Plan, regressed_shapley
+from heatproof.methods._support.coalitions import Efficient, Plan, regressed_shapley
 from heatproof.methods._support.field_checks import check_count
 from heatproof.registry import method
 
 
 @method
 @dataclass(frozen=True)
-class KernelShap(Coalitional):
+class KernelShap(Efficient):
     """Shapley values by weighted least squares on random coalitions and their complements.
 
     A picture of n segments needs at least 2 (n - 1) samples; with fewer, some segments cannot be separated.

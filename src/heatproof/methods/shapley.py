@@ -8,13 +8,13 @@ from typing import ClassVar
 from torch import Generator
 
 from heatproof.errors import BadInput
-from heatproof.methods._support.coalitions import MOST_ENUMERATED, Coalitional, Plan, exact_shapley, sampled_shapley
+from heatproof.methods._support.coalitions import MOST_ENUMERATED, Efficient, Plan, exact_shapley, sampled_shapley
 from heatproof.registry import method
 
 
 @method
 @dataclass(frozen=True)
-class Shapley(Coalitional):
+class Shapley(Efficient):
     """A segment's average marginal contribution over all orders in which segments can appear.
 
     Paper: Castro et al. 2009, "Polynomial Calculation of the Shapley Value Based on Sampling"

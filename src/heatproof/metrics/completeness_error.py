@@ -13,7 +13,7 @@ from heatproof.metrics._support.shared_answers import answered, logits
 from heatproof.metrics._support.undefined import scored
 from heatproof.registry import metric
 from heatproof.spec import recipe
-from heatproof.types import Attribution, Batch, Model, Price, Readout, Scored
+from heatproof.types import Attribution, Batch, Maps, Model, Price, Readout, Scored
 
 
 @runtime_checkable
@@ -22,6 +22,15 @@ class Complete(Protocol):
 
     def total(self, model: Model, batch: Batch, /) -> Tensor:
         """(B,): the declared sum of each map; `NotApplicable` if its settings imply none."""
+        ...
+
+
+@runtime_checkable
+class CompleteBySegment(Protocol):
+    """A complete method whose maps give every pixel of a segment the worth of the whole of it."""
+
+    def added(self, batch: Batch, maps: Maps, /) -> Tensor:
+        """(B,): the sum of the worths, each counted once."""
         ...
 
 
@@ -52,12 +61,19 @@ class CompletenessError:
 
     def __call__(self, attribution: Attribution, /) -> Scored:
         rise = self._rise(attribution).double().cpu()
-        total = attribution.maps.double().flatten(1).sum(1).cpu()
+        total = self._sum(attribution).double().cpu()
         answers = logits(attribution.model, attribution.batch.images).double().cpu()
         spread = answers.std(1) if answers.shape[1] > 1 else answers.abs().squeeze(1)
         unit = rise.abs().clamp_min(self.floor * spread) if len(rise) else rise
         undefined = {"the model's answer is the same to the baseline and to the picture": unit == 0}
         return scored((total - rise).abs() / unit, undefined, {"ratio": total / rise, "rise": rise})
+
+    def _sum(self, attribution: Attribution) -> Tensor:
+        """The sums of the maps over pixels, or over segments where the method promises that."""
+        method = attribution.explainer
+        if self.baseline is None and isinstance(method, CompleteBySegment):
+            return method.added(attribution.batch, attribution.maps)
+        return attribution.maps.double().flatten(1).sum(1)
 
     def _rise(self, attribution: Attribution) -> Tensor:
         model, batch, method = attribution.model, attribution.batch, attribution.explainer

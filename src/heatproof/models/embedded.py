@@ -38,6 +38,7 @@ class Plan:
     learning_rate: float = 3e-3
     seed: int = 0
     flat_backgrounds: float = 0.0  # share of training pictures whose scene is replaced by one colour
+    shift: int = 0  # training pictures are moved by up to so many pixels each way, their edges mirrored
     fixed_size: bool = False
     mean: tuple[float, ...] = MEAN
     std: tuple[float, ...] = STD

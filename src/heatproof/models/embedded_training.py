@@ -86,6 +86,8 @@ def fit(
                 colours = order.integers(0, 256, (size, 1, 1, 3), dtype=np.uint8)
                 chosen = np.where(flat[:, None, None, None] & ~regions[rows][..., None], colours, chosen)
             chosen[mirrored] = chosen[mirrored][:, :, ::-1]
+            if plan.shift:
+                chosen = shifted(chosen, plan.shift, order)
             loss = nn.functional.cross_entropy(
                 network(prepared(chosen, plan)), torch.from_numpy(labels[rows]), label_smoothing=0.05
             )
@@ -98,6 +100,16 @@ def fit(
         say(f"  epoch {epoch + 1} of {plan.epochs}: loss {total:.3f}")
     network.eval().to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
     return total
+
+
+def shifted(pictures: NDArray[np.uint8], reach: int, order: np.random.Generator) -> NDArray[np.uint8]:
+    """Pictures (B, H, W, 3), each moved by up to `reach` pixels each way; what comes into view mirrors the edge."""
+    count, height, width, _ = pictures.shape
+    wide = np.pad(pictures, ((0, 0), (reach, reach), (reach, reach), (0, 0)), "reflect")
+    tops, lefts = order.integers(0, 2 * reach + 1, (2, count))
+    rows, columns = tops[:, None] + np.arange(height), lefts[:, None] + np.arange(width)
+    moved: NDArray[np.uint8] = wide[np.arange(count)[:, None, None], rows[:, :, None], columns[:, None, :]]
+    return moved
 
 
 def prepared(pictures: NDArray[np.uint8], plan: embedded.Plan) -> Tensor:

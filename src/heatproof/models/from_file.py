@@ -80,7 +80,7 @@ def _wrap(spec: str, network: nn.Module, make: Any) -> Model:
     if any(value <= 0 for value in std):
         raise BadModel(f"{spec}: std must be positive, got {std}")
     size = getattr(make, "size", None)
-    channels = _channels(network)
+    channels = channels_of(network)
     cam_layer = getattr(make, "cam_layer", None)
     fixed = False
     try:
@@ -107,7 +107,7 @@ def _numbers(value: Any, what: str) -> tuple[float, ...]:
         raise BadModel(f"{what} must be a number or one number per channel, got {value!r}") from error
 
 
-def _channels(network: nn.Module) -> int:
+def channels_of(network: nn.Module) -> int:
     """The number of input channels of the first convolution; three if there is none."""
     first = next((module for module in network.modules() if isinstance(module, nn.Conv2d)), None)
     return 3 if first is None else first.in_channels

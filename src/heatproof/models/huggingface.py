@@ -12,9 +12,15 @@ from heatproof import torchvision_import
 from heatproof.errors import BadModel, Missing
 from heatproof.models._support.cam_layer import find_cam_layer, takes_one_size
 from heatproof.models._support.weights import put_weights, read_weights, weights_only
+from heatproof.questions import Kind
 from heatproof.registry import model
 from heatproof.types import Model, View
 
+OUTPUTS: Mapping[str, Kind] = {  # by the problem that the configuration declares
+    "multi_label_classification": "sigmoid",
+    "regression": "regression",
+    "single_label_classification": "softmax",
+}
 _UNCROPPED = 384  # pixels from which on ConvNeXt squeezes the picture and ignores `crop_pct`
 
 
@@ -45,23 +51,15 @@ def load_huggingface(name: str = "microsoft/resnet-18", weights: str = "", trust
         raise Missing.package("transformers", "huggingface", f"the model {spec!r}") from error
     try:
         classifier, declared = _fetched(transformers, name, weights)
+    except BadModel:
+        raise
     except Exception as error:  # the hub, its cache and the repository can each fail in their own way
-        if "trust_remote_code" in str(error):
-            raise BadModel(
-                f"{spec!r} needs Python code of its repository (auto_map in config.json), which heatproof never runs: "
-                "read that code, make the network in a file mine.py, and name it mine.py:factory"
-            ) from error
+        refuse_code(error, spec)
         raise BadModel(
             f"{spec!r} could not be loaded from the hub or read as an image classifier "
             f"({str(error).strip()[:300]}): without "
             "internet, pass a local folder with config.json, preprocessor_config.json and model.safetensors"
         ) from error
-    kind = getattr(classifier.config, "problem_type", None)
-    if kind in ("multi_label_classification", "regression"):
-        raise BadModel(
-            f"{spec} declares itself a {kind.replace('_', ' ')} network, and heatproof explains one of several classes "
-            "so far: wrap it in a file.py:factory whose network returns [0, z] for the label to be explained"
-        )
     if weights and weights != "random":
         put_weights(classifier, read_weights(weights, trust_pickle), weights)
     network = LogitsOnly(classifier)
@@ -69,16 +67,17 @@ def load_huggingface(name: str = "microsoft/resnet-18", weights: str = "", trust
     channels = int(getattr(classifier.config, "num_channels", 3))
     names = getattr(classifier.config, "id2label", None) or {}
     cam_layer = find_cam_layer(network, view.size, channels)
-    normalises = bool(declared.get("do_normalize", True))
+    mean, std = read_normalisation(declared)
     return Model(
         name=spec,
         network=network,
-        mean=tuple(float(v) for v in declared["image_mean"]) if normalises else (0.0,),
-        std=tuple(float(v) for v in declared["image_std"]) if normalises else (1.0,),
+        mean=mean,
+        std=std,
         cam_layer=cam_layer,
         view=view,
         classes=tuple(str(names[index]) for index in sorted(names)),
         fixed_size=takes_one_size(network, view.size, channels),
+        output=OUTPUTS.get(getattr(classifier.config, "problem_type", None) or ""),
     )
 
 
@@ -90,10 +89,38 @@ def _fetched(transformers: Any, name: str, weights: str) -> tuple[Any, dict[str,
         classifier = auto.from_config(config, trust_remote_code=False)
     else:
         with weights_only():
-            classifier = auto.from_pretrained(name, trust_remote_code=False)
+            classifier, found = auto.from_pretrained(name, trust_remote_code=False, output_loading_info=True)
+        if missing := sorted(found["missing_keys"]):
+            raise BadModel(
+                f"hf:{name} has no weights of {', '.join(missing[:3])}{', …' if len(missing) > 3 else ''}, which "
+                "transformers fills with random numbers: it was not trained as an image classifier; name another "
+                f'repository, or, of a CLIP, compare with texts: clip:{name}@"a photo of a {{cat|dog}}"'
+            )
+    return classifier, preprocessing(name)
+
+
+def preprocessing(name: str) -> dict[str, Any]:
+    """The image processor's configuration."""
     processing = importlib.import_module("transformers.image_processing_utils")
-    declared, _ = processing.BaseImageProcessor.get_image_processor_dict(name)
-    return classifier, declared
+    declared: dict[str, Any] = processing.BaseImageProcessor.get_image_processor_dict(name)[0]
+    return declared
+
+
+def read_normalisation(declared: Mapping[str, Any]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Mean and standard deviation from a preprocessor configuration that `read_view` has read."""
+    if not declared.get("do_normalize", True):
+        return (0.0,), (1.0,)
+    mean, std = (tuple(float(value) for value in declared[name]) for name in ("image_mean", "image_std"))
+    return mean, std
+
+
+def refuse_code(error: Exception, spec: str) -> None:
+    """`BadModel` if this is transformers' request to run the code of a repository."""
+    if "trust_remote_code" in str(error):
+        raise BadModel(
+            f"{spec!r} needs Python code of its repository (auto_map in config.json), which heatproof never runs: "
+            "read that code, make the network in a file mine.py, and name it mine.py:factory"
+        ) from error
 
 
 def read_view(declared: Mapping[str, Any], spec: str) -> View:

@@ -41,10 +41,14 @@ class Answers:
     def cell(self, method: str, question: Question) -> Cell:
         return self.cells[method, question]
 
+    def held(self, method: str) -> frozenset[Question]:
+        """The questions in which nothing beats the method in most comparisons."""
+        found = {one: self.cell(method, one).found for one in self.questions}
+        return frozenset(one for one, cell in found.items() if cell is not None and cell.mark in ("best", "good"))
+
     def holding(self, method: str) -> int:
-        """The number of questions in which nothing beats the method in most comparisons."""
-        found = [self.cell(method, one).found for one in self.questions]
-        return sum(one is not None and one.mark in ("best", "good") for one in found)
+        """The number of these questions."""
+        return len(self.held(method))
 
     def applying(self, method: str) -> int:
         """The number of questions that apply to the method."""

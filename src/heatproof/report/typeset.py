@@ -107,9 +107,9 @@ def shortened(text: str, length: int) -> str:
     return text if len(text) <= length else text[: max(1, length - 1)].rstrip() + "…"
 
 
-def listed(words: Sequence[str]) -> str:
+def listed(words: Sequence[str], joint: str = "and") -> str:
     """`a`, `a and b`, `a, b and c`."""
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}" if words else ""
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {joint} {words[-1]}" if words else ""
 
 
 def emphasised(sentence: str, words: Iterable[str]) -> str:

@@ -94,12 +94,22 @@ def verdict(
         *_upside_down(order, outcome),
         *_constant(rows),
         *equivalent,
-        f"Judged on {_images(n)}{_worth(rows, tests.basis)}.",
-        closing(tests.basis),
-        *([NOT_SEPARATED] if len(outcome.winners) < len(rows) else []),
         *_beyond(rows, tests.basis),
+        *_worth(rows, tests.basis, n),
         *notes,
     ]
+
+
+def reach(tests: PairTests) -> str:
+    """For whom the verdict speaks, as a sentence; empty where it is any new pictures like these."""
+    basis, solid = tests.basis, tests.frame.loc[tests.frame["significant"], "beyond"]
+    if not (basis.fixed or basis.sampled):
+        return ""
+    text = f"They speak for {basis.words()}"
+    if basis.fixed and len(solid) and not solid.isin((HOLDS, NOT_SHOWN)).any():
+        why = "three kinds of groups cross" if (solid == CROSSED).any() else f"{FEWEST_CLUSTERS} are needed"
+        text += f"; whether they hold beyond these {_counted(basis)} is not tested: {why}"
+    return f"{text}."
 
 
 def _outcome(rows: pd.DataFrame, margin: float) -> _Outcome:
@@ -206,35 +216,142 @@ def _equivalent(rows: pd.DataFrame, margin: float, tiers: Sequence[Sequence[str]
     return [f"Shown to differ by less than {margin:g}: {'; '.join(shown)}."]
 
 
-def closing(basis: Basis) -> str:
-    """What the tests are, and for which pictures they speak."""
-    text = "Tests of the mean paired difference, p adjusted for the whole page"
-    return f"{text}; they speak for {basis.words()}." if basis.fixed or basis.sampled else f"{text}."
+def _worth(rows: pd.DataFrame, basis: Basis, n: int) -> list[str]:
+    """How many independent images those of sampled groups are worth: the median over the pairs with a test."""
+    tested = rows.loc[rows["reason"] == "", "n_effective"]
+    if not basis.sampled or tested.empty:
+        return []
+    return [f"These {_images(n)} are worth about {tested.median():.0f} independent ones."]
 
 
-def _worth(rows: pd.DataFrame, basis: Basis) -> str:
-    """How many independent images the images of sampled groups are worth: the median over the pairs with a test."""
-    if not basis.sampled:
+def _outcome(rows: pd.DataFrame, margin: float) -> _Outcome:
+    pairs = [frozenset(pair) for pair in zip(rows["method_a"], rows["method_b"], strict=True)]
+    winners = {
+        pair: winner for pair, winner, solid in zip(pairs, rows["winner"], rows["significant"], strict=True) if solid
+    }
+    same = frozenset(pair for pair, reason in zip(pairs, rows["reason"], strict=True) if reason == IDENTICAL)
+    shown = rows["outcome"] == "equivalent" if "outcome" in rows else [False] * len(pairs)
+    near = frozenset(pair for pair, alike in zip(pairs, shown, strict=True) if alike)
+    return _Outcome(winners, dict(zip(pairs, rows["p_adjusted"], strict=True)), same, near, margin)
+
+
+def _grouped(order: list[str], outcome: _Outcome) -> list[list[str]]:
+    """Runs of methods no two of which are separated."""
+    tiers: list[list[str]] = []
+    for method in order:
+        if tiers and not any(outcome.separated(method, other) for other in tiers[-1]):
+            tiers[-1].append(method)
+        else:
+            tiers.append([method])
+    return tiers
+
+
+def _alike_tiers(order: list[str], outcome: _Outcome) -> list[list[str]]:
+    """Those whose methods were all shown to differ by less than the margin."""
+    pairs = [(tier, {frozenset(pair) for pair in combinations(tier, 2)}) for tier in _grouped(order, outcome)]
+    return [tier for tier, inside in pairs if inside and inside <= outcome.near]
+
+
+def _tiers(order: list[str], outcome: _Outcome) -> list[str]:
+    """What the methods of each run beat."""
+    tiers = _grouped(order, outcome)
+    sentences = []
+    for at, tier in enumerate(tiers):
+        below = [method for later in tiers[at + 1 :] for method in later]
+        beaten = [method for method in below if all(outcome.beats(one, method) for one in tier)]
+        sentences += _tier(tier, beaten, everything=at == 0 and beaten == below and len(below) > 1, outcome=outcome)
+        sentences += _single_wins(tier, below, beaten, outcome)
+        sentences += _open_pairs(tier, below, outcome)
+    return sentences
+
+
+def _tier(tier: list[str], beaten: list[str], everything: bool, outcome: _Outcome) -> list[str]:
+    """That the methods of a tier are not separated, and what all of them beat."""
+    subject, parts = _list(tier), []
+    if len(tier) > 1:
+        parts.append(f"{subject} {outcome.alike(tier)}")
+    if beaten:
+        p = outcome.p_words([(one, method) for one in tier for method in beaten])
+        who = f"{subject} beats" if len(tier) == 1 else "both beat" if len(tier) == 2 else "all of them beat"
+        parts.append(f"{who} {'everything else' if everything else _list(beaten)} ({p})")
+    return ["; ".join(parts) + "."] if parts else []
+
+
+def _single_wins(tier: list[str], below: list[str], beaten: list[str], outcome: _Outcome) -> list[str]:
+    """What single methods of a tier beat besides."""
+    also = {one: [m for m in below if m not in beaten and outcome.beats(one, m)] for one in tier}
+    return [
+        f"{one} also beats {_list(methods)} ({outcome.p_words([(one, m) for m in methods])})."
+        for one, methods in also.items()
+        if methods
+    ]
+
+
+def _open_pairs(tier: list[str], below: list[str], outcome: _Outcome) -> list[str]:
+    """Methods of later tiers that single methods are not separated from."""
+    level = {one: [m for m in below if not outcome.separated(one, m)] for one in tier}
+    return [f"Nothing here separates {one} from {_list(methods, 'or')}." for one, methods in level.items() if methods]
+
+
+def _upside_down(order: list[str], outcome: _Outcome) -> list[str]:
+    """Pairs whose order reverses when images that only these two methods share are included."""
+    return [
+        f"{a} has the better mean on the images that all methods have, yet {b} beats it on those that both have "
+        f"({outcome.p_words([(a, b)])})."
+        for i, a in enumerate(order)
+        for b in order[i + 1 :]
+        if outcome.beats(b, a)
+    ]
+
+
+def _constant(rows: pd.DataFrame) -> list[str]:
+    pairs = rows[rows["reason"] == CONSTANT]
+    return [
+        f"{a} and {b} differ by the same amount on every image: there is no variance to test that by."
+        for a, b in zip(pairs["method_a"], pairs["method_b"], strict=True)
+    ]
+
+
+def _equivalent(rows: pd.DataFrame, margin: float, tiers: Sequence[Sequence[str]]) -> list[str]:
+    """The pairs that were shown to differ by less than the margin, in a run that stopped when it was solid.
+
+    Those of `tiers` are left out: they are said to be alike already.
+    """
+    if "outcome" not in rows:
+        return []
+    found = rows[rows["outcome"] == "equivalent"]
+    named = zip(found["method_a"], found["method_b"], strict=True)
+    pairs = [f"{a} and {b}" for a, b in named if not any({a, b} <= set(tier) for tier in tiers)]
+    if not pairs:
+        return []
+    shown = pairs if len(pairs) <= PAIRS else [*pairs[: PAIRS - 1], f"{len(pairs) - PAIRS + 1} further pairs"]
+    return [f"Shown to differ by less than {margin:g}: {'; '.join(shown)}."]
+
+
+def _worth(tests: PairTests) -> str:
+    """How many independent images those of sampled groups are worth: the median over the pairs with a test."""
+    rows = tests.frame[(tests.frame["controls"] == 0) & (tests.frame["reason"] == "")]
+    if not tests.basis.sampled or rows.empty:
         return ""
-    worth = float(rows.loc[rows["reason"] == "", "n_effective"].median())
-    return f", worth about {worth:.0f} independent ones"
+    return f"; these {_images(tests.n_images)} are worth about {rows['n_effective'].median():.0f} independent ones"
 
 
 def _beyond(rows: pd.DataFrame, basis: Basis) -> list[str]:
-    """The second mark: what also holds for groups that were not seen."""
-    if not basis.fixed:
-        return []
+    """The second mark: what also holds for groups that were not seen; empty where that is not tested."""
     solid = rows[rows["significant"]]
-    names = _list([f"{basis.sizes.get(name, 0)} {plural(name)}" for name in basis.fixed])
+    if not basis.fixed or not solid["beyond"].isin((HOLDS, NOT_SHOWN)).any():
+        return []
     held = int((solid["beyond"] == HOLDS).sum())
-    if not solid["beyond"].isin((HOLDS, NOT_SHOWN)).any():
-        why = "three kinds of groups cross" if (solid["beyond"] == CROSSED).any() else f"{FEWEST_CLUSTERS} are needed"
-        return [f"Whether this holds beyond these {names} is not tested: {why}."]
     if held == len(solid):
-        return [f"All of it would also hold beyond these {names}."]
+        return [f"All of it would also hold beyond these {_counted(basis)}."]
     if not held:
-        return [f"Solid here, not shown beyond these {names}."]
-    return [f"Of these {len(solid)} differences {held} would also hold beyond these {names}."]
+        return [f"Solid here, not shown beyond these {_counted(basis)}."]
+    return [f"Of these {len(solid)} differences {held} would also hold beyond these {_counted(basis)}."]
+
+
+def _counted(basis: Basis) -> str:
+    """The fixed groups with their numbers: `10 scenes and 10 objects`."""
+    return _list([f"{basis.sizes.get(name, 0)} {plural(name)}" for name in basis.fixed])
 
 
 def _no_test(rows: pd.DataFrame, basis: Basis, n: int, methods: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 import torch
@@ -13,10 +13,10 @@ from scipy import ndimage
 
 from heatproof.attribute import attribute
 from heatproof.methods.controls import Centre, sobel
+from heatproof.stats.judges.evidence import Kind
 from heatproof.types import AnyMethod, Batch, Images, Maps, Method, Model, keyed_seed
 
-Kind: TypeAlias = Literal["truth", "noise", "inverse", "mix", "shuffle", "shift", "blur", "blind", "real"]
-GRADED: tuple[Kind, ...] = ("mix", "shuffle", "shift", "blur")
+Spoiling: TypeAlias = Literal["mix", "shuffle", "shift", "blur"]
 
 MIX = tuple(step / 10 for step in range(1, 11))  # share of noise in the map
 SHUFFLED = (0.25, 0.5, 0.75, 1.0)  # share of the blocks that change places
@@ -34,6 +34,7 @@ class Source:
     kind: Kind
     method: Method
     dose: float = 0.0
+    form_of: str = ""  # of a variant: the real method whose other setting it is
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ class Spoilt:
     """The truth, spoilt by a dose: mixed with noise, its blocks shuffled, shifted, blurred, or turned round."""
 
     truth: Truth
-    how: Literal["mix", "shuffle", "shift", "blur", "inverse"]
+    how: Literal[Spoiling, "inverse"]
     dose: float = 1.0
 
     def __call__(self, model: Model, batch: Batch, /) -> Maps:
@@ -121,11 +122,14 @@ def shuffled(one: Maps, share: float, dice: torch.Generator) -> Maps:
     return result
 
 
+Look: TypeAlias = Literal["centre", "border", "constant", "edges", "luminance"]
+
+
 @dataclass(frozen=True, eq=False)
 class Blind:
     """A map made without the model: of the picture alone, or of nothing."""
 
-    how: Literal["centre", "border", "constant", "edges", "luminance"]
+    how: Look
 
     def __call__(self, model: Model, batch: Batch, /) -> Maps:
         if self.how == "edges":
@@ -157,22 +161,19 @@ def of_others(truth: Maps, ids: Sequence[str]) -> dict[str, Stored]:
     }
 
 
-def sources(truth: Truth, real: Mapping[str, Method], model: Model, batch: Batch) -> list[Source]:
-    """All maps that every metric of an audit scores."""
-    doses: dict[Literal["mix", "shuffle", "shift", "blur"], tuple[float, ...]] = {
-        "mix": MIX,
-        "shuffle": SHUFFLED,
-        "shift": SHIFTED,
-        "blur": BLURRED,
-    }
-    blind: dict[str, Method] = {"centre": Blind("centre"), "border": Blind("border"), "constant": Blind("constant")}
-    blind |= {"edges": Blind("edges"), "luminance": Blind("luminance"), "smooth noise": Noise(0, 1 / 16)}
-    blind |= of_others(truth(model, batch), batch.ids)
+def place_sources(truth: Truth) -> list[Source]:
+    """Maps that lie ever further from the truth: the truth itself first."""
+    doses: dict[Spoiling, tuple[float, ...]] = {"mix": MIX, "shuffle": SHUFFLED, "shift": SHIFTED, "blur": BLURRED}
     return [
         Source("truth", "truth", truth),
         *(Source(f"noise {draw}", "noise", Noise(draw)) for draw in range(NOISES)),
         Source("inverse", "inverse", Spoilt(truth, "inverse")),
         *(Source(f"{how} {dose:.3g}", how, Spoilt(truth, how, dose), dose) for how in doses for dose in doses[how]),
-        *(Source(name, "blind", method) for name, method in blind.items()),
-        *(Source(name, "real", method) for name, method in real.items()),
     ]
+
+
+def blind_sources(truth: Maps, ids: Sequence[str]) -> list[Source]:
+    """Maps that see no model: of nothing, of the picture, or of what is right on other pictures."""
+    blind: dict[str, Method] = {name: Blind(name) for name in get_args(Look)}
+    blind |= {"smooth noise": Noise(0, 1 / 16), **of_others(truth, ids)}
+    return [Source(name, "blind", method) for name, method in blind.items()]

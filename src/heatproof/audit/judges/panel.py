@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-import numpy as np
 import torch
 
 from heatproof import data, engine, models
-from heatproof.audit.judges.evidence import Evidence, bench, evidence
-from heatproof.audit.judges.graded_maps import Truth
-from heatproof.audit.judges.judge_card import JudgeCard, judge_card, with_families
-from heatproof.audit.judges.rules import flagged
+from heatproof.audit.judges.bench import Bench, evidence
+from heatproof.audit.judges.graded_maps import Truth, digest
 from heatproof.errors import BadInput
 from heatproof.methods.controls import Oracle
 from heatproof.models._support.outputs import recognised
 from heatproof.spec import recipe
 from heatproof.spec.parse import components, parse
+from heatproof.stats.judges.evidence import Evidence, of_plain, plain
+from heatproof.stats.judges.panel import Panel
+from heatproof.stats.judges.rules import cards
+from heatproof.storage import sealed_json
+from heatproof.storage.atomic_file import write_atomically
 from heatproof.types import AnyMethod, Batch, Dataset, Metric, Model
 
 METHODS = "saliency,input_x_gradient,integrated_gradients(steps=16),grad_cam,lrp"
@@ -27,27 +30,9 @@ METRICS = (
     "sparseness"
 )
 
+EDITION = 1  # of what is asked of every metric: evidence of another one is not comparable
+
 Watch: TypeAlias = Callable[[int, int, str], None]
-
-
-@dataclass(frozen=True)
-class Panel:
-    """The cards of an audit, those that hold first, and what they were made on."""
-
-    model: str
-    dataset: str
-    pictures: int
-    truth: str
-    methods: tuple[str, ...]
-    cards: tuple[JudgeCard, ...]
-    seconds: float  # of processor time in all
-
-    def card(self, metric: str) -> JudgeCard:
-        """The card of a metric, by its label."""
-        found = [card for card in self.cards if card.metric == metric]
-        if not found:
-            raise BadInput(f"no card for {metric!r}: there are {', '.join(card.metric for card in self.cards)}")
-        return found[0]
 
 
 def audit(
@@ -60,55 +45,84 @@ def audit(
     limit: int = 32,
     disturbances: int = 2,
     seed: int = 0,
+    store: Path | None = None,
+    stored_only: bool = False,
     watch: Watch | None = None,
 ) -> Panel:
     """A judge's card for each metric, on pictures that the model gets right.
 
     `truth` is the method whose map counts as right, by default the pictures' own regions, or the occlusion method
     where they have none: hiding each place and looking. `disturbances` of pictures and of weights are drawn for
-    MetaQuantus's tests; 0 leaves these out.
+    MetaQuantus's tests; 0 leaves these out. In the folder `store` what is known of each metric is kept: the same
+    audit again, with more metrics or after a stop, goes on from there; `stored_only` leaves out what is not there yet.
     """
     judges: list[Metric] = _components("metric", metrics)
     made: list[AnyMethod] = _components("method", methods)
     if not judges or len(made) < 2:
         raise BadInput(f"an audit needs a metric and two methods, got {len(judges)} and {len(made)}")
-    who = models.load(model) if isinstance(model, str) else model
-    with torch.no_grad():
-        who, batch, name = _pictures(who, images, limit, seed)
-    reference = parse("method", truth) if isinstance(truth, str) and truth else truth or _truth_of(batch)
-    real = {recipe.label(one): one for one in made}
-    on = bench(Truth(reference), real, who, batch, disturbances)  # type: ignore[arg-type]
+    on, dataset = _bench(model, images, made, truth, limit, disturbances, seed)
     found = []
     for done, judge in enumerate(judges):
         if watch:
             watch(done, len(judges), recipe.label(judge))
-        found.append(evidence(judge, on))
-    cards = with_families([flagged(judge_card(one), is_constant(one)) for one in found], found)
-    cards.sort(key=_merit)
+        one = _stored(judge, on, store) if store else None
+        if one is None and not stored_only:
+            one = evidence(judge, on)
+            if store:
+                store.mkdir(parents=True, exist_ok=True)
+                write_atomically(_file(judge, on, store), sealed_json.written(plain(one)))
+        found += [one] if one else []
     return Panel(
-        who.name,
-        name,
-        len(batch),
-        recipe.label(reference),
-        tuple(real),
-        tuple(cards),
+        on.model.name,
+        dataset,
+        len(on.batch),
+        recipe.label(on.truth.method),
+        tuple(on.real),
+        cards(found),
         sum(one.seconds for one in found),
     )
 
 
-def _merit(card: JudgeCard) -> tuple[int, int, float]:
-    """Those that hold first, by agreement with the truth; frauds last, descriptions after all."""
-    place = {"holds": 0, "flagged": 1, "description": 2}[card.verdict]
-    agreement = card.agreement.truth.estimate
-    return place, len(card.flags), -agreement if np.isfinite(agreement) else 0.0
+def _bench(
+    model: Model | str,
+    images: Dataset | Batch | str,
+    methods: Sequence[AnyMethod],
+    truth: AnyMethod | str,
+    limit: int,
+    disturbances: int,
+    seed: int,
+) -> tuple[Bench, str]:
+    """The bench, and the name of its pictures."""
+    who = models.load(model) if isinstance(model, str) else model
+    with torch.no_grad():
+        who, batch, name = _pictures(who, images, limit, seed)
+    reference = parse("method", truth) if isinstance(truth, str) and truth else truth or _truth_of(batch)
+    real: Mapping[str, Any] = {recipe.label(one): one for one in methods}
+    return Bench(Truth(reference), real, who, batch, disturbances), name
 
 
-def is_constant(found: Evidence) -> bool:
-    """Whether no picture's score depends on the map."""
-    known = np.where(np.isnan(found.scores), -np.inf, found.scores)
-    highest = known.max(0)
-    lowest = np.where(np.isnan(found.scores), np.inf, found.scores).min(0)
-    return bool((highest <= lowest).all())
+def _file(judge: Metric, on: Bench, store: Path) -> Path:
+    """Where the evidence on a metric is stored: named by all that it depends on."""
+    about = [
+        EDITION,
+        recipe.plain(judge),
+        on.model.revision,
+        [digest(image) for image in on.batch.images],
+        [list(on.batch.ids), on.batch.targets.tolist(), on.batch.seed],
+        recipe.plain(on.truth),
+        [recipe.plain(one) for one in on.real.values()],
+        on.draws,
+    ]
+    return store / f"{recipe.key(about)}.json"
+
+
+def _stored(judge: Metric, on: Bench, store: Path) -> Evidence | None:
+    """The evidence of an earlier audit of the same, if it is there and sound."""
+    file = _file(judge, on, store)
+    try:
+        return of_plain(sealed_json.read(file.read_bytes(), file), file)
+    except (FileNotFoundError, sealed_json.Damaged):
+        return None
 
 
 def _components(kind: Literal["metric", "method"], given: Sequence[object] | str) -> list[Any]:

@@ -13,16 +13,9 @@ from torch import Tensor, nn
 from heatproof import engine
 from heatproof.attribute import attribute
 from heatproof.errors import HeatproofError
+from heatproof.stats.judges.evidence import Passes
+from heatproof.traits import cost_of
 from heatproof.types import Attribution, Batch, Maps, Method, Metric, Model
-
-
-@dataclass(frozen=True)
-class Passes:
-    """Counted on one picture, with methods that cost nothing. NaN where the metric does not apply."""
-
-    each: float  # forward and backward passes for one more map
-    shared: float  # further ones whose answers all maps of a picture share
-    explanations: float  # maps computed again, for one more map
 
 
 @dataclass(eq=False)
@@ -64,7 +57,6 @@ class CountedMethod:
 
 def passes_of(metric: Metric, model: Model, single: Batch, first: Method, second: Method) -> Passes:
     """Judge two maps of one picture, and count: what the second costs every map does, the rest is shared."""
-    nan = float("nan")
     costs, again = [], 0
     with counted(model.network) as counter:
         for method in (first, second):
@@ -74,7 +66,14 @@ def passes_of(metric: Metric, model: Model, single: Batch, first: Method, second
             try:
                 metric(attribution)
             except HeatproofError:
-                return Passes(nan, nan, nan)
+                return _declared(metric)
             costs.append(counter.passes - before)
             again = counting.maps
     return Passes(costs[1], max(0.0, costs[0] - costs[1]), float(again))
+
+
+def _declared(metric: object) -> Passes:
+    """The price that a metric declares, where these two methods are none that it applies to; NaN without one."""
+    nan = float("nan")
+    declared = cost_of(metric)
+    return Passes(declared.forward, declared.shared, declared.explanations) if declared else Passes(nan, nan, nan)

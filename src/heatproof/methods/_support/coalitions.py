@@ -150,10 +150,14 @@ def _all_coalitions(n: int) -> Tensor:
 
 def estimates(game: Game, plans: Sequence[Plan], scale: Scale) -> list[Estimate]:
     """Evaluate the plans of all images in one call to the game, and conclude for each image."""
-    values = game.value_each([plan.coalitions for plan in plans])
-    if scale == "log_odds":  # up to a constant, which cancels in every difference
-        values = [(_COUNTS * value + 1).log2() for value in values]
+    values = values_of(game, [plan.coalitions for plan in plans], scale)
     return [plan.conclude(value) for plan, value in zip(plans, values, strict=True)]
+
+
+def values_of(game: Game, coalitions: Sequence[Tensor], scale: Scale) -> list[Tensor]:
+    """The values of each image's coalitions on this scale; log odds up to a constant, which cancels in differences."""
+    values = game.value_each(coalitions)
+    return [(_COUNTS * value + 1).log2() for value in values] if scale == "log_odds" else list(values)
 
 
 @dataclass(frozen=True)
@@ -175,11 +179,15 @@ class Coalitional(ABC):
 
     def estimates(self, model: Model, batch: Batch, /) -> list[Estimate]:
         """The worth of every segment with its standard error, image by image."""
-        read: Readout = "probability" if self.readout == "log_odds" else self.readout
-        game = game_of(model, batch, self.occlusion, read)
+        game = self.game(model, batch)
         luck = batch.generators("coalitions")
         plans = [self.plan(n, generator) for n, generator in zip(game.counts, luck, strict=True)]
         return estimates(game, plans, self.readout)
+
+    def game(self, model: Model, batch: Batch) -> Game:
+        """The game on these pictures, in which log odds are read from probabilities."""
+        read: Readout = "probability" if self.readout == "log_odds" else self.readout
+        return game_of(model, batch, self.occlusion, read)
 
     def __call__(self, model: Model, batch: Batch, /) -> Maps:
         found = self.estimates(model, batch)
@@ -191,3 +199,24 @@ class Coalitional(ABC):
         n = segmenter_traits(self.occlusion.segmenter).expected or 25
         draws = self.occlusion.draws if self.occlusion.random else 1
         return Cost(draws * self.evaluations(n), 0)
+
+
+@dataclass(frozen=True)
+class Efficient(Coalitional):
+    """One whose segments' worths add up to the value of the whole picture over that of the empty one."""
+
+    def total(self, model: Model, batch: Batch, /) -> Tensor:
+        """The sum that the worths add up to: the answer's rise over the picture with all segments hidden."""
+        game = self.game(model, batch)
+        ends = [torch.tensor([[True] * n, [False] * n]) for n in game.counts]
+        rises = [value[0] - value[1] for value in values_of(game, ends, self.readout)]
+        return torch.stack(rises) if rises else torch.zeros(0, dtype=torch.float64)
+
+    def added(self, batch: Batch, maps: Maps, /) -> Tensor:
+        """The sum of the worths in a map, where every pixel has the worth of its whole segment."""
+        sums = []
+        for one, segments in zip(maps.double().cpu(), segments_of(batch, self.occlusion.segmenter), strict=True):
+            place = segments.cpu().flatten()
+            count = place.bincount()
+            sums.append((place.bincount(one.flatten(), len(count)) / count.clamp_min(1)).sum())
+        return torch.stack(sums) if sums else torch.zeros(0, dtype=torch.float64)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from heatproof import data, models, needs
+from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput
 from heatproof.models._support.outputs import SIDES
 from heatproof.occlusion.diffusion import priors
@@ -34,8 +35,15 @@ def missing(traits: ProtocolTraits, chosen: Models, datasets: Datasets) -> str:
         lacks.append(f"{traits.models} models or more to compare, got {len(chosen)}")
     first = [_first(model, one) for model in chosen or () for one in datasets or ()]
     lost = {need for batch in first if len(batch) for need in needs.unmet(traits.needs, batch)}
+    if traits.prior == "embedded" and not all(_drawn_by_embedded(one) for one in datasets or ()):
+        lost.add("prior")
     lacks += [needs.WANTED[need] for need in traits.needs if need in lost]
     return f"needs {'; and '.join(lacks)}" if lacks else ""
+
+
+def _drawn_by_embedded(dataset: Dataset | str) -> bool:
+    """Whether the embedded prior has learnt such pictures; others it can be told to draw, but not by default."""
+    return isinstance(data.load(dataset) if isinstance(dataset, str) else dataset, TwoFactor)
 
 
 def check_prior(prior: Any, chosen: Sequence[Model | str], datasets: Sequence[Dataset | str]) -> None:

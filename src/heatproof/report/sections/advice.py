@@ -33,7 +33,8 @@ def limits(reading: Reading) -> str:
         return ""
     words = listed([f"“{escape(one.words)}”" for one in lacking])
     needs = "; ".join(f"{escape(name)}: {escape(why)}" for name, why in reading.info.left_out.items())
-    return f"Not answered here: {words}" + (f". <span>Left out: {needs}</span>" if needs else ".")
+    wanted = f"Left out: {needs}." if needs else "<code>heatproof judge MODEL IMAGES</code> asks all that apply."
+    return f"Not answered here: {words}. {wanted}"
 
 
 def _of_question(answers: Answers, question: Question) -> str:
@@ -56,7 +57,7 @@ def _standing(answers: Answers, question: Question, methods: Sequence[str]) -> s
             times = marks.count("best")
             clear = f", and it is clearly best in {times} of {len(marks)} comparisons" if times else ""
             return f"{_names(good)}; no method beats it{most}{clear}"
-        return f"{_names(good)}; no method beats them{most}, and nothing here separates the first"
+        return f"{_names(good)}; no method beats them{most}, and these pictures do not say which is better"
     behind = answers.with_mark(question, "behind", methods)
     if behind:
         return f"{_names(behind)}, with care: comparisons disagree on who leads"

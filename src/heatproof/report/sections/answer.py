@@ -10,6 +10,7 @@ from heatproof.report.questions import Question
 from heatproof.report.run_numbers import Exhibit, Reading
 from heatproof.report.sections.advice import advice, limits
 from heatproof.report.sections.blocks import fold
+from heatproof.report.sections.pictures import doubts
 from heatproof.report.typeset import breakable, counted, escape, listed, shortened
 from heatproof.stats.marks import MARKS, Mark
 
@@ -45,13 +46,25 @@ def answer(reading: Reading) -> str | None:
     if not found.methods:
         return None
     items = "".join(f"<li>{sentence}</li>" for sentence in advice(reading, found))
-    lacking = limits(reading)
+    lacking, doubt = limits(reading), careful(reading)
     tail = f'<p class="limits">{lacking}</p>' if lacking else ""
+    warning = f'<p class="careful">{doubt}</p>' if doubt else ""
     return (
-        f'<section id="answer"><h2>Which method should I use?</h2><p class="lead">{recommendation(reading, found)}</p>'
-        f'<div class="first"><div>{matrix(reading, found)}{NOTE}</div><div>{_leaders(reading, found)}'
+        '<section id="answer"><h2>Which method should I use?</h2>'
+        f'<p class="lead">{recommendation(reading, found)}</p>{warning}<div class="first">'
+        f"<div>{matrix(reading, found)}{NOTE}</div><div>{_leaders(reading, found)}"
         f'<ul class="advice">{items}</ul>{tail}</div></div></section>'
     )
+
+
+def careful(reading: Reading) -> str:
+    """The gravest reason to be careful with the whole page, and a link to the others, as HTML."""
+    found = doubts(reading)
+    if not found:
+        return ""
+    more = len(found) - 1
+    link = f' <a href="#pictures">{counted(more, "more reason")} to be careful</a>' if more else ""
+    return f"<strong>Careful:</strong> {escape(found[0])}{link}"
 
 
 def recommendation(reading: Reading, found: Answers) -> str:
@@ -67,28 +80,34 @@ def recommendation(reading: Reading, found: Answers) -> str:
             f"No method is without a fault here: <strong>{escape(best)}</strong> holds in {held} of "
             f"{counted(asked, 'question')}, and somewhere a map that looks at nothing beats it."
         )
-    first, many = leaders[0], len(leaders) > 1
-    held, applying = found.holding(first), found.applying(first)
-    names = listed([f"<strong>{escape(one)}</strong>" for one in leaders[:LEADERS]])
-    names += f" and {len(leaders) - LEADERS} others" * (len(leaders) > LEADERS)
-    if 2 * held < applying:
+    it = "it" if len(leaders) == 1 else "them"
+    share = _share(found, leaders)
+    if 2 * found.holding(leaders[0]) < found.applying(leaders[0]):
         return (
-            f"No method stands out on these pictures. Nothing beats {names} in {held} of "
-            f"{counted(applying, 'question')}"
-            f"{', not in the same ones' if many else ''}; beyond that more pictures would have to tell."
+            f"No method stands out on these pictures. Nothing beats {_any_of(leaders, 'and')} {share}; "
+            "beyond that more pictures would have to tell."
         )
-    of = f"{held} of {counted(asked, 'question')}" if asked > 1 else "the one question asked"
-    apply = "" if applying == asked else f" ({applying} apply to it)"
-    sentence = (
-        f"Start with <strong>{escape(first)}</strong>: nothing beats it in {of}{apply}, and no blind map beats it "
-        "anywhere."
-    )
-    if many:
-        some = listed([f"<strong>{escape(one)}</strong>" for one in leaders[1 : 1 + LEADERS]])
-        sentence += (
-            f" As many hold for {some}{' and others' if len(leaders) > 1 + LEADERS else ''}; the rows say which."
-        )
-    return sentence
+    return f"Start with {_any_of(leaders, 'or')}: nothing beats {it} {share}, and no blind map beats {it} anywhere."
+
+
+def _share(found: Answers, leaders: Sequence[str]) -> str:
+    """In how many questions nothing beats the leaders, all of which hold in as many."""
+    held, applying, asked = found.holding(leaders[0]), found.applying(leaders[0]), len(found.questions)
+    if asked == 1:
+        return "in the one question asked"
+    share = f"in {held} of {counted(asked, 'question')}"
+    if len(leaders) == 1:
+        return share if applying == asked else f"{share} ({applying} apply to it)"
+    same = len({found.held(method) for method in leaders}) == 1
+    return share if same else f"{share} each, not the same ones"
+
+
+def _any_of(methods: Sequence[str], joint: str) -> str:
+    """Names in bold, further ones counted: `a, b, c or one of 2 others`."""
+    names = [f"<strong>{escape(one)}</strong>" for one in methods[:LEADERS]]
+    if further := len(methods) - len(names):
+        names.append("another" if further == 1 else f"{'one of ' * (joint == 'or')}{further} others")
+    return listed(names, joint)
 
 
 def matrix(reading: Reading, found: Answers) -> str:

@@ -35,8 +35,9 @@ def section(
 def metric_heading(reading: Reading, metric: str) -> str:
     """The metric's name, its direction and what it means."""
     direction = "higher is better" if reading.higher_is_better(metric) else "lower is better"
-    about = reading.info.metric(metric).summary
-    gloss = f'<p class="about">{escape(about)}</p>' if about else ""
+    about = reading.info.metric(metric)
+    hides = f" Hides {about.hides}." if about.hides else ""
+    gloss = f'<p class="about">{escape(about.summary + hides)}</p>' if about.summary or hides else ""
     return f'<h3>{breakable(metric)} <span class="direction">{direction}</span></h3>{gloss}'
 
 

@@ -12,10 +12,10 @@ USUAL = ("random", "edges", "centre", "constant")  # maps that know nothing of m
 NAMED = 4  # leaders by name; metrics, likewise
 
 
-def headline(reading: Reading) -> str:
-    """In sentences, as HTML."""
+def headline(reading: Reading) -> tuple[str, str]:
+    """Who leads, and how the methods stand to the blind controls; in sentences, as HTML."""
     contestants = [method for method in reading.methods if not reading.is_control(method)]
-    judged = [panel for panel in reading.main if len(reading.standings[panel].ranks) > 1]
+    judged = compared(reading)
     if judged:
         sentences = [_doubt(reading, judged), _leaders(reading, judged), _stopped(reading)]
     elif len(contestants) == 1:
@@ -26,8 +26,12 @@ def headline(reading: Reading) -> str:
         sentences = ["There are no two methods here to be compared."]
     else:
         sentences = ["No two methods could be compared: the section on missing numbers says why."]
-    sentences += [_against_blind(reading), _basis(reading, judged)]
-    return " ".join(one for one in sentences if one)
+    return " ".join(filter(None, sentences)), " ".join(filter(None, [_against_blind(reading), _basis(reading, judged)]))
+
+
+def compared(reading: Reading) -> list[Panel]:
+    """The main comparisons in which two methods or more have a rank."""
+    return [panel for panel in reading.main if len(reading.standings[panel].ranks) > 1]
 
 
 def _doubt(reading: Reading, judged: list[Panel]) -> str:

@@ -8,7 +8,7 @@ from heatproof.report.sections import section_of
 from heatproof.report.sections.blocks import metric_heading, section, unfolding
 from heatproof.report.sections.mosaic_exhibits import exhibits
 from heatproof.report.sections.mosaic_reliability import agreements, alphas, correlations
-from heatproof.report.sections.premises import apart, premise
+from heatproof.report.sections.premises import apart, rightness
 from heatproof.report.typeset import counted, escape, listed
 from heatproof.results.protocol_notes import MosaicsNotes
 from heatproof.results.run_info import unsigned
@@ -45,7 +45,7 @@ def mosaics(reading: Reading) -> str | None:
     )
     first = _charts(reading, metrics[0], panels)[0][1]
     body = "".join(part for part in parts if part)
-    opened = premise(reading, panels, "mosaic")
+    opened = rightness(reading, panels, "mosaic")
     return section(PROTOCOL, "Mosaics", LEAD, body, picture=first, opened=opened, rest=REST)
 
 

@@ -6,7 +6,6 @@ from heatproof.report.heat import photo_uri, shown
 from heatproof.report.run_numbers import Panel, Reading
 from heatproof.report.sections.blocks import fold, section
 from heatproof.report.sections.blocks import table as table_html
-from heatproof.report.sections.premises import misgivings
 from heatproof.report.typeset import breakable, count, escape, shortened
 from heatproof.results.cautions import cautions
 from heatproof.results.census_text import in_words
@@ -19,6 +18,7 @@ LEAD = (
 MOST = 1200  # classes in a table
 SHOWN = 12  # comparisons whose means on correctly classified pictures are listed
 GLIMPSE, GLIMPSES = 88, 12  # pixels on a side; pictures
+HALF = 0.5  # a model that is certainly right on fewer is judged on what it mostly does not know
 
 
 def _cautions(reading: Reading) -> str:
@@ -36,6 +36,12 @@ def pictures(reading: Reading) -> str | None:
     lead = escape(in_words(entries[0]))
     warnings = "".join(dict.fromkeys(map(misgivings, entries))) + _cautions(reading)
     return section("pictures", "The pictures", lead, body, picture=_glimpse(reading) + warnings, rest=LEAD)
+
+
+def doubts(reading: Reading) -> list[str]:
+    """Why to be careful with the whole page, the gravest reason first, as plain sentences."""
+    wrong = [premise(entry) for entry in reading.info.pictures]
+    return list(dict.fromkeys([*filter(None, wrong), *cautions(reading.scores, reading.info)]))
 
 
 def _glimpse(reading: Reading) -> str:
@@ -89,6 +95,24 @@ def _means(reading: Reading, panel: Panel, right: set[str]) -> str:
     where = reading.named(panel)
     title = f"{panel.metric}{' · ' + where if where else ''}"
     return fold(title, table_html(head, rows, control=reading.is_control), opened=len(reading.main) == 1)
+
+
+def premise(entry: Census) -> str:
+    """That the model is wrong on most of the pictures; empty where it is not, or not known."""
+    if not entry.accuracy or entry.accuracy.high >= HALF:
+        return ""
+    wrong = entry.known - entry.right
+    return (
+        f"The model is wrong on {count(wrong)} of {count(entry.known)} pictures. "
+        "Where labels are explained, or regions show where the label is, its maps explain what it does not see."
+    )
+
+
+def misgivings(entry: Census) -> str:
+    """The same as a warning, in HTML."""
+    words = premise(entry)
+    title = "What the page says of these pictures rests on a premise that does not hold."
+    return f'<p class="warning"><strong>{title}</strong> {escape(words)}</p>' if words else ""
 
 
 def _entry(entry: Census, named: bool) -> str:

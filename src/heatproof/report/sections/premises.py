@@ -7,26 +7,12 @@ from collections.abc import Sequence
 from heatproof.report.run_numbers import Panel, Reading
 from heatproof.report.sections.blocks import fold
 from heatproof.report.sections.blocks import table as table_html
+from heatproof.report.sections.pictures import misgivings
 from heatproof.report.typeset import count, escape
 from heatproof.results.run_info import Census
 
-HALF = 0.5  # a model that is certainly right on fewer is judged on what it mostly does not know
 
-
-def misgivings(entry: Census) -> str:
-    """A warning where the model is wrong on most of the pictures, as HTML; empty where it is not, or not known."""
-    if not entry.accuracy or entry.accuracy.high >= HALF:
-        return ""
-    wrong = entry.known - entry.right
-    words = (
-        f"The model is wrong on {count(wrong)} of {count(entry.known)} pictures. "
-        "Where labels are explained, or regions show where the label is, its maps explain what it does not see."
-    )
-    premise = "What the page says of these pictures rests on a premise that does not hold."
-    return f'<p class="warning"><strong>{premise}</strong> {escape(words)}</p>'
-
-
-def premise(reading: Reading, panels: Sequence[Panel], noun: str = "picture") -> str:
+def rightness(reading: Reading, panels: Sequence[Panel], noun: str = "picture") -> str:
     """How often the models are right on what these panels judge, as HTML: a warning where they mostly are not."""
     places = {(panel.dataset, panel.model) for panel in panels}
     entries = [one for one in reading.info.pictures if (one.dataset, one.model) in places and one.accuracy]

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from heatproof.report.run_numbers import Panel, Reading
 from heatproof.report.sections.blocks import fold, section
-from heatproof.report.sections.headline import headline
+from heatproof.report.sections.first_places import first_places
+from heatproof.report.sections.headline import compared, headline
 from heatproof.report.typeset import breakable, count, counted, emphasised, escape, listed, number
 from heatproof.stats.against_blind import MARKS
 from heatproof.stats.page import FEW, FEW_GROUPS
-from heatproof.stats.verdict import NOT_SEPARATED, closing
+from heatproof.stats.verdict import reach
 
 CARDS = 12  # shown at once; further ones are behind a fold
 SENTENCES = 4  # per card, likewise
 STRONG = ("Nothing",)
+STANDINGS = ("clear", "level", "beaten")
+UNSEPARATED = "Not separated, or level, means that these images show no difference, not that there is none."
 MANY = 12  # beyond so many contestants, who beats whom is for the matrix; the card tells of the leader only
 
 
@@ -21,43 +24,38 @@ def verdict(reading: Reading) -> str | None:
     if not reading.panels:
         return None
     # What answers comes first; variants and by-products follow.
-    panels = sorted(reading.panels, key=lambda panel: panel not in reading.main)
-    once = _once(reading, panels)
-    cards = [_card(reading, panel, once=bool(once)) for panel in panels]
+    cards = [_card(reading, panel) for panel in sorted(reading.panels, key=lambda panel: panel not in reading.main)]
     body = f'<div class="cards">{"".join(cards[:CARDS])}</div>'
     if len(cards) > CARDS:
         rest = f'<div class="cards">{"".join(cards[CARDS:])}</div>'
         body += fold(f"{counted(len(cards) - CARDS, 'further comparison')}", rest)
-    page = f'<p class="note">{escape(reading.page.sentence)}</p>' if any(reading.page.pairs) else ""
-    page += f'<p class="note">{escape(" ".join(once))}</p>' if once else ""
+    page = f'<p class="note">{_promise(reading)}</p>' if any(reading.page.pairs) else ""
     named = "Every comparison in words" if len(cards) > 1 else "The comparison in words"
-    return section("verdict", "The verdict", headline(reading), body + page, named=named)
+    lead, rest = headline(reading)
+    places = first_places(reading, compared(reading))
+    return section("verdict", "The verdict", lead, page + body, picture=places, rest=rest, named=named)
 
 
-def _sentences(reading: Reading, panel: Panel) -> list[str]:
-    methods = reading.contenders(panel).shape[1]
-    if not methods:
-        return ["No method has a score here; the section on missing numbers says why."]
-    return brief(reading, panel) if methods > MANY else reading.verdict(panel)
-
-
-def _once(reading: Reading, panels: list[Panel]) -> list[str]:
-    """What the tests of these cards are and for whom they speak, to be said once: which data set's, if they differ."""
-    found: dict[str, list[str]] = {}
-    for panel in panels:
+def _promise(reading: Reading) -> str:
+    """The error rate that all cards share, and for whom they speak, as HTML: said once."""
+    reached: dict[str, list[str]] = {}
+    for panel in reading.panels:
         if (tests := reading.pairs(panel)) is not None:
-            found.setdefault(closing(tests.basis), []).append(panel.dataset)
-    if len(panels) < 2 or not found:
-        return []
-    several = len(found) > 1
-    named = [f"{listed(list(dict.fromkeys(sets)))}: {words}" if several else words for words, sets in found.items()]
-    return [*named, NOT_SEPARATED]
+            reached.setdefault(reach(tests), []).append(panel.dataset)
+    sentences = [reading.page.sentence, UNSEPARATED]
+    for words, datasets in reached.items():
+        where = f" ({listed(list(dict.fromkeys(datasets)))})" if len(reached) > 1 else ""
+        sentences += [f"{words.removesuffix('.')}{where}."] if words else []
+    return escape(" ".join(sentences))
 
 
-def _card(reading: Reading, panel: Panel, *, once: bool) -> str:
-    where, tests = reading.named(panel), reading.pairs(panel)
-    below = {NOT_SEPARATED, closing(tests.basis)} if once and tests is not None else set()
-    sentences = [sentence for sentence in _sentences(reading, panel) if sentence not in below]
+def _card(reading: Reading, panel: Panel) -> str:
+    where = reading.named(panel)
+    many = reading.contenders(panel).shape[1] > MANY
+    scored = reading.contenders(panel).shape[1] > 0
+    sentences = ["No method has a score here; the section on missing numbers says why."]
+    if scored:
+        sentences = brief(reading, panel) if many else reading.verdict(panel)
     sentences, hidden = sentences[:SENTENCES], sentences[SENTENCES:]
     words = [*reading.methods, *STRONG]
     body = "".join(f"<p>{emphasised(sentence, words)}</p>" for sentence in sentences)
@@ -66,7 +64,9 @@ def _card(reading: Reading, panel: Panel, *, once: bool) -> str:
     controls = "".join(f"<p>{emphasised(sentence, words)}</p>" for sentence in against_controls(reading, panel))
     if controls:
         body += f'<div class="controls">{controls}</div>'
-    tag = f'<span class="where">{escape(where)}</span>' if where else ""
+    tests = reading.pairs(panel)
+    images = counted(tests.n_images, "image") if tests is not None else ""
+    tag = f'<span class="where">{escape(" · ".join(filter(None, [where, images])))}</span>'
     about = reading.info.metric(panel.metric).summary
     gloss = f'<p class="about">{escape(about)}</p>' if about else ""
     return f'<article class="card"><h3>{breakable(panel.metric)}{tag}</h3>{gloss}{body}</article>'
@@ -87,51 +87,53 @@ def brief(reading: Reading, panel: Panel) -> list[str]:
     level = [method for method in others if method not in beaten]
     lead = f"{leader} has the best mean and beats {len(beaten)} of the other {len(others)} methods."
     open_ends = f"Nothing here puts it above {_some(level)}." if level else "It is alone at the top."
-    basis = f"{count(len(solid))} of {counted(len(pairs), 'pair')} of methods differ solidly"
-    return [lead, open_ends, f"{basis}, on {counted(tests.n_images, 'image')}.", closing(tests.basis)]
+    return [lead, open_ends, f"{count(len(solid))} of {counted(len(pairs), 'pair')} of methods differ solidly."]
 
 
 def against_controls(reading: Reading, panel: Panel) -> list[str]:
-    """Which contestants beat each control and which do not; alike ones at once, and the strongest blind one by name."""
+    """How the contestants stand to the controls: to the blind ones at once, to each other one by itself."""
     tests = reading.pairs(panel)
     if tests is None:
         return []
     controls = [method for method in tests.methods if reading.is_control(method)]
     rows = tests.frame.loc[tests.frame["controls"] == 1]
-    solid = tests.beats()
     if len(rows) and rows["reason"].isin((FEW, FEW_GROUPS)).all():
         who = f"Control {controls[0]}" if len(controls) == 1 else f"Controls {listed(controls)}"
         return [f"{who}: these {counted(tests.n_images, 'image')} are too few to tell any method from a control."]
+    solid = tests.beats()
     contenders = [method for method in tests.methods if method not in controls]
+    blind = [control for control in controls if reading.is_blind(control)]
+    together = blind if len(blind) > 1 and contenders else []
     controls_by_outcome: dict[str, list[str]] = {}
-    for control in controls:
+    for control in (one for one in controls if one not in together):
         better = [m for m in contenders if (m, control) in solid]
         worse = [m for m in contenders if (control, m) in solid]
         level = [m for m in contenders if m not in better and m not in worse]
         controls_by_outcome.setdefault(_measured(contenders, better, level, worse), []).append(control)
-    return [
+    of_others = [
         f"Control {alike[0]}: {what}." if len(alike) == 1 else f"Controls {listed(alike)}, each: {what}."
         for what, alike in controls_by_outcome.items()
-    ] + _strongest(reading, panel)
+    ]
+    return [*_against_all(reading, panel), *of_others] if together else of_others
 
 
-def _strongest(reading: Reading, panel: Panel) -> list[str]:
-    """The blind control with the best mean: what a map that knows nothing reaches here, and who is not clear of it."""
-    blind, standings = reading.blind(panel), reading.against_blind(panel)
-    if len(blind) < 2 or not standings:
-        return []
+def _against_all(reading: Reading, panel: Panel) -> list[str]:
+    """Who is clear of all blind controls, and what the strongest of them reaches: a map that knows nothing."""
+    blind = reading.blind(panel)
+    standings = {one: met for one, met in reading.against_blind(panel).items() if met != "unknown"}
+    clear, level, beaten = ([one for one, met in standings.items() if met == which] for which in STANDINGS)
+    if len(clear) == len(standings):
+        parts = ["every method beats all of them"]
+    else:
+        parts = [f"{_some(clear)} beat{'s' * (len(clear) == 1)} all of them"] if clear else ["no method beats them all"]
+    parts += [f"{_some(level)} {_is(level)} level with some ({MARKS['level']})"] if level else []
+    parts += [f"{_some(beaten)} {_is(beaten)} beaten by some ({MARKS['beaten']})"] if beaten else []
     mean = number(float(reading.table(panel)[blind[0]].mean()))
-    beaten, level = ([one for one, met in standings.items() if met == which] for which in ("beaten", "level"))
-    parts = [f"the strongest blind control is {blind[0]} ({mean})"]
-    parts += [f"a blind control beats {_some(beaten)} ({MARKS['beaten']})"] if beaten else []
-    parts += [f"not separated from some blind control: {_some(level)} ({MARKS['level']})"] if level else []
-    parts += (
-        [f"every method beats each of the {len(blind)} blind controls here"]
-        if set(standings.values()) == {"clear"}
-        else []
-    )
-    sentence = "; ".join(parts)
-    return [f"{sentence[0].upper()}{sentence[1:]}."]
+    return [f"Blind maps ({listed(blind)}): {'; '.join(parts)}. The strongest is {blind[0]} ({mean})."]
+
+
+def _is(methods: list[str]) -> str:
+    return "is" if len(methods) == 1 else "are"
 
 
 def _measured(contenders: list[str], better: list[str], level: list[str], worse: list[str]) -> str:
@@ -143,7 +145,7 @@ def _measured(contenders: list[str], better: list[str], level: list[str], worse:
         return "no method is separated from it"
     parts = [f"{_some(better)} beat{'s' * (len(better) == 1)} it"] if better else ["no method beats it"]
     if level:
-        parts.append(f"{_some(level)} cannot be separated from it")
+        parts.append(f"{_some(level)} {_is(level)} level with it")
     if worse:
         parts.append(f"it beats {_some(worse)}")
     return "; ".join(parts)

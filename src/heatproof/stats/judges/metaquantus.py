@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from heatproof.audit.judges.evidence import Disturbed, Evidence, Size, Trial
 from heatproof.stats.bootstrap import FloatArray
+from heatproof.stats.judges.evidence import Disturbed, Evidence, Size, Trial
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,86 @@
+"""Which methods apply to a network, and why the others do not: each is tried for a few passes on noise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from heatproof import engine, needs, registry
+from heatproof.attribute import attribute
+from heatproof.by_label import is_several
+from heatproof.engine.backends.eager import evaluating
+from heatproof.errors import HeatproofError
+from heatproof.models.from_file import channels_of
+from heatproof.traits import misfit, needs_of, parts_of, premise_of
+from heatproof.types import Batch, Model
+
+PASSES = 24  # of a picture: what refuses a network does so before
+SIDE = 224  # of networks that do not declare the size of their pictures
+
+
+class _Enough(BaseException):
+    """The method has been at work for long enough. No `Exception`: methods that handle those must not see it."""
+
+
+def methods_for(model: Model) -> Iterator[tuple[str, str]]:
+    """Every registered method by name, with the reason why it does not apply to this model; empty if it does."""
+    with engine.use(engine.Engine(always=engine.REFERENCE)):
+        model, batch = _posed(model)
+        for name in registry.names("method"):
+            yield name, reason_against(model, batch, name)
+
+
+def reason_against(model: Model, batch: Batch, name: str) -> str:
+    """Why a method, with its defaults, does not apply; empty if it does."""
+    try:
+        method = registry.find("method", name)
+        if reason := misfit(method, model.question):
+            return reason
+        for part in parts_of(method):
+            if lost := needs.unmet(needs_of(part), batch):
+                return f"it needs {needs.WANTED[lost[0]]}"
+            if (premise := premise_of(part)) is not None:
+                premise(model, batch)
+        with _a_few_passes(model):
+            attribute(model, batch, method)
+    except _Enough:
+        return ""
+    except HeatproofError as error:
+        return str(error)
+    except Exception as error:
+        return f"it fails on this network: {type(error).__name__}: {error}"
+    return ""
+
+
+@contextmanager
+def _a_few_passes(model: Model) -> Iterator[None]:
+    seen = 0
+
+    def count(network: Any, inputs: tuple[Any, ...]) -> None:
+        nonlocal seen
+        seen += len(inputs[0]) if inputs else 1
+        if seen > PASSES:
+            raise _Enough
+
+    handle = model.network.register_forward_pre_hook(count)
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+def _posed(model: Model) -> tuple[Model, Batch]:
+    """A picture of noise with a region, aimed at the predicted class; of several labels or values, the first."""
+    side = model.view.size if model.view is not None else SIDE
+    noise = torch.rand(1, channels_of(model.network), side, side, generator=torch.Generator().manual_seed(0))
+    region = torch.zeros(1, side, side, dtype=torch.bool)
+    region[:, side // 4 : side // 2, side // 4 : side // 2] = True
+    batch = Batch(noise, torch.zeros(1, dtype=torch.int64), ("noise",), regions=region).to(model.device)
+    if is_several(model, batch):
+        model = model.of(0)
+    with torch.no_grad(), evaluating(model.network):
+        target = model(batch.images).argmax(1)
+    return model, batch.aimed(target)
