@@ -118,9 +118,9 @@ def shards(study: Study, device: torch.device) -> Iterator[Shard]:
                 key = recipe.key([*place, *common])
                 folder = f"gallery/{key}"
                 files = {name: f"{folder}/{recipe.key(plain)}.npz" for name, plain in recipes.items()}
-                first = not repeat and indices[0] == places[0]
-                shown = files if first else {}
-                sampled = first and len(places) >= SAMPLED
+                opening = not repeat and indices[0] == places[0]
+                shown = files if opening else {}
+                sampled = opening and len(places) >= SAMPLED
                 yield Shard(study, model, dataset, indices, names, shown, units, key, guessed, repeat, sampled)
 
 

@@ -81,8 +81,8 @@ def draw(
     distractors: dict[int, list[tuple[str, int]]] = {name: [] for name in pools}
     # Apart, every class gives `other` pictures a turn; the plans of stored studies go through the classes one by one.
     for begin, end in [(turn * other, (turn + 1) * other) for turn in range(per_class)] if apart else [(0, None)]:
-        for name, mine in givers.items():
-            distractors[name] += [(supply[giver].pop(), giver) for giver in mine[begin:end]]
+        for name, every in givers.items():
+            distractors[name] += [(supply[giver].pop(), giver) for giver in every[begin:end]]
     plan = []
     for turn in range(per_class):
         for name in pools:
