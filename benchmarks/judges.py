@@ -37,7 +37,7 @@ OTHERS = (
     "avg_sensitivity,local_lipschitz,coherency,relative_input_stability,relative_output_stability,"
     "relative_representation_stability,continuity,smooth_mprt(stages=2,draws=5)"
 )
-DESCRIPTIONS = "sparseness,complexity,mask_area,effective_complexity"
+DESCRIPTIONS = "sparseness,complexity,mask_area"
 EMBEDDED = f"{LOCALISATION},{DESCRIPTIONS},{FAITHFULNESS},{OTHERS}"
 PHOTOS = f"{LOCALISATION},sparseness,single_deletion,faithfulness_estimate,average_drop,average_gain,mif,srg,saco"
 

@@ -130,6 +130,7 @@ class ProtocolTraits:
     needs: tuple[Need, ...] = ()  # what pictures must bring
     models: int = 1  # the fewest models it compares
     unfit: Unfit = ()  # the questions of models that it has no answer to, each with the reason
+    apart: bool = False  # it judges something else than methods: a run of all protocols leaves it out
     labels: bool = True  # it judges networks of several independent labels or values, one by one
     paper: Pairs = ()  # fields of the published settings
     brief: Pairs = ()  # fields that make it affordable beside all the others

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 import pytest
 from invented_run import invent
@@ -119,6 +120,15 @@ def test_what_was_not_asked_and_what_it_would_need_is_said() -> None:
     assert "robustness: needs &lt;time&gt;" in said
     assert "On the object?" not in said
     assert {one.words for one in unasked(reading)} >= {"Signed rightly?", "Keeps the axioms?"}
+
+
+def test_what_came_of_the_other_questions_is_said_beside_the_share() -> None:
+    run = asked()
+    noisy = run.scores[run.scores["method"].isin(["lrp", "saliency", "random", "edges"])].copy()
+    here = noisy["metric"] == "pointing_game"
+    noisy.loc[here, "value"] = np.random.default_rng(0).normal(size=here.sum())
+    mixed = reading_of(replace(run, scores=noisy))
+    assert "in 1 of 2 questions (1 is open), and no blind map" in recommendation(mixed, answers(mixed))
 
 
 def test_a_run_that_asks_few_questions_says_which_command_asks_all() -> None:

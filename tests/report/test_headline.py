@@ -146,7 +146,7 @@ def test_first_places_stand_in_a_table_with_what_they_beat() -> None:
     _, reading = message(20, scores, noise=1e-4)
     rows = re.findall("<tr>.*?</tr>", first_places(reading, compared(reading)))
     cells = [[re.sub("<[^>]+>", "", cell) for cell in re.findall("<t[hd].*?</t[hd]>", row)] for row in rows]
-    assert cells[0] == ["by", "first", "beats", "better than all blind maps", "worse than one"]
+    assert cells[0] == ["by", "first", "beats", "beat every blind map", "beaten by a blind map"]
     assert cells[1] == ["s", "a", "all others", "2 of 3", "c"]
     assert cells[2][3:] == ["none ran", ""]
     _, level = message(20, {"s": {"a": 0.5, "b": 0.5}})

@@ -46,6 +46,13 @@ def written(invented_run: Results, tmp_path_factory: pytest.TempPathFactory) -> 
     return report(invented_run, tmp_path_factory.mktemp("page") / "deep" / "report.html")
 
 
+def test_rows_of_tables_are_rows(browser: Browser, written: Path) -> None:
+    visit = Visit(browser, written)
+    found = "[...new Set([...document.querySelectorAll('main :is(td, th)')].map(one => getComputedStyle(one).display))]"
+    assert visit.page.evaluate(found) == ["table-cell"]
+    visit.page.close()
+
+
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1280, "dark"), (390, "light")])
 def test_page_is_quiet_offline_and_drawn(browser: Browser, written: Path, width: int, scheme: str) -> None:
     visit = Visit(browser, written, width, scheme)

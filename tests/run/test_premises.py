@@ -17,6 +17,7 @@ from heatproof.errors import BadInput, BadModel
 from heatproof.run.premises import check
 from heatproof.run.shards import shards
 from heatproof.spec.study import Study
+from heatproof.types import Cost
 
 
 def checked(*methods: str, metrics: Any = ("srg(points=3)",), **rest: Any) -> list[str]:
@@ -89,3 +90,23 @@ def test_pictures_without_a_mask_are_counted(tmp_path: Path, photos: str) -> Non
     Image.new("L", (32, 32), 255).save(tmp_path / "masks" / "7_dog" / "x.png")
     with pytest.warns(UserWarning, match=r"1 of 2 pictures have no mask in .* \(first: 12_jay/x.png\)"):
         assert len(heatproof.data.load(photos, str(tmp_path / "masks"))) == 2
+
+
+def test_studies_of_one_run_try_a_method_once_and_show_how_far_they_are() -> None:
+    @dataclasses.dataclass(frozen=True)
+    class Counted:
+        def cost(self) -> Cost:
+            return Cost(1, 0)
+
+        def __call__(self, model: heatproof.Model, batch: heatproof.Batch) -> Tensor:
+            tries.append(len(batch))
+            return batch.images.mean(1)
+
+    tries: list[int] = []
+    shown: list[tuple[int, int]] = []
+    model, pictures = small_cnn(), TwoFactor(count=2)
+    studies = [Study([model], [pictures], [Counted()], [metric]) for metric in ("sparseness", "complexity")]
+    work = [shard for study in studies for shard in shards(study, heatproof.engine.pick("cpu"))]
+    assert check(work, lambda shard: False, lambda done, total: shown.append((done, total))) == []
+    assert tries == [1]
+    assert shown == [(0, 2), (1, 2)]

@@ -66,6 +66,8 @@ class All:
             if make is not All:
                 one = make()
                 traits = protocol_traits(one)
+                if traits.apart:
+                    continue
                 fields = dict(traits.paper if self.preset == "paper" else traits.brief)
                 made.append((traits.order, name, registry.find("protocol", name, **fields)))
         return [(name, one) for _, name, one in sorted(made, key=lambda item: item[:2])]

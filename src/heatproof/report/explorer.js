@@ -113,7 +113,8 @@ const tile = (at, method, large = false) => {
   const canvas = named(make("canvas", {}), `Heatmap of ${methods[method].name}`);
   canvas.setAttribute("role", "img");
   const score = pictures[at].scores[state.metric]?.[method];
-  const caption = make("figcaption", {}, broken("b", methods[method].name, { title: methods[method].label }), make("span", { text: shown(score) }));
+  // In large every score stands below.
+  const caption = make("figcaption", {}, broken("b", methods[method].name, { title: methods[method].label }), ...(large ? [] : [make("span", { text: shown(score), title: metrics[state.metric].name })]));
   const figure = make("figure", { className: methods[method].control ? "control" : "" }, canvas, caption);
   paint(canvas, at, method);
   if (large) figure.append(make("p", { className: "all-scores", text: metrics.map((one, which) => [one.name, pictures[at].scores[which]?.[method], which]).filter(([, value, which]) => value !== undefined && measures.has(which)).map(([name, value]) => `${name} ${shown(value)}`).join(" · ") }));
@@ -256,8 +257,9 @@ function flips(at) {
     slider.setAttribute("aria-valuetext", curve ? `${Math.round(100 * curve[0][now])} % gone, answer ${shown(curve[1][now])}` : "no curve");
     chart.setAttribute("aria-label", `Curves of ${metrics[which].name} on this picture`);
     const all = Object.values(by).flatMap((one) => one[1]), low = Math.min(0, ...all), high = Math.max(...all, low + 1e-9);
-    const px = (x) => 6 + 308 * x, py = (y) => 144 - 138 * (y - low) / (high - low);
-    chart.replaceChildren(drawn("path", { d: `M6 ${py(0)}H314`, class: "grid" }), ...Object.entries(by).filter(([one]) => +one === who || (chosen.has(+one))).map(([one, [x, y]]) => drawn("polyline", { points: x.map((value, k) => `${px(value).toFixed(1)},${py(y[k]).toFixed(1)}`).join(" "), class: +one === who ? "line now" : "line other" })), ...(curve ? [drawn("path", { d: `M${px(curve[0][now])} 6V144`, class: "reference" }), drawn("circle", { cx: px(curve[0][now]), cy: py(curve[1][now]), r: 4, class: "dot" })] : []));
+    const px = (x) => 30 + 284 * x, py = (y) => 134 - 124 * (y - low) / (high - low);
+    const tick = (x, y, text, anchor) => { const one = drawn("text", { x, y, class: "tick", "text-anchor": anchor }); one.textContent = text; return one; };
+    chart.replaceChildren(drawn("path", { d: `M30 ${py(0)}H314`, class: "grid" }), tick(26, py(high) + 3, shown(high), "end"), tick(26, py(0) + 3, "0", "end"), tick(30, 148, "0 %", "middle"), tick(172, 148, "gone", "middle"), tick(314, 148, "100 %", "end"), ...Object.entries(by).filter(([one]) => +one === who || (chosen.has(+one))).map(([one, [x, y]]) => drawn("polyline", { points: x.map((value, k) => `${px(value).toFixed(1)},${py(y[k]).toFixed(1)}`).join(" "), class: +one === who ? "line now" : "line other" })), ...(curve ? [drawn("path", { d: `M${px(curve[0][now])} 10V134`, class: "reference" }), drawn("circle", { cx: px(curve[0][now]), cy: py(curve[1][now]), r: 4, class: "dot" })] : []));
     if (!curve) { words.textContent = `${metrics[which].name} has no curve of ${methods[who].name} on this picture.`; return; }
     const answer = `${Math.round(100 * curve[0][now])} % gone · ${metrics[which].answer}: ${shown(curve[1][now])}`;
     if (!book) { words.textContent = `${answer}. What the model saw was not kept for this measure, method or picture.`; return; }

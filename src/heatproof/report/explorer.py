@@ -21,7 +21,7 @@ from heatproof.report.run_numbers import Exhibit, Panel, Reading
 from heatproof.results.flip_book import Flips
 
 BYTES = 1_700_000  # of data on a page: of further pictures there is nothing
-FRAME_BYTES = 500_000  # of these, in frames of flip-books
+FRAMES = 0.3  # of these, in frames of flip-books
 MAP, PHOTO, FRAME = 112, 224, 96  # pixels on the longer side of a map, a picture, a frame
 LEVELS = 31  # of heat on each side of zero: more cannot be seen, and would not compress
 POINTS = 21  # of a curve
@@ -29,21 +29,24 @@ CURVED = 8  # metrics whose curves are kept: those with flip-books first, then t
 COARSE = 14  # a side of the maps whose orders are compared
 
 
-def explorer_data(reading: Reading) -> str:
-    """JSON for a script element: no `<` in it, so that no name can end the element. Empty where nothing was kept."""
+def explorer_data(reading: Reading, most: int = BYTES) -> str:
+    """JSON for a script element, of at most so many bytes or one picture: no `<` in it, so that no name can end the
+    element. Empty where nothing was kept.
+    """
     if not reading.gallery:
         return ""
     methods = list(dict.fromkeys([*answers(reading).methods, *reading.methods]))
     metrics = [panel.metric for panel in reading.panels]
     metrics = list(dict.fromkeys(metrics))
-    pictures, weight, painted, left_out = [], 0, 0, 0
-    for exhibit in _in_turn(reading):
-        if weight > BYTES:
-            left_out += 1
-            continue
-        found = _picture(reading, exhibit, methods, metrics, frames=painted < FRAME_BYTES)
-        painted += sum(len(page) for books in found["flips"].values() for book in books for page in book.get("f", ()))
+    pictures: list[dict[str, Any]] = []
+    in_turn = _in_turn(reading)
+    weight = painted = 0
+    for exhibit in in_turn:
+        found = _picture(reading, exhibit, methods, metrics, frames=painted < FRAMES * most)
         weight += len(json.dumps(found))
+        if pictures and weight > most:
+            break
+        painted += sum(len(page) for books in found["flips"].values() for book in books for page in book.get("f", ()))
         pictures.append(found)
     data = {
         "methods": [
@@ -65,7 +68,7 @@ def explorer_data(reading: Reading) -> str:
             for name in metrics
         ],
         "pictures": pictures,
-        "left": left_out,
+        "left": len(in_turn) - len(pictures),
     }
     return json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
 

@@ -8,7 +8,7 @@ import re
 from importlib.resources import files
 
 from heatproof._version import __version__
-from heatproof.report.explorer import explorer_data
+from heatproof.report.explorer import BYTES, explorer_data
 from heatproof.report.gallery import gallery
 from heatproof.report.run_numbers import Reading
 from heatproof.report.sections import Section, protocol_sections
@@ -34,6 +34,10 @@ MARK = (
     'width="6" height="10" rx="2"/>'
     "</svg>"
 )
+
+
+WEIGHT = 2_900_000  # bytes of a page, unless what must stand on it is more
+LEAST_DATA = 400_000  # of these, for the pictures that can be asked
 
 
 def sections_of(reading: Reading) -> list[Section]:
@@ -74,13 +78,13 @@ def page(reading: Reading) -> str:
         f'<meta name="generator" content="heatproof {escape(__version__)}"><link rel="icon" href="data:,">'
         f"<title>Which heatmaps hold up? · heatproof</title><style>{style}</style></head>\n<body>"
         f"{_contents(drawn)}{_masthead(reading)}<main>{''.join(drawn)}</main>"
-        f"{_footer(reading)}{_data(reading)}<script>{script}</script></body></html>\n"
+        f"{_footer(reading)}{_data(reading, sum(map(len, drawn)))}<script>{script}</script></body></html>\n"
     )
 
 
-def _data(reading: Reading) -> str:
-    """What the script reads; a block of data is never run."""
-    data = explorer_data(reading)
+def _data(reading: Reading, weight: int) -> str:
+    """What the script reads, less of it on a page of such weight; a block of data is never run."""
+    data = explorer_data(reading, max(LEAST_DATA, min(BYTES, WEIGHT - weight)))
     return f'<script type="application/json" id="data">{data}</script>' if data else ""
 
 

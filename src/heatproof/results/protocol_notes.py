@@ -10,8 +10,10 @@ from typing import Annotated, Any
 import msgspec
 
 from heatproof.results.run_info import Count, Real, RunInfo, Share
+from heatproof.stats.judges.evidence import Shown
 from heatproof.stats.strata import Rule as StrataRule
 from heatproof.stats.strategies import Strategy, distinguished
+from heatproof.traits import Measures
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,28 @@ class InDistributionNotes(ProtocolNotes):
     background: str | None = None
     audit: Mapping[str, AuditPart] = field(default_factory=dict)
     audited: str | None = None  # which methods, if not all
+
+
+@dataclass(frozen=True)
+class TrialNote:
+    """A metric on trial: which maps of known quality it was shown, and under which other settings it was asked."""
+
+    metric: str = ""
+    measures: Measures = "other"
+    chance: float | None = None
+    shown: tuple[Shown, ...] = ()
+    settings: tuple[str, ...] = ()
+    passes: tuple[float, float, float] | None = None  # declared: for each map, shared, and maps computed again
+
+
+@dataclass(frozen=True)
+class JudgesNotes(ProtocolNotes):
+    """What a run of the judges put on trial, and by which maps."""
+
+    truth: str = ""  # the method whose map counts as right
+    real: tuple[str, ...] = ()
+    forms: Mapping[str, str] = field(default_factory=dict)  # method under another setting -> the method
+    trials: Mapping[str, TrialNote] = field(default_factory=dict)  # by label of the metric on trial
 
 
 @dataclass(frozen=True)

@@ -89,9 +89,8 @@ def forecast(
 
 def _seconds(studies: Sequence[Study], place: torch.device, count: int, show: Show) -> float:
     """How long the whole run takes, from one picture of every data set under every method and metric."""
-    show(Progress("checking", 0, len(studies)))
     work = [shard for one in studies for shard in shards(one, place)]
-    check(work, lambda shard: False)
+    check(work, lambda shard: False, lambda done, total: show(Progress("checking", done, total)))
     pace = Pace(show, fewest=1)
     with engine.threads_for((shard.model for shard in work), one=count > 1):
         settle(work, count)

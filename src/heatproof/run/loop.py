@@ -99,8 +99,7 @@ def _run(
         own, again = share.of_work(own), share.among(again)
     work = [*own, *again]
     course = None if until is None else course_of(own, until)
-    display.phase("checking", 0, len(listed))
-    check(work, partial(finished, store=store))
+    check(work, partial(finished, store=store), partial(display.phase, "checking"))
     warn_of_lost(listed)
     with recording(listed, work, store, until or share, course) as record:
         before = 0

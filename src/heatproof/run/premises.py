@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from heatproof import engine, needs
 from heatproof.by_label import parts
@@ -31,9 +31,12 @@ from heatproof.traits import (
     parts_of,
     premise_of,
 )
-from heatproof.types import Batch, Cost, Model
+from heatproof.types import AnyMethod, Batch, Cost, Model
 
 CHEAP = 8  # passes: methods of no more are tried on one picture
+
+
+Tried: TypeAlias = dict[tuple[Model, str, str, AnyMethod], tuple[str, str]]  # why a method fails, and its cautions
 
 
 @dataclass(frozen=True)
@@ -47,8 +50,14 @@ class Hindrance:
     hinders: bool = True  # else it only calls for caution
 
 
-def check(work: Sequence[Shard], finished: Callable[[Shard], bool]) -> list[Hindrance]:
+def check(
+    work: Sequence[Shard],
+    finished: Callable[[Shard], bool],
+    show: Callable[[int, int], None] = lambda done, total: None,
+) -> list[Hindrance]:
     """What will have no score, from the first picture of every place that is not finished; warns of it.
+
+    `show` is told how many places are done.
 
     Refuses a study in which no method or no metric can have any: at once, not after hours.
     """
@@ -56,7 +65,11 @@ def check(work: Sequence[Shard], finished: Callable[[Shard], bool]) -> list[Hind
     for shard in work:
         first.setdefault((shard.study, shard.model, recipe.label(shard.dataset)), shard)
     with engine.use(Engine(always=engine.REFERENCE)):  # what it measures on one picture is nothing to go by later
-        found = {place: [] if finished(shard) else list(_hindered(shard)) for place, shard in first.items()}
+        found: dict[tuple[Study, Model, str], list[Hindrance]] = {}
+        tried: Tried = {}
+        for place, shard in first.items():
+            show(len(found), len(first))
+            found[place] = [] if finished(shard) else list(_hindered(shard, tried))
     for study in dict.fromkeys(study for study, _, _ in found):
         _refuse(study, [some for (of, _, _), some in found.items() if of is study])
     every = list(dict.fromkeys(one for some in found.values() for one in some))
@@ -68,14 +81,20 @@ def check(work: Sequence[Shard], finished: Callable[[Shard], bool]) -> list[Hind
     return [one for one in every if one.hinders]
 
 
-def _hindered(shard: Shard) -> Iterator[Hindrance]:
+def _hindered(shard: Shard, tried: Tried) -> Iterator[Hindrance]:
     batch, _ = aimed(dataclasses.replace(shard, indices=shard.indices[:1], ids=shard.ids[:1]))
     if not len(batch):  # the first picture cannot be read: others may be
         return
     _check_classes(shard, engine.forward(shard.model, batch.images).shape[1])
     place = f"{shard.model.name} on {recipe.label(shard.dataset)}"
+    here = (shard.model, recipe.label(shard.dataset), str(shard.study.target))
     for method in shard.methods:
-        if reason := _unmet(method, shard.model, batch) or _refused(method, shard.model, batch):
+        if (*here, method) not in tried:  # studies of one run share their methods
+            tried[*here, method] = (
+                _unmet(method, shard.model, batch) or _refused(method, shard.model, batch),
+                cautions(method, shard.model, batch),
+            )
+        if reason := tried[*here, method][0]:
             yield Hindrance("method", recipe.label(method), place, reason)
     for metric in shard.study.metrics:
         if reason := _unmet(metric, shard.model, batch):
@@ -84,7 +103,7 @@ def _hindered(shard: Shard) -> Iterator[Hindrance]:
     if words := undecided(shard.model, engine.forward(shard.model, several.images)):
         yield Hindrance("model", shard.model.name, place, words, hinders=False)
     for method in shard.methods:
-        if words := cautions(method, shard.model, batch):
+        if words := tried[*here, method][1]:
             yield Hindrance("method", recipe.label(method), place, words, hinders=False)
 
 

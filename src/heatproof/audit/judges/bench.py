@@ -19,7 +19,7 @@ from torch import Tensor
 
 from heatproof import engine
 from heatproof.attribute import attribute
-from heatproof.audit.judges.graded_maps import Blind, Source, Truth, blind_sources
+from heatproof.audit.judges.graded_maps import Blind, Source, Truth, blind_sources, of_others
 from heatproof.audit.judges.ladders import Ladder, forms, ladder_of, ladder_sources
 from heatproof.audit.judges.price import passes_of
 from heatproof.errors import HeatproofError, NotApplicable
@@ -76,6 +76,7 @@ class Bench:
     model: Model
     batch: Batch
     draws: int = 2
+    others: bool = True  # whether there are blind maps of what is right on the other pictures of the batch
     _ladders: dict[Ladder, Rungs] = field(default_factory=dict)
 
     def rungs(self, which: Ladder) -> Rungs:
@@ -90,9 +91,9 @@ class Bench:
 
     @cached_property
     def _shared(self) -> tuple[list[Source], list[Attribution]]:
-        truth = self.truth(self.model, self.batch)
+        others = of_others(self.truth(self.model, self.batch), self.batch.ids) if self.others else {}
         real = [Source(name, "real", method) for name, method in self.real.items()]
-        found = [*blind_sources(truth, self.batch.ids), *real, *forms(self.real)]
+        found = [*blind_sources(others), *real, *forms(self.real)]
         return found, [attribute(self.model, self.batch, one.method) for one in found]
 
     @cached_property

@@ -172,8 +172,8 @@ def place_sources(truth: Truth) -> list[Source]:
     ]
 
 
-def blind_sources(truth: Maps, ids: Sequence[str]) -> list[Source]:
-    """Maps that see no model: of nothing, of the picture, or of what is right on other pictures."""
+def blind_sources(others: Mapping[str, Method] | None = None) -> list[Source]:
+    """Maps that see no model: of nothing, of the picture, or `others`, of what is right on other pictures."""
     blind: dict[str, Method] = {name: Blind(name) for name in get_args(Look)}
-    blind |= {"smooth noise": Noise(0, 1 / 16), **of_others(truth, ids)}
+    blind |= {"smooth noise": Noise(0, 1 / 16), **(others or {})}
     return [Source(name, "blind", method) for name, method in blind.items()]

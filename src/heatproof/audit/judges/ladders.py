@@ -19,11 +19,22 @@ import torch
 from torch import Tensor
 
 from heatproof.attribute import attribute
-from heatproof.audit.judges.graded_maps import MIX, NOISES, Noise, Source, Spoilt, Truth, place_sources
+from heatproof.audit.judges.graded_maps import (
+    MIX,
+    NOISES,
+    Noise,
+    Source,
+    Spoilt,
+    Truth,
+    blind_sources,
+    place_sources,
+)
 from heatproof.errors import HeatproofError
+from heatproof.methods.controls import Oracle
 from heatproof.methods.integrated_gradients import IntegratedGradients
 from heatproof.registry import hints_of
 from heatproof.spec import recipe
+from heatproof.stats.judges.evidence import Shown
 from heatproof.traits import Measures
 from heatproof.types import AnyMethod, Batch, Maps, Method, Model, keyed_seed
 
@@ -83,7 +94,7 @@ def ladder_sources(which: Ladder, truth: Truth, model: Model, batch: Batch) -> l
     """The maps of known quality of a ladder, its top first."""
     if which == "place":
         return place_sources(truth)
-    noises = [Source(f"noise {draw}", "noise", Noise(draw)) for draw in range(NOISES)]
+    noises = _noises(which)
     if which == "stillness":
         rungs: list[Method] = [Spoilt(truth, "mix", dose) for dose in MIX]
         return [Source("truth", "truth", truth), *noises, *_mixed(rungs)]
@@ -92,8 +103,23 @@ def ladder_sources(which: Ladder, truth: Truth, model: Model, batch: Batch) -> l
         top = Dependent(truth, model.revision, targets)
         return [Source("truth", "truth", top), *noises, *_mixed([replace(top, dose=dose) for dose in MIX])]
     exact = Summing(IntegratedGradients(steps=STEPS))
-    noises = [Source("noise", "noise", replace(exact, dose=1.0))]
     return [Source("truth", "truth", exact), *noises, *_mixed([replace(exact, dose=dose) for dose in MIX[:-1]])]
+
+
+def shown_on(which: Ladder) -> tuple[Shown, ...]:
+    """The rungs of a ladder and the blind maps beside them, without those of other pictures."""
+    rungs = {"place": place_sources(Truth(Oracle()))}.get(which) or [
+        Source("truth", "truth", Noise()),
+        *_noises(which),
+        *_mixed([Noise()] * (len(MIX) - (which == "sum"))),
+    ]
+    return tuple(Shown(one.name, one.kind, one.dose) for one in (*rungs, *blind_sources()))
+
+
+def _noises(which: Ladder) -> list[Source]:
+    if which == "sum":
+        return [Source("noise", "noise", Summing(IntegratedGradients(steps=STEPS), 1.0))]
+    return [Source(f"noise {draw}", "noise", Noise(draw)) for draw in range(NOISES)]
 
 
 def _mixed(rungs: list[Any]) -> list[Source]:

@@ -108,6 +108,7 @@ def _file(judge: Metric, on: Bench, store: Path) -> Path:
         recipe.plain(judge),
         on.model.revision,
         [digest(image) for image in on.batch.images],
+        [] if on.batch.regions is None else [digest(one.float()[None]) for one in on.batch.regions],
         [list(on.batch.ids), on.batch.targets.tolist(), on.batch.seed],
         recipe.plain(on.truth),
         [recipe.plain(one) for one in on.real.values()],

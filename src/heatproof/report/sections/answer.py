@@ -51,7 +51,7 @@ def answer(reading: Reading) -> str | None:
     warning = f'<p class="careful">{doubt}</p>' if doubt else ""
     return (
         '<section id="answer"><h2>Which method should I use?</h2>'
-        f'<p class="lead">{recommendation(reading, found)}</p>{warning}<div class="first">'
+        f'<p class="lead">{recommendation(reading, found)}</p>{warning}<div class="overview">'
         f"<div>{matrix(reading, found)}{NOTE}</div><div>{_leaders(reading, found)}"
         f'<ul class="advice">{items}</ul>{tail}</div></div></section>'
     )
@@ -92,14 +92,24 @@ def recommendation(reading: Reading, found: Answers) -> str:
 
 def _share(found: Answers, leaders: Sequence[str]) -> str:
     """In how many questions nothing beats the leaders, all of which hold in as many."""
-    held, applying, asked = found.holding(leaders[0]), found.applying(leaders[0]), len(found.questions)
+    held, asked = found.holding(leaders[0]), len(found.questions)
     if asked == 1:
         return "in the one question asked"
     share = f"in {held} of {counted(asked, 'question')}"
     if len(leaders) == 1:
-        return share if applying == asked else f"{share} ({applying} apply to it)"
+        return share if held == asked else f"{share} ({_others(found, leaders[0])})"
     same = len({found.held(method) for method in leaders}) == 1
     return share if same else f"{share} each, not the same ones"
+
+
+def _others(found: Answers, method: str) -> str:
+    """What came of the questions in which it does not hold that nothing beats the method."""
+    marks = [None if (cell := found.cell(method, one).found) is None else cell.mark for one in found.questions]
+    behind, level, none = marks.count("behind"), marks.count("open"), marks.count(None)
+    parts = [f"some method does in {behind}"] if behind else []
+    parts += [f"{level} {'is' if level == 1 else 'are'} open"] if level else []
+    parts += [f"{none} {'does' if none == 1 else 'do'} not apply"] if none else []
+    return ", ".join(parts)
 
 
 def _any_of(methods: Sequence[str], joint: str) -> str:

@@ -17,7 +17,7 @@ def first_places(reading: Reading, judged: Sequence[Panel]) -> str:
         return ""
     blind = any(reading.blind(panel) for panel in judged)
     rows = "".join(_row(reading, panel, blind) for panel in judged[:SHOWN])
-    heads = ["by", "first", "beats", *["better than all blind maps", "worse than one"] * blind]
+    heads = ["by", "first", "beats", *["beat every blind map", "beaten by a blind map"] * blind]
     head = "".join(f'<th scope="col">{name}</th>' for name in heads)
     more = len(judged) - SHOWN
     note = f'<p class="note">{counted(more, "further comparison")} below.</p>' if more > 0 else ""

@@ -43,7 +43,6 @@ def ranking(reading: Reading) -> str | None:
     if any(groups.named("sampled") for groups in reading.run.groups.values()):
         rest += " Images that fall into one sampled group are alike, and intervals allow for it."
     rest += instability(reading)
-    rest += blind_legend(reading)
     several = len(reading.metrics) > 1
     boards = [(f"{model} on {dataset}", scoreboard(reading, dataset, model)) for dataset, model in reading.settings]
     body = unfolding(boards, 2) if several else ""
@@ -59,7 +58,10 @@ def ranking(reading: Reading) -> str | None:
         "name is its rank, or all the ranks that the tests leave open to it."
     )
     chart = panel_chart(reading, first)
-    return section("ranking", "Ranking", lead, body + unfolding(pieces, SHOWN), picture=chart, rest=rest, named=ALL)
+    marks = blind_legend(reading)
+    opened = f'<p class="note">{marks.strip()}</p>' if marks else ""
+    details = body + unfolding(pieces, SHOWN)
+    return section("ranking", "Ranking", lead, details, picture=chart, opened=opened, rest=rest, named=ALL)
 
 
 def _charts(reading: Reading, metric: str) -> str:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 from heatproof.report.run_numbers import Panel, Reading
 from heatproof.report.sections.blocks import fold, section
 from heatproof.report.sections.first_places import first_places
 from heatproof.report.sections.headline import compared, headline
 from heatproof.report.typeset import breakable, count, counted, emphasised, escape, listed, number
 from heatproof.stats.against_blind import MARKS
+from heatproof.stats.judges.measured import measured
 from heatproof.stats.page import FEW, FEW_GROUPS
 from heatproof.stats.verdict import reach
 
@@ -58,10 +62,10 @@ def _card(reading: Reading, panel: Panel) -> str:
         sentences = brief(reading, panel) if many else reading.verdict(panel)
     sentences, hidden = sentences[:SENTENCES], sentences[SENTENCES:]
     words = [*reading.methods, *STRONG]
-    body = "".join(f"<p>{emphasised(sentence, words)}</p>" for sentence in sentences)
+    body = _paragraphs(sentences, words)
     if hidden:
-        body += fold(f"{len(hidden)} more", "".join(f"<p>{emphasised(sentence, words)}</p>" for sentence in hidden))
-    controls = "".join(f"<p>{emphasised(sentence, words)}</p>" for sentence in against_controls(reading, panel))
+        body += fold(f"{len(hidden)} more", _paragraphs(hidden, words))
+    controls = _paragraphs(against_controls(reading, panel), words)
     if controls:
         body += f'<div class="controls">{controls}</div>'
     tests = reading.pairs(panel)
@@ -69,7 +73,21 @@ def _card(reading: Reading, panel: Panel) -> str:
     tag = f'<span class="where">{escape(" · ".join(filter(None, [where, images])))}</span>'
     about = reading.info.metric(panel.metric).summary
     gloss = f'<p class="about">{escape(about)}</p>' if about else ""
-    return f'<article class="card"><h3>{breakable(panel.metric)}{tag}</h3>{gloss}{body}</article>'
+    return (
+        f'<article class="card"><h3>{breakable(panel.metric)}{tag}</h3>{gloss}{body}{_as_judge(panel.metric)}</article>'
+    )
+
+
+def _as_judge(metric: str) -> str:
+    """How far the metric itself can be trusted, in a line, where it was on trial in these settings."""
+    lines = [escape(line.sentence) for line in measured().get(metric, ())]
+    return f'<p class="about"><strong>As a judge.</strong> {" ".join(lines)}</p>' if lines else ""
+
+
+def _paragraphs(sentences: Sequence[str], words: Sequence[str]) -> str:
+    """Names in bold; a p and its number stay on one line."""
+    drawn = (re.sub(r"\bp (=|≤|&lt;) ", r"p&nbsp;\1&nbsp;", emphasised(sentence, words)) for sentence in sentences)
+    return "".join(f"<p>{html}</p>" for html in drawn)
 
 
 def brief(reading: Reading, panel: Panel) -> list[str]:

@@ -56,15 +56,20 @@ def _cells(card: JudgeCard) -> Iterator[str]:
     best = card.blind.best
     yield f"{best} ({number(card.blind.fitted)})" if best else "–"
     yield " / ".join(number(one.overall) for one in card.metaquantus) or "–"
-    yield f"{number(passes.each, '.0f')} + {number(passes.shared, '.0f')}" + (
-        f", {passes.explanations:.0f} maps" if passes.explanations > 0 else ""
-    )
-    yield number(card.cost.per_pass) if passes.each + passes.shared > 0 else "free"
+    counted = math.isfinite(passes.each + passes.shared)
+    again = f", {passes.explanations:.0f} maps" if passes.explanations > 0 else ""
+    yield f"{passes.each:.0f} + {passes.shared:.0f}{again}" if counted else "–"
+    yield "free" if passes.each + passes.shared == 0 and not again else _at_most(card.cost.per_pass)
     yield number(card.cost.seconds, ".1f")
 
 
 def number(value: float, form: str = ".2f") -> str:
     return format(value, form) if math.isfinite(value) else "–"
+
+
+def _at_most(value: float) -> str:
+    """The information per pass; beyond 1000 it only says that the truth always scores the same."""
+    return "> 1000" if value > 1000 else number(value)
 
 
 def ranged(one: Interval) -> str:

@@ -13,13 +13,18 @@ from heatproof.stats.judges.judge_card import Flag, JudgeCard, is_constant, judg
 LEAST_SCORED = 0.5  # share of maps and pictures that must have a score
 RISE = 0.1  # of the range between noise and truth: a smaller rise with the dose is no defect
 
+TOLD = 0.75  # a share of wins that a useful metric may have
+FALLS = 0.5  # and a rank correlation with the dose
+
 RULES = {
     "no_score": f"fewer than {LEAST_SCORED:.0%} of the maps have a score",
     "constant": "all maps of a picture score the same, on every picture",
     "order": "the truth does not beat noise, or noise the inverse, in more than half of the cases: the 95 % interval "
-    "of the share of wins reaches 0.5",
+    "of the share of wins reaches 0.5; a caution where it reaches "
+    f"{TOLD:g} as well, so that more pictures may decide",
     "dose": "the score does not fall with the share of noise in the map: the 95 % interval of its rank correlation "
-    f"reaches 0, or the mean rises significantly by more than {RISE:.0%} of the range",
+    f"reaches 0 (a caution where it reaches {FALLS:g} as well), or the mean rises significantly by more than "
+    f"{RISE:.0%} of the range",
     "reliability": "pictures do not agree on the order of methods: the 95 % interval of Krippendorff's alpha reaches "
     "0; a caution, since more pictures may agree",
     "blind": "a map that sees no model scores better than the truth: the 95 % interval of the difference lies below 0; "
@@ -62,12 +67,13 @@ def _against_truth(card: JudgeCard) -> Iterator[Flag]:
     pairs["noise beats the inverse"] = card.order.noise_over_inverse
     for what, share in pairs.items():
         if math.isfinite(share.estimate) and not share.low > 0.5:
-            yield Flag("order", f"{what} in {_shown(share)} of the cases")
+            yield Flag("order", f"{what} in {_shown(share)} of the cases", grave=share.high < TOLD)
     mix = card.dose("mix")
     if mix is None:
         return
     if not mix.fall.low > 0:
-        yield Flag("dose", f"less noise in the map and a better score correlate by {_shown(mix.fall)}")
+        reason = f"less noise in the map and a better score correlate by {_shown(mix.fall)}"
+        yield Flag("dose", reason, grave=mix.fall.high < FALLS)
     elif mix.rise > RISE:
         yield Flag("dose", f"with more noise in the map the mean score rises by {mix.rise:.0%} of the range")
 
