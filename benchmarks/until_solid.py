@@ -117,6 +117,12 @@ def agreement(fixed: PairTests, tests: PairTests) -> str:
     return ", ".join(words)
 
 
+def last_decision(fixed: PairTests, tests: PairTests) -> int:
+    """After how many pictures the last pair was separated that the fixed run separates alike."""
+    both = {frozenset(pair) for pair in fixed.beats() & tests.beats()}
+    return max(int(n) for pair, n in zip(_pairs(tests.frame), tests.frame["n"], strict=True) if frozenset(pair) in both)
+
+
 def _pairs(frame: pd.DataFrame) -> list[tuple[str, str]]:
     return list(zip(frame["method_a"], frame["method_b"], strict=True))
 
@@ -151,8 +157,9 @@ def replayed(scores: pd.DataFrame, rule: Solid) -> Ended:
 def report(found: dict[str, Made], given: argparse.Namespace) -> Iterator[str]:
     """The runs beside the fixed one, then the same in other orders."""
     fixed = found["fixed"]
+    width = len(fixed.scores.columns)
     best = str(fixed.scores.mean().idxmax())
-    yield f"{given.model}, {len(fixed.scores.columns)} methods, SRG, margin ±{given.margin:g}"
+    yield f"{given.model}, {width} methods, SRG, margin ±{given.margin:g}"
     for name, rule in rules(given.pictures, given.margin).items():
         one = found[name]
         yield (
@@ -161,6 +168,10 @@ def report(found: dict[str, Made], given: argparse.Namespace) -> Iterator[str]:
         )
         if rule is not None:
             yield f"    {agreement(fixed.tests, one.tests)}"
+        if rule is not None and not rule.race:
+            after = last_decision(fixed.tests, one.tests)
+            price = after * width * one.per_map
+            yield f"    the last of these after {after} pictures: {fixed.passes / price:.1f}× fewer passes"
     rng = np.random.default_rng(0)
     orders = [rng.permutation(len(fixed.scores)) for _ in range(given.orders)]
     for name in ("until solid", "race"):
@@ -175,6 +186,10 @@ def report(found: dict[str, Made], given: argparse.Namespace) -> Iterator[str]:
             yield f"    {best}, the best of the fixed run, is not beaten in {sum(level)} of {given.orders}"
         else:
             solid = fixed.tests.beats()
+            alone = [
+                fixed.passes / (last_decision(fixed.tests, one.tests) * width * found[name].per_map) for one in ends
+            ]
+            yield f"    until the last of the fixed run's pairs that it separates: {_spread(alone, 1)}"
             shares = [100 * len(one.tests.beats() & solid) / len(solid) for one in ends]
             turned = sum(bool({(b, a) for a, b in one.tests.beats()} & solid) for one in ends)
             yield f"    its pairs separated alike, %: {_spread(shares, 0)}; any the other way round in {turned} orders"

@@ -35,6 +35,7 @@ class _Outcome:
 
     winners: dict[frozenset[str], str]  # pairs that differ only
     p: dict[frozenset[str], float]
+    effect: dict[frozenset[str], float]  # sizes, in standard deviations of the paired differences
     same: frozenset[frozenset[str]]  # pairs with equal scores on every image
     near: frozenset[frozenset[str]]  # pairs that were shown to differ by less than the margin
     margin: float
@@ -43,11 +44,11 @@ class _Outcome:
         return self.winners.get(frozenset((a, b))) == a
 
     def p_words(self, pairs: Sequence[tuple[str, str]]) -> str:
-        """`p = 0.003`, or the largest of several as `p ≤ 0.003`."""
+        """`p = 0.003, effect 0.7`, or of several the largest p and the least effect: `p ≤ 0.003, effects ≥ 0.7`."""
         worst = max(self.p[frozenset(pair)] for pair in pairs)
-        if worst < 0.001:
-            return "p < 0.001"
-        return f"p {'=' if len(pairs) == 1 else '≤'} {_number(worst)}"
+        least = min(self.effect[frozenset(pair)] for pair in pairs)
+        p = "p < 0.001" if worst < 0.001 else f"p {'=' if len(pairs) == 1 else '≤'} {_number(worst)}"
+        return f"{p}, effect{'' if len(pairs) == 1 else 's ≥'} {least:.2g}"
 
     def alike(self, tier: Sequence[str]) -> str:
         """What holds of methods no two of which are separated."""
@@ -120,7 +121,8 @@ def _outcome(rows: pd.DataFrame, margin: float) -> _Outcome:
     same = frozenset(pair for pair, reason in zip(pairs, rows["reason"], strict=True) if reason == IDENTICAL)
     shown = rows["outcome"] == "equivalent" if "outcome" in rows else [False] * len(pairs)
     near = frozenset(pair for pair, alike in zip(pairs, shown, strict=True) if alike)
-    return _Outcome(winners, dict(zip(pairs, rows["p_adjusted"], strict=True)), same, near, margin)
+    p, effect = (dict(zip(pairs, values, strict=True)) for values in (rows["p_adjusted"], rows["effect"].abs()))
+    return _Outcome(winners, p, effect, same, near, margin)
 
 
 def _grouped(order: list[str], outcome: _Outcome) -> list[list[str]]:
