@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from heatproof.metrics._support.fine_tuning import FineTuning
+
+FEW = FineTuning(count=4, steps=1, rows=2)
+
 METHODS: dict[str, dict[str, object]] = {
     "ablation_cam": {"limit": 16},
     "agi": {"classes": 4, "steps": 5},
@@ -23,3 +27,19 @@ METHODS: dict[str, dict[str, object]] = {
     "tcav": {"runs": 10, "level": 1.1},  # networks that learnt nothing tell no concept from chance
     "xrai": {"steps": 10},
 }
+
+METRICS: dict[str, dict[str, object]] = {
+    "avg_sensitivity": {"draws": 3},
+    "continuity": {"shifts": 2},
+    "f_fidelity": {"surrogate": FEW, "draws": 2},
+    "f_fidelity_minus": {"surrogate": FEW, "draws": 2},
+    "fud": {"levels": (0.5,), "draws": 1, "controls": ("random",)},
+    "idsds": {"surrogate": FEW},
+    "local_lipschitz": {"draws": 3},
+    "max_sensitivity": {"draws": 3},
+    "sensitivity_n": {"sizes": 3, "sets": 16},
+    "smooth_mprt": {"draws": 2},
+    **{f"relative_{what}_stability": {"draws": 3, "least": 1} for what in ("input", "output", "representation")},
+}
+
+OF = {"method": METHODS, "metric": METRICS}

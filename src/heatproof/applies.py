@@ -14,8 +14,8 @@ from heatproof.by_label import is_several
 from heatproof.engine.backends.eager import evaluating
 from heatproof.errors import HeatproofError
 from heatproof.models.from_file import channels_of
-from heatproof.traits import misfit, needs_of, parts_of, premise_of
-from heatproof.types import Batch, Model
+from heatproof.traits import method_traits, misfit, needs_of, parts_of, premise_of
+from heatproof.types import Batch, ConceptMethod, Method, Model
 
 PASSES = 24  # of a picture: what refuses a network does so before
 SIDE = 224  # of networks that do not declare the size of their pictures
@@ -31,6 +31,16 @@ def methods_for(model: Model) -> Iterator[tuple[str, str]]:
         model, batch = _posed(model)
         for name in registry.names("method"):
             yield name, reason_against(model, batch, name)
+
+
+def contestants_for(model: Model) -> tuple[list[Method], dict[str, str]]:
+    """Every method that applies to this model with its defaults, without controls and concepts; and why others do
+    not.
+    """
+    found = dict(methods_for(model))
+    fit = [registry.find("method", name) for name, reason in found.items() if not reason]
+    chosen = [one for one in fit if not method_traits(one).control and not isinstance(one, ConceptMethod)]
+    return chosen, {name: reason for name, reason in found.items() if reason}
 
 
 def reason_against(model: Model, batch: Batch, name: str) -> str:

@@ -51,15 +51,15 @@ class Sheet:
     targets: tuple[str, ...]
     maps: dict[str, NDArray[np.float32]]  # (B, H, W) each
     missing: dict[str, str]  # pictures and methods that gave nothing, with the reason
-    said: tuple[str, ...] = ()  # the model's probability of the explained class, or its value, in words
+    readouts: tuple[str, ...] = ()  # the model's probability of the explained class, or its value, in words
     inapplicable: frozenset[str] = frozenset()  # those of the missing methods that do not apply to the network
     cautions: tuple[str, ...] = ()  # what to be careful with, in words
 
     @property
     def answers(self) -> list[str]:
         """The explained class of every picture, with what the model says of it where that is known."""
-        said = self.said or ("",) * len(self.targets)
-        return [f"{target} {words}".strip() for target, words in zip(self.targets, said, strict=True)]
+        readouts = self.readouts or ("",) * len(self.targets)
+        return [f"{target} {words}".strip() for target, words in zip(self.targets, readouts, strict=True)]
 
 
 def explain(
@@ -85,7 +85,7 @@ def explain(
         logits = engine.forward(model, batch.images)
         batch = batch.aimed(_targets(model, logits, target))
         careful = [f"{model.name}: {words}" for words in [undecided(model, logits)] if words]
-        said = tuple(_said(model, logits, batch.targets))
+        readouts = tuple(_in_words(model, logits, batch.targets))
         for done, method in enumerate(methods):
             title = recipe.label(method)
             if watch:
@@ -101,7 +101,7 @@ def explain(
     classes = [model.classes[t] if t < len(model.classes) else str(t) for t in batch.targets.tolist()]
     shown_as = batch.images.cpu().expand(-1, 3, -1, -1)  # grey pictures are drawn in three equal channels
     pixels = (shown_as * 255).round().byte().permute(0, 2, 3, 1).numpy()
-    return Sheet(files, pixels, tuple(classes), maps, missing, said, frozenset(inapplicable), tuple(careful))
+    return Sheet(files, pixels, tuple(classes), maps, missing, readouts, frozenset(inapplicable), tuple(careful))
 
 
 def _targets(model: Model, logits: Logits, target: str) -> Tensor:
@@ -113,7 +113,7 @@ def _targets(model: Model, logits: Logits, target: str) -> Tensor:
     return torch.full((len(logits),), target_index(model, logits.shape[1], target), device=logits.device)
 
 
-def _said(model: Model, logits: Logits, targets: Tensor) -> list[str]:
+def _in_words(model: Model, logits: Logits, targets: Tensor) -> list[str]:
     """The probability of each target, or its value where the model answers with values."""
     answers = logits.gather(1, targets[:, None])[:, 0]
     if model.question == "value":

@@ -329,9 +329,9 @@ def test_the_class_stands_with_its_probability(photos: Path) -> None:
     shares = MODEL(images).softmax(1)[:, 3].tolist()
     assert sheet.answers == [f"3 {100 * share:.0f} %" for share in shares]
     value = Model("value", nn.Sequential(nn.Flatten(), nn.Linear(3 * 32 * 32, 1)), view=View(32), output="regression")
-    (said,) = contact_sheet.explain(value, [photos / "dog"], [parse("method", "edges")]).said
+    (answer,) = contact_sheet.explain(value, [photos / "dog"], [parse("method", "edges")]).readouts
     with torch.no_grad():
-        assert said == f"{value(images[2:]).item():.3g}"
+        assert answer == f"{value(images[2:]).item():.3g}"
 
 
 def test_a_map_of_zeros_says_so_and_the_colours_have_a_legend() -> None:

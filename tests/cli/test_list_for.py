@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from networks import small_cnn
+from PIL import Image
 from torch import nn
 from typer.testing import CliRunner
 
@@ -26,7 +28,7 @@ TRANSFORMERS = {"generic_attention", "attention_gradient_cam", "transformer_lrp"
 shell = CliRunner()
 
 
-def test_methods_that_do_not_apply_say_why(tmp_path: Path) -> None:
+def test_methods_that_do_not_apply_say_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "net.py").write_text(FACTORY)
     words = ["list", "methods", "--for", f"{tmp_path / 'net.py'}:value", "--output", "regression"]
     answer = shell.invoke(app, [*words, "--json"])
@@ -41,9 +43,25 @@ def test_methods_that_do_not_apply_say_why(tmp_path: Path) -> None:
         assert row["applies"] == (not row["reason"])
         if declared := misfit(registry.find("method", name), "value"):
             assert row["reason"] == declared
+    monkeypatch.setattr(applies, "methods_for", lambda _: [(name, row["reason"]) for name, row in rows.items()])
     text = shell.invoke(app, words).stdout
     assert f"{sum(row['applies'] for row in rows.values())} of {len(rows)} methods apply" in text
     assert f"not {', '.join(name for name in rows if rows[name]['reason'] == rows['legrad']['reason'])}:" in text
+
+
+def test_explain_draws_all_that_apply(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On one sheet; the others are named with their reasons, and are no failure."""
+    (tmp_path / "net.py").write_text(FACTORY)
+    Image.new("RGB", (16, 16), (200, 30, 60)).save(tmp_path / "one.png")
+    few = ["saliency", "legrad", "lrp", "random", "precomputed"]
+    monkeypatch.setattr(registry, "names", lambda kind: few)
+    words = ["explain", "--model", f"{tmp_path / 'net.py'}:value", "--output", "regression", "--methods", "all", "-q"]
+    answer = shell.invoke(app, [*words, "--out", str(tmp_path / "maps.png"), str(tmp_path / "one.png")])
+    assert answer.exit_code == 0, answer.stderr
+    with np.load(tmp_path / "maps.npz") as stored:
+        assert {name for name in stored if name in few} == {"saliency", "lrp"}
+    assert "legrad: legrad needs a transformer" in answer.stderr
+    assert "precomputed: precomputed needs path" in answer.stderr
 
 
 def test_only_methods_apply_to_a_model() -> None:

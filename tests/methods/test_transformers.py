@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from heatproof.errors import NotApplicable
 from heatproof.methods._support.upsample import upsample
-from heatproof.methods.attention_rollout import AttentionRollout, attends, rollout, token_layer
+from heatproof.methods.attention_rollout import AttentionRollout, attends, token_layer
 from heatproof.methods.cam import GradCam
 from heatproof.types import Model
 
@@ -73,14 +73,101 @@ def test_every_way_of_computing_attention_gives_the_same_map(kind: str) -> None:
     assert torch.allclose(GradCam()(model, pictures), GradCam()(small_vit(), pictures), rtol=1e-3, atol=1e-6)
 
 
-def test_rollout_by_hand() -> None:
-    first = torch.tensor([[[0.5, 0.5], [0.2, 0.8]]])
-    second = torch.tensor([[[0.1, 0.9], [0.6, 0.4]]])
-    eye = torch.eye(2)
-    by_hand = (0.5 * second + 0.5 * eye) @ (0.5 * first + 0.5 * eye)
-    assert torch.allclose(rollout([first, second], 0.5), by_hand)
-    assert torch.allclose(rollout([first, second], 0.0), second @ first)
-    assert torch.allclose(rollout([first, second], 0.5).sum(-1), torch.ones(1, 2))
+def rollout(layers: list[Tensor], residual: float) -> Tensor:
+    """A straight implementation: each layer mixed with the identity, then their product."""
+    flow = identity = torch.eye(layers[0].shape[-1])
+    for layer in layers:
+        mixed = (1 - residual) * layer + residual * identity
+        flow = mixed / mixed.sum(-1, keepdim=True) @ flow
+    return flow
+
+
+@pytest.mark.parametrize("residual", [0.0, 0.5, 0.9])
+@pytest.mark.parametrize("read", ["class", "distilled", "patches", "all"])
+def test_rollout_starts_from_what_the_head_reads(residual: float, read: str) -> None:
+    """Never from row 0 as such, which may be a register."""
+    rows = {"class": [0], "distilled": [0, 1], "patches": list(range(2, 18)), "all": list(range(18))}[read]
+    network = Reading(rows)
+    pictures, layers = batch(2), []
+    with torch.no_grad():
+        tokens = network.tokens(pictures.images)
+        for block in network.blocks:
+            q, k, _ = block.attn.qkv(block.norm1(tokens)).unflatten(2, (3, block.attn.heads, -1)).permute(2, 0, 3, 1, 4)
+            layers.append((q @ k.mT * q.shape[-1] ** -0.5).softmax(-1).mean(1))
+            tokens = block(tokens)
+    looked = rollout(layers, residual)[:, rows].mean(1)[:, 2:].reshape(2, 4, 4)
+    maps = AttentionRollout(residual=residual)(Model("reading", network), pictures)
+    assert torch.allclose(maps, upsample(looked, pictures.images), rtol=1e-4)
+
+
+class Reading(nn.Module):
+    """Two tokens before the patches, and a head on the mean of the given rows."""
+
+    def __init__(self, rows: list[int]) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        inner = SmallViT()
+        self.patch_embed, self.blocks, self.norm, self.head = inner.patch_embed, inner.blocks, inner.norm, inner.head
+        self.first, self.rows = nn.Parameter(torch.randn(1, 2, 24)), rows
+
+    def tokens(self, x: Tensor) -> Tensor:
+        return torch.cat([self.first.expand(len(x), -1, -1), self.patch_embed(x).flatten(2).mT], 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.norm(self.blocks(self.tokens(x)))[:, self.rows].mean(1))
+
+
+def test_an_attention_pooling_is_the_last_step() -> None:
+    """Its only row is what the head reads, although it is not square."""
+
+    class Pooled(Reading):
+        def __init__(self) -> None:
+            super().__init__([])
+            self.ask = nn.Parameter(torch.randn(1, 1, 24))
+
+        def forward(self, x: Tensor) -> Tensor:
+            tokens = self.blocks(self.tokens(x))
+            return self.head(F.scaled_dot_product_attention(self.ask.expand(len(x), -1, -1), tokens, tokens)[:, 0])
+
+    network, pictures, layers = Pooled(), batch(2), []
+    with torch.no_grad():
+        tokens = network.tokens(pictures.images)
+        for block in network.blocks:
+            q, k, _ = block.attn.qkv(block.norm1(tokens)).unflatten(2, (3, block.attn.heads, -1)).permute(2, 0, 3, 1, 4)
+            layers.append((q @ k.mT * q.shape[-1] ** -0.5).softmax(-1).mean(1))
+            tokens = block(tokens)
+        own = (network.ask @ tokens.mT * 24**-0.5).softmax(-1)
+        own = 0.5 * own / (0.5 * own).sum(-1, keepdim=True)
+    looked = (own @ rollout(layers, 0.5))[:, 0, 2:].reshape(2, 4, 4)
+    maps, wanted = AttentionRollout()(Model("pooled", network), pictures), upsample(looked, pictures.images)
+    assert torch.allclose(maps / maps.mean(), wanted / wanted.mean(), rtol=1e-4)
+
+
+@pytest.mark.parametrize("options", [{"is_causal": True}, {"enable_gqa": True}])
+def test_causal_and_grouped_attention_is_not_passed_over(options: dict[str, bool]) -> None:
+    class Unusual(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.q, self.kv = nn.Linear(16, 16), nn.Linear(16, 16 if "enable_gqa" in options else 32)
+
+        def parts(self, x: Tensor) -> tuple[Tensor, ...]:
+            k, v = self.kv(x).unflatten(2, (2, -1, 8)).permute(2, 0, 3, 1, 4)
+            return self.q(x).unflatten(2, (2, 8)).transpose(1, 2), k, v
+
+        def forward(self, x: Tensor) -> Tensor:
+            seen = F.scaled_dot_product_attention(*self.parts(x), **options)
+            return x + seen.transpose(1, 2).flatten(2)
+
+    network, pictures = Patches(Unusual()).eval(), batch(2)
+    with torch.no_grad():
+        q, k, _ = network.over.parts(network.tokens(pictures.images))
+        scores = q @ k.mT * 8**-0.5
+        if "is_causal" in options:
+            scores = scores.masked_fill(~torch.ones(17, 17).tril().bool(), -torch.inf)
+        looked = rollout([scores.softmax(-1).mean(1)], 0.5)[:, 0, 1:].reshape(2, 4, 4)
+    maps = AttentionRollout()(Model("unusual", network), pictures)
+    assert torch.allclose(maps, upsample(looked, pictures.images), rtol=1e-4)
+    assert attends(Model("unusual", network), pictures.images)
 
 
 def test_it_is_the_same_for_every_class_and_positive() -> None:
@@ -228,7 +315,7 @@ class ByChannel(nn.Module):
 
 
 def test_attention_between_channels_is_refused() -> None:
-    with pytest.raises(NotApplicable, match="attention over all tokens"):
+    with pytest.raises(NotApplicable, match="no attention over tokens"):
         AttentionRollout()(Model("by_channel", ByChannel()), batch(2))
 
 

@@ -32,6 +32,10 @@ Gpus = Annotated[
         "--gpus-per-worker", help="With --on ray: the share of a GPU of each worker, such as 0.5 [1 on GPUs]."
     ),
 ]
+Log = Annotated[
+    str | None,
+    typer.Option("--log", help="Also write what was found to a tracker: wandb, mlflow or tensorboard."),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
 
 

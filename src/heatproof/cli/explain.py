@@ -35,7 +35,7 @@ def explain(
         list[str] | None,
         typer.Option(
             autocompletion=names_of("method"),
-            help="a,b,c(field=value),file.py:Name; may be repeated [the line-up of `heatproof judge`].",
+            help="a,b,c(field=value),file.py:Name, or all (that apply); repeatable [the line-up of `heatproof judge`].",
         ),
     ] = None,
     out: Annotated[
@@ -55,7 +55,7 @@ def explain(
     quiet: Quiet = False,
 ) -> None:
     """Draw a labelled grid of heatmaps: a row per picture, a column per method."""
-    from heatproof import contact_sheet, engine, models
+    from heatproof import applies, contact_sheet, engine, models
     from heatproof.protocols._support.line_up import line_up
     from heatproof.spec.parse import components
 
@@ -65,14 +65,18 @@ def explain(
         )
     with readable_errors(), progress_bar(quiet) as watch:
         contact_sheet.places(out)  # before anything is computed
-        chosen = components("method", ",".join(methods)) if methods else line_up()
+        every = methods == ["all"]
+        chosen = components("method", ",".join(methods)) if methods and not every else line_up()
         loaded = models.load(model[0], trust_pickle=trust_pickle).to(engine.pick(device))
         if output is not None:
             loaded = dataclasses.replace(loaded, output=output, probabilities=None)
+        others: dict[str, str] = {}
+        if every:
+            chosen, others = applies.contestants_for(loaded)
         sheet = contact_sheet.explain(loaded, images, chosen, target=target, seed=seed, watch=watch)
     for words in sheet.cautions:
         line(f"heatproof: warning: {words}", err=True)
-    for name, reason in sheet.missing.items():
+    for name, reason in {**others, **sheet.missing}.items():
         echo(f"{name}: {reason}", err=True)
     if not sheet.maps:
         echo("heatproof: no method gave a map, so there is nothing to draw and nothing was written", err=True)
@@ -82,5 +86,5 @@ def explain(
     for path in written:
         echo(path)
     # A method of the line-up that does not apply to this network is no failure.
-    failed = [name for name in sheet.missing if methods or name not in sheet.inapplicable]
+    failed = [name for name in sheet.missing if (methods and not every) or name not in sheet.inapplicable]
     raise typer.Exit(FAILED_ROWS if failed else COMPLETE)

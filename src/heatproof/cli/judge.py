@@ -11,7 +11,7 @@ import typer
 from heatproof.cli._completion import names_of
 from heatproof.cli._help import examples
 from heatproof.cli._outcome import crew_of, run_and_report, show_forecast, show_plan
-from heatproof.cli._terminal import Device, Gpus, On, Out, Quiet, Workers, readable_errors
+from heatproof.cli._terminal import Device, Gpus, Log, On, Out, Quiet, Workers, readable_errors
 
 EXAMPLES = examples(
     "judge efficientnet-lite0 photos/ --limit 24 --dry-run",
@@ -53,6 +53,7 @@ def judge(
         bool, typer.Option("--dry-run", help="Only say what will be run, and how long it takes.")
     ] = False,
     trust_pickle: Annotated[bool, typer.Option(help="Load weights that are arbitrary pickles.")] = False,
+    log: Log = None,
     quiet: Quiet = False,
 ) -> None:
     """Judge methods under every protocol that applies; the short form of `run --protocols all`."""
@@ -74,4 +75,4 @@ def judge(
         show_forecast(studies, device, workers, crew, None)
         return
     show_plan(studies, quiet)
-    run_and_report(studies, out, device, workers, quiet, on=crew)
+    run_and_report(studies, out, device, workers, quiet, on=crew, log=log)

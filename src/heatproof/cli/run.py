@@ -11,7 +11,7 @@ from heatproof.cli._completion import names_of
 from heatproof.cli._help import examples
 from heatproof.cli._outcome import crew_of, run_and_report, show_forecast, show_plan
 from heatproof.cli._replayed import FirstRun
-from heatproof.cli._terminal import Device, Gpus, On, Out, Quiet, Workers, line, readable_errors, usage
+from heatproof.cli._terminal import Device, Gpus, Log, On, Out, Quiet, Workers, line, readable_errors, usage
 from heatproof.run.share import Share
 from heatproof.run.stored_engine import StoredEngine
 from heatproof.run.until import NAME, Solid
@@ -99,6 +99,7 @@ def run(
     ] = False,
     trust_pickle: Annotated[bool, typer.Option(help="Load weights that are arbitrary pickles.")] = False,
     trust_code: Annotated[bool, typer.Option("--trust-code", help="Run code that a study.json names.")] = False,
+    log: Log = None,
     quiet: Quiet = False,
 ) -> None:
     """Judge methods on a model and images, under protocols or single metrics; write rows and a report.
@@ -157,7 +158,7 @@ def run(
         show_forecast(studies, device, workers, crew, rule)
         return
     show_plan(studies, quiet)
-    run_and_report(studies, out, device, workers, quiet, before, chosen, crew, rule, share)
+    run_and_report(studies, out, device, workers, quiet, before, chosen, crew, rule, share, log)
 
 
 def _rule(

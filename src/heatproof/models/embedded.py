@@ -18,7 +18,7 @@ from torch import nn
 from heatproof.data.two_factor import OBJECTS, SCENES
 from heatproof.errors import BadModel, UnknownName
 from heatproof.models.bcos import BCosNet
-from heatproof.models.embedded_networks import PlainNet, ResNet, ViT
+from heatproof.models.embedded_networks import HybridViT, PlainNet, ResNet, ViT
 from heatproof.registry import register
 from heatproof.types import Model, View
 
@@ -38,7 +38,7 @@ class Plan:
     learning_rate: float = 3e-3
     seed: int = 0
     flat_backgrounds: float = 0.0  # share of training pictures whose scene is replaced by one colour
-    shift: int = 0  # training pictures are moved by up to so many pixels each way, their edges mirrored
+    start: str | None = None  # the embedded model from which layers of the same name are taken, and held as they are
     fixed_size: bool = False
     mean: tuple[float, ...] = MEAN
     std: tuple[float, ...] = STD
@@ -56,6 +56,17 @@ PLANS: dict[str, Plan] = {
     "scene_plain": Plan("scene", PlainNet, "features", epochs=8),
     "scene_only": Plan("scene", ResNet, "layer3", shows="scene", epochs=5),
     "scene_vit": Plan("scene", ViT, None, epochs=10, learning_rate=1e-3, fixed_size=True),
+    # Ten thousand pictures do not teach a transformer to see objects; behind trained convolutions they do.
+    "object_vit": Plan(
+        "object",
+        HybridViT,
+        None,
+        epochs=6,
+        learning_rate=1e-3,
+        flat_backgrounds=0.25,
+        fixed_size=True,
+        start="object",
+    ),
     # A B-cos network encodes pictures itself, so its inputs are not normalised.
     "object_bcos": Plan("object", BCosNet, "features", epochs=10, flat_backgrounds=0.25, mean=(0.0,), std=(1.0,)),
     # Few pictures, so that a scene is learnt no better than the object that accompanies it.

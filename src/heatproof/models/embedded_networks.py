@@ -1,4 +1,4 @@
-"""Three small architectures for 64×64 pictures: residual with batch norm, plain, and a vision transformer.
+"""Small architectures for 64×64 pictures: residual with batch norm, plain, and vision transformers.
 
 Every rectifier is a module of its own, never in place, so that hooks see it. The transformer names its parts as timm
 does (`patch_embed`, `blocks[i].attn.qkv`, …), so that code that works here works there.
@@ -71,9 +71,9 @@ class PlainNet(nn.Module):
 class PatchEmbed(nn.Module):
     """The embedding of non-overlapping patches as tokens."""
 
-    def __init__(self, patch: int, width: int) -> None:
+    def __init__(self, patch: int, width: int, channels: int = 3) -> None:
         super().__init__()
-        self.proj = nn.Conv2d(3, width, patch, patch)
+        self.proj = nn.Conv2d(channels, width, patch, patch)
 
     def forward(self, images: Tensor) -> Tensor:
         return self.proj(images).flatten(2).transpose(1, 2)  # type: ignore[no-any-return]
@@ -133,3 +133,16 @@ class ViT(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         return self.head(self.norm(self.blocks(self.tokens(images)))[:, 0])  # type: ignore[no-any-return]
+
+
+class HybridViT(ViT):
+    """The transformer behind the first two stages of the residual network; its tokens are 8×8 pixels apart."""
+
+    def __init__(self, classes: int = 10, width: int = 96, stage: int = 16) -> None:
+        super().__init__(classes, width=width)
+        first = ResNet(classes, stage)
+        self.stem, self.layer1 = first.stem, first.layer1
+        self.patch_embed = PatchEmbed(2, width, 2 * stage)
+
+    def tokens(self, images: Tensor) -> Tensor:
+        return super().tokens(self.layer1(self.stem(images)))

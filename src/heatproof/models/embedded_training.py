@@ -32,6 +32,8 @@ def train(name: str, folder: Path = TRAINED, say: Say = print) -> dict[str, Any]
     began = time.process_time()
     torch.manual_seed(plan.seed)
     network = plan.network()
+    if plan.start is not None:
+        begin_like(network, embedded.load(plan.start).network)
     regions = arrays["region"] if plan.flat_backgrounds else None
     loss = fit(network, images, arrays[f"{plan.task}_label"], regions, plan, say)
     half = {key: value.half() if value.is_floating_point() else value for key, value in network.state_dict().items()}
@@ -86,8 +88,6 @@ def fit(
                 colours = order.integers(0, 256, (size, 1, 1, 3), dtype=np.uint8)
                 chosen = np.where(flat[:, None, None, None] & ~regions[rows][..., None], colours, chosen)
             chosen[mirrored] = chosen[mirrored][:, :, ::-1]
-            if plan.shift:
-                chosen = shifted(chosen, plan.shift, order)
             loss = nn.functional.cross_entropy(
                 network(prepared(chosen, plan)), torch.from_numpy(labels[rows]), label_smoothing=0.05
             )
@@ -102,14 +102,13 @@ def fit(
     return total
 
 
-def shifted(pictures: NDArray[np.uint8], reach: int, order: np.random.Generator) -> NDArray[np.uint8]:
-    """Pictures (B, H, W, 3), each moved by up to `reach` pixels each way; what comes into view mirrors the edge."""
-    count, height, width, _ = pictures.shape
-    wide = np.pad(pictures, ((0, 0), (reach, reach), (reach, reach), (0, 0)), "reflect")
-    tops, lefts = order.integers(0, 2 * reach + 1, (2, count))
-    rows, columns = tops[:, None] + np.arange(height), lefts[:, None] + np.arange(width)
-    moved: NDArray[np.uint8] = wide[np.arange(count)[:, None, None], rows[:, :, None], columns[:, None, :]]
-    return moved
+def begin_like(network: nn.Module, trained: nn.Module) -> None:
+    """Takes over the layers of a trained network that have the same name, and holds their weights."""
+    for name, layer in network.named_children():
+        known = getattr(trained, name, None)
+        if known is not None:
+            layer.load_state_dict(known.state_dict())
+            layer.requires_grad_(False)
 
 
 def prepared(pictures: NDArray[np.uint8], plan: embedded.Plan) -> Tensor:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,16 +16,11 @@ from heatproof.results import run_state
 from heatproof.results.gallery import Picture, kept_pictures
 from heatproof.results.looks import page_of_looks
 from heatproof.results.plots import Plots
+from heatproof.results.ranking import Ranking, ranked
 from heatproof.results.run_info import RunInfo, run_info
-from heatproof.stats import bootstrap, ranks
-from heatproof.stats.against_blind import against_blind
-from heatproof.stats.bootstrap_t import RESAMPLES
-from heatproof.stats.decisions import FINE
 from heatproof.stats.groups import Groups
 from heatproof.stats.luck import Luck, luck_of
-from heatproof.stats.mean_interval import mean_intervals
 from heatproof.stats.page import Card, Page, PairTests, page_tests
-from heatproof.stats.rank_sets import rank_sets
 from heatproof.stats.significance import PairwiseTests, compare_pairs
 from heatproof.storage import sealed_json
 
@@ -36,31 +30,6 @@ NO_PICTURES = pd.DataFrame(columns=[*PICTURE, "label", "predicted", "right"])
 NO_DETAILS = pd.DataFrame(columns=["dataset", "model", "method", "metric", "image", "detail", "value"])
 
 NO_REPEATS = pd.DataFrame(columns=["dataset", "model", "method", "metric", "image", "repeat", "value"])
-
-
-@dataclass(frozen=True, eq=False)
-class Ranking:
-    """Methods from best to worst under one metric, with intervals of the means and simultaneous sets of ranks.
-
-    The ranks a method can have follow from the same tests as the verdict and the pairs: it is below those that beat it,
-    and above those it beats. They hold at once for all methods of the page.
-    """
-
-    metric: str
-    higher_is_better: bool
-    # method, n, mean, low, high, skewed, rank, rank_low, rank_high (among the methods), control, and against_blind:
-    # "clear" of every blind control, "level" with some, "beaten" by some, "unknown" where none was run
-    table: pd.DataFrame
-
-    def __str__(self) -> str:
-        arrow = "higher" if self.higher_is_better else "lower"
-        rows = self.table.to_string(index=False, na_rep="", float_format="{:.4g}".format)
-        return f"{self.metric} ({arrow} is better)\n{rows}"
-
-    __repr__ = __str__
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.table["method"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,57 +238,7 @@ class Results:
         has several models or data sets, name one of each: pictures that were judged twice are not twice as many.
         """
         self._check_ranks(metric)
-        higher = self.higher_is_better(metric)
-        wide = self._panel(metric, model, dataset)
-        controls = [method for method in wide.columns if self.is_control(method)]
-        contest = wide.drop(columns=controls)
-        alone = not len(contest.columns)
-        shared = ranks.complete(wide if alone else contest).table
-        own = ranks.rank_methods(shared, higher_is_better=higher, resamples=1)
-        if not alone:
-            shared = shared.join(wide.loc[shared.index, controls].dropna(axis=1))
-        everyone = ranks.rank_methods(shared, higher_is_better=higher, resamples=1)
-        share = self.is_share(metric) or bootstrap.is_share(wide)
-        ((dataset, model),) = {(str(d), str(m)) for d, m, _ in wide.index}
-        alike = shared[list(everyone.methods)].droplevel(["dataset", "model"])
-        level = self.page.level
-        # At a level as small as that of a look more resamples are needed, and the groups have no fixed shares.
-        spans = mean_intervals(
-            alike,
-            self.groups.get(dataset),
-            level=1 - level,
-            resamples=max(RESAMPLES, int(np.ceil(FINE / level))),
-            share=share,
-            stratified=not self.page.looks,
-        )
-        tests = self.page.tests.get((metric, dataset, model))
-        sets = rank_sets(own.methods, tests.beats() if tests else ())
-        places = dict(zip(own.methods, own.ranks, strict=True))
-        blind = against_blind(tests, own.methods, [method for method in controls if self.is_blind(method)])
-        missing = float("nan")
-        placed = []
-        for method in everyone.methods:
-            if method in controls:
-                placed.append((missing, missing, missing))
-            else:  # means are of pictures that all methods have, tests of those that two have
-                rank, (low, high) = places[method], sets[method]
-                placed.append((rank, float(min(low, np.floor(rank))), float(max(high, np.ceil(rank)))))
-        table = pd.DataFrame(
-            {
-                "method": everyone.methods,
-                "n": everyone.n,
-                "mean": everyone.scores,
-                "low": spans["low"].to_numpy(),
-                "high": spans["high"].to_numpy(),
-                "skewed": spans["skewed"].to_numpy(),
-                "rank": [rank for rank, _, _ in placed],
-                "rank_low": [low for _, low, _ in placed],
-                "rank_high": [high for _, _, high in placed],
-                "control": [method in controls for method in everyone.methods],
-                "against_blind": ["control" if m in controls else blind[m] for m in everyone.methods],
-            }
-        )
-        return Ranking(metric, higher, table)
+        return ranked(self, metric, self._panel(metric, model, dataset))
 
     def pairs(self, metric: str, *, model: str | None = None, dataset: str | None = None) -> PairTests:
         """Every two methods compared by the mean of their paired difference, p adjusted for the whole page."""
@@ -378,6 +297,11 @@ class Results:
         from heatproof.results import tables
 
         return tables.written(tables.rankings(self, metrics), "json")
+
+    def _repr_html_(self) -> str:
+        from heatproof.results.notebook import results_html  # it is made of results
+
+        return results_html(self)
 
     @cached_property
     def gallery(self) -> list[Picture]:

@@ -18,11 +18,11 @@ from heatproof.run.engine_choices import engine_of, resume_choices, take_over
 from heatproof.run.findings import Counted, Maps, Pictures, Rows
 from heatproof.run.gallery import book_file, is_kept, shown_files
 from heatproof.run.recording import recording
-from heatproof.run.shards import counted, shards
+from heatproof.run.shards import shards
 from heatproof.run.share import Share
 from heatproof.run.store import Store
 from heatproof.run.stored_engine import StoredEngine
-from heatproof.run.task import Task, tasks
+from heatproof.run.task import Task, sound, tasks
 from heatproof.spec import study_file
 from heatproof.spec.study import load
 from heatproof.storage.sealed_json import typed
@@ -61,6 +61,7 @@ def gather(
             for task in todo:
                 for found in _found(task, sources):
                     found.put(store)
+            store.flush()
             return commit(studies, work, store, record, "complete")
 
 
@@ -99,11 +100,13 @@ def _apart(one: dict[str, Any], other: dict[str, Any]) -> str:
 
 def _complete(todo: Sequence[Task], sources: Sequence[Store], shares: Sequence[Share]) -> None:
     """Every unit must be in one of the parts; else says which parts to run."""
+    for source in sources:
+        sound(source, [task.shard for task in todo])
     lost = [
         (names, task.shard)
         for task in todo
         for names, key in task.units.items()
-        if not any(source.get(key, task.shard.ids) for source in sources)
+        if all(source.failed(key, task.shard.ids) is None for source in sources)
     ]
     if not lost:
         return
@@ -123,8 +126,8 @@ def _found(task: Task, sources: Sequence[Store]) -> Iterator[Counted | Rows | Pi
     """What the parts hold of a task, as if it were computed."""
     shard = task.shard
     for source in sources:
-        if (record := counted(shard, source)) is not None:
-            yield Counted(shard.file, record)
+        if (record := source.record(shard.key)) is not None:
+            yield Counted(record)
             break
     for names, key in task.units.items():
         unit = next(unit for source in sources if (unit := source.get(key, shard.ids)) is not None)

@@ -32,7 +32,7 @@ from heatproof.run.rounds import course_of, rounds
 from heatproof.run.shards import Shard, shards
 from heatproof.run.share import Share
 from heatproof.run.store import Store
-from heatproof.run.task import finished, perform, tasks
+from heatproof.run.task import finished, perform, sound, tasks
 from heatproof.run.until import Solid, prepared
 from heatproof.spec.study import Study
 
@@ -123,7 +123,21 @@ def _work(
     record: Record,
     display: Display,
 ) -> None:
-    """Do what is not done, spread over the workers, and put what they find in the store."""
+    """Do what is not done, spread over the workers. What proves to be damaged when it is read is done again."""
+    _do(work, store, spread, count, record, display)
+    if not sound(store, work):
+        _do(work, store, spread, count, record, display)
+
+
+def _do(
+    work: Sequence[Shard],
+    store: Store,
+    spread: Callable[..., Generator[Finding]],
+    count: int,
+    record: Record,
+    display: Display,
+) -> None:
+    """Do what is not done, and put what the workers find in the store."""
     todo = tasks(work, store)
     left = {key for task in todo for key in task.units.values()}
     total = units_of(work)
@@ -134,7 +148,7 @@ def _work(
         if display.pace:
             units = {task.shard: task.units for task in todo}
             display.pace.begin(list(units), units.__getitem__, count)
-        with closing(spread(perform, todo, count)) as findings:
+        with store.writing(), closing(spread(perform, todo, count)) as findings:
             for found in findings:
                 if isinstance(found, Choices):
                     take_over(found.made, store)

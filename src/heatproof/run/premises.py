@@ -112,7 +112,7 @@ def cautions(method: Any, model: Model, batch: Batch) -> str:
     found = []
     for part in parts_of(method):
         if (caution := caution_of(part)) is not None:
-            with suppress(Exception):  # what keeps the method from working at all is said elsewhere
+            with suppress(Exception):  # what keeps the method from working at all is reported elsewhere
                 found.append(caution(model, batch))
     return "; ".join(filter(None, found))
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 
 from heatproof.audit.float_noise import in_double, rounding
-from heatproof.run.store import Unit
+from heatproof.run.columns import Unit
 from heatproof.run.unit import Explained
 from heatproof.stability import is_unstable
 from heatproof.traits import cost_of, method_traits

@@ -18,13 +18,10 @@ from heatproof.data._support.value_range import warn_of_narrow
 from heatproof.errors import BadInput
 from heatproof.models._support.outputs import SHOWN, recognised
 from heatproof.models._support.targets import CHOSEN, target_index
-from heatproof.run.census import ShardRecord
 from heatproof.run.repeats import repeated_methods, repeated_pictures
 from heatproof.run.rows_of_labels import per_label
-from heatproof.run.store import Store
 from heatproof.spec import recipe
 from heatproof.spec.study import Study
-from heatproof.storage.sealed_json import Damaged, typed
 from heatproof.traits import bound_to, dataset_traits, metric_traits
 from heatproof.types import AnyMethod, Batch, Dataset, Model
 
@@ -53,13 +50,9 @@ class Shard:
         """The study's methods as they are on this data set."""
         return tuple(bound_to(method, self.dataset) for method in self.study.methods)  # type: ignore[misc]
 
-    @property
+    @cached_property
     def place(self) -> dict[str, str]:
         return {"dataset": recipe.label(self.dataset), "model": self.model.name}
-
-    @property
-    def file(self) -> str:
-        return f"shards/{self.key[:2]}/{self.key}.json"
 
 
 def shards(study: Study, device: torch.device) -> Iterator[Shard]:
@@ -216,13 +209,3 @@ def aimed(shard: Shard) -> tuple[Batch, Tensor | None]:
             f"{recipe.label(shard.dataset)!r}: use target='predicted', or name the sub-folders index_name"
         )
     return batch.aimed(labels), answers
-
-
-def counted(shard: Shard, store: Store) -> ShardRecord | None:
-    """What the shard's pictures are to its model, if that is known and this shard's."""
-    stored = store.get_json(shard.file)
-    try:
-        found = None if stored is None else typed(ShardRecord, stored, shard.file)
-    except Damaged:
-        return None
-    return found if found and found.key == shard.key else None

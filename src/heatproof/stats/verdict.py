@@ -25,7 +25,6 @@ from heatproof.stats.page import (
 )
 from heatproof.stats.ranks import check_table, complete
 
-NOT_SEPARATED = "Not separated means that these images show no difference, not that there is none."
 PAIRS = 6  # equivalent pairs that are named; the others are counted
 
 

@@ -11,6 +11,7 @@ from heatproof import registry
 from heatproof.data._support.files import PictureFile, absolute, as_levels, as_view, digest, pick, read_batch
 from heatproof.data._support.picture_groups import Grouping, by_class
 from heatproof.data._support.pictures import Levels
+from heatproof.field_types import snake
 from heatproof.types import Batch, View
 
 
@@ -38,7 +39,7 @@ class PictureFiles:
     def kind(self) -> str:
         """The registered name, for messages."""
         known = registry.name_of(self)
-        return known[1] if known else registry.snake(type(self).__name__)
+        return known[1] if known else snake(type(self).__name__)
 
     def _list(self) -> tuple[PictureFile, ...]:
         raise TypeError(f"{type(self).__name__} must say which files it lists")

@@ -114,17 +114,18 @@ def read_of(slopes: Tensor, first: int) -> Tensor:
     return shares
 
 
-def through(flow: Flow, steps: Sequence[Tensor], skip: int = 0, even: bool = False) -> Tensor:
-    """(B, tokens): what the head reads, followed back through the layers' steps R ← (1 + step) R, from layer `skip` on.
+def through(flow: Flow, steps: Sequence[Tensor], skip: int = 0, even: bool = False, own: float = 1.0) -> Tensor:
+    """(B, tokens): what the head reads, followed back through the layers' steps R ← (own + step) R, from layer `skip`
+    on.
 
-    With `even` the rows of 1 + step are made to sum to one. A last step of one query is a pooling, or belongs to a
-    token that was added after the layers before it.
+    `own` is how much of itself a token keeps. With `even` the rows of own + step are made to sum to one. A last step of
+    one query is a pooling, or belongs to a token that was added after the layers before it.
     """
     steps = [step if at >= min(skip, len(steps) - 1) else torch.zeros_like(step) for at, step in enumerate(steps)]
     square = [step for step in steps if step.shape[-2] == step.shape[-1]]
     rest = steps[len(square) :]
-    identity = torch.eye(flow.tokens, device=steps[0].device, dtype=steps[0].dtype)
-    reached = identity.expand_as(square[0])
+    identity = own * torch.eye(flow.tokens, device=steps[0].device, dtype=steps[0].dtype)
+    reached = torch.eye(flow.tokens, device=steps[0].device, dtype=steps[0].dtype).expand_as(square[0])
     for step in square:
         reached = _even(identity + step, even) @ reached
     if not rest:
@@ -133,9 +134,9 @@ def through(flow: Flow, steps: Sequence[Tensor], skip: int = 0, even: bool = Fal
         return (rest[0] @ reached)[:, 0]
     row = torch.zeros_like(rest[0][:, 0])
     row[:, 0] = 1.0  # the added token asks; the others stay as they are
-    for step in reversed(rest):  # row · (1 + step), whose first row alone is not the identity's
+    for step in reversed(rest):  # row · (own + step), whose first row alone is not the identity's
         mixed = step[:, 0].clone()
-        mixed[:, 0] += 1
+        mixed[:, 0] += own
         mixed = _even(mixed, even)
         row = torch.cat([torch.zeros_like(row[:, :1]), row[:, 1:]], 1) + row[:, :1] * mixed
     return (row[:, None, 1:] @ reached)[:, 0]

@@ -36,9 +36,24 @@ def written_out(
     enable_gqa: bool = False,
 ) -> Tensor:
     """`F.scaled_dot_product_attention` by products and a softmax; nothing is dropped, as in evaluation."""
+    found = probabilities(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+    shared = found.shape[-3] // value.shape[-3] if enable_gqa else 1
+    return torch.matmul(found, value.repeat_interleave(shared, -3) if shared > 1 else value)
+
+
+def probabilities(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """How much each query attends to each key in `F.scaled_dot_product_attention` of these arguments."""
     if enable_gqa:  # several queries share a key
-        shared = query.shape[-3] // key.shape[-3]
-        key, value = (part.repeat_interleave(shared, -3) for part in (key, value))
+        key = key.repeat_interleave(query.shape[-3] // key.shape[-3], -3)
     scores = torch.matmul(query, key.transpose(-2, -1)) * (query.shape[-1] ** -0.5 if scale is None else scale)
     if is_causal:
         attn_mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
@@ -46,7 +61,7 @@ def written_out(
         scores = scores.masked_fill(~attn_mask, float("-inf"))
     elif attn_mask is not None:
         scores = scores + attn_mask
-    return torch.matmul(torch.softmax(scores, -1), value)
+    return torch.softmax(scores, -1)
 
 
 def multi_head(
@@ -159,7 +174,7 @@ class Recorder(TorchFunctionMode):  # type: ignore[misc]
         first: Any = args[0] if args else None
         if id(first) in self._awaited and result.numel() == first.numel():
             self._awaited[id(result)] = result
-        self._count(func, result, args)
+        self._count(func, result, args, named)
         return self._noted(result)
 
     def _recorded(self, attention: Tensor) -> Tensor:
@@ -171,8 +186,9 @@ class Recorder(TorchFunctionMode):  # type: ignore[misc]
         self._awaited, self._places = {}, set()
         return attention
 
-    def _count(self, func: Any, result: Tensor, args: Any) -> None:
-        if func in _LAST or (func in PRODUCTS and args[1:] and args[1].ndim == 2):
+    def _count(self, func: Any, result: Tensor, args: Any, named: Any) -> None:
+        weight: Any = args[1] if args[1:] else named.get("other", named.get("mat2"))
+        if func in _LAST or (func in PRODUCTS and weight.ndim == 2):
             self._places.add(result.numel() // max(result.shape[-1], 1))
         elif func is F.conv2d:
             self._places.add(result.numel() // max(result.shape[1], 1))

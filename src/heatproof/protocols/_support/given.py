@@ -11,7 +11,7 @@ from heatproof.errors import BadInput
 from heatproof.models._support.outputs import SIDES
 from heatproof.occlusion.diffusion import priors
 from heatproof.occlusion.diffusion.denoiser import check
-from heatproof.questions import ASKED
+from heatproof.questions import IN_WORDS
 from heatproof.traits import ProtocolTraits
 from heatproof.types import AnyMethod, Batch, Dataset, Model
 
@@ -27,7 +27,7 @@ def missing(traits: ProtocolTraits, chosen: Models, datasets: Datasets) -> str:
     """
     for model in (models.load(one) if isinstance(one, str) else one for one in chosen or ()):
         if reason := dict(traits.unfit).get(model.question):
-            return f"does not apply to {ASKED[model.question]}: {reason}"
+            return f"does not apply to {IN_WORDS[model.question]}: {reason}"
         if not traits.labels and model.kind == "sigmoid" and len(model.classes) > len(SIDES):
             return f"asks about one of several classes, and model {model.name!r} answers with independent labels"
     lacks = []
