@@ -8,7 +8,7 @@ STAMP := .venv/.installed
 demo: venv
 	$(BIN)/heatproof demo --out runs/demo
 
-test: venv browser axe check
+test: venv browser axe check docs
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -m "not slow"
 
 slow: venv browser axe

@@ -32,7 +32,7 @@ from heatproof.stats.looks import look_steps
 from heatproof.stats.page import Card, Page, PairTests, compare_means
 
 METHODS = "saliency,input_x_gradient,smoothgrad(draws=16),integrated_gradients(steps=16),guided_backprop,lrp,grad_cam"
-ORDERS = 100
+ORDERS = 40
 
 
 def rules(pictures: int, margin: float) -> dict[str, Solid | None]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from heatproof.metrics._support.fine_tuning import FineTuning
+from heatproof.occlusion.occlusion import Occlusion
+from heatproof.occlusion.segmenters.grid import Grid
 
 FEW = FineTuning(count=4, steps=1, rows=2)
 
@@ -12,18 +14,25 @@ METHODS: dict[str, dict[str, object]] = {
     "attexplore": {"steps": 4, "draws": 4},
     "blur_ig": {"steps": 15},
     "boundary_ig": {"steps": 10, "attack_steps": 30},
+    "deep_lift_shap": {"draws": 4},
     "expected_gradients": {"draws": 12},
+    "extremal_perturbation": {"steps": 20, "cells": 12},
     "gradient_shap": {"draws": 12},
     "guided_ig": {"steps": 15},
+    "hsic": {"samples": 100},
+    "idgi": {"steps": 10},
+    "ig2": {"steps": 10},
     "ig_smoothgrad": {"steps": 5, "draws": 4},
     "integrated_gradients": {"steps": 10},
     "isa": {"rounds": 6, "steps": 4},
     "kernel_shap": {"samples": 120},
+    "lima": {"occlusion": Occlusion(segmenter=Grid(4))},
     "lime": {"samples": 200},
     "local_attribution": {"classes": 4, "steps": 5},
     "rise": {"masks": 200},
     "shapley": {"permutations": 4},
     "smoothgrad": {"draws": 5},
+    "sobol": {"samples": 4, "cells": 5},
     "tcav": {"runs": 10, "level": 1.1},  # networks that learnt nothing tell no concept from chance
     "xrai": {"steps": 10},
 }

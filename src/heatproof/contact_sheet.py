@@ -20,7 +20,8 @@ from torch import Tensor
 from heatproof import engine
 from heatproof.data._support.files import PictureFile, identity, read_batch
 from heatproof.data._support.listing import pictures_under
-from heatproof.data._support.pictures import takes_grey
+from heatproof.data._support.pictures import Levels, takes_grey
+from heatproof.data._support.pixels import Reading
 from heatproof.data._support.value_range import warn_of_narrow
 from heatproof.errors import BadInput, NotApplicable
 from heatproof.models._support.outputs import recognised
@@ -28,6 +29,7 @@ from heatproof.models._support.targets import needs_choice, target_index
 from heatproof.models._support.undecided import undecided
 from heatproof.report.heat import legend, overlay, shown
 from heatproof.results import plots
+from heatproof.results.flip_book import coloured
 from heatproof.results.gallery import Picture
 from heatproof.run.premises import cautions
 from heatproof.run.store import write_atomically
@@ -69,6 +71,7 @@ def explain(
     *,
     target: str = "predicted",
     seed: int = 0,
+    levels: Levels | None = None,
     watch: Watch | None = None,
 ) -> Sheet:
     """Maps of pictures for the predicted class or a given one; a method that fails is listed in `missing`."""
@@ -77,7 +80,7 @@ def explain(
     distinct("methods", [recipe.label(method) for method in methods])
     missing: dict[str, str] = {}
     inapplicable: set[str] = set()
-    batch, files = _read(model, images, seed, missing)
+    batch, files = _read(model, images, seed, levels, missing)
     warn_of_narrow(batch)
     model = recognised(model, batch.images)
     maps: dict[str, NDArray[np.float32]] = {}
@@ -99,8 +102,7 @@ def explain(
             except (Exception, SystemExit) as error:  # of any kind: the other methods' maps are still useful
                 missing[title] = message(error)
     classes = [model.classes[t] if t < len(model.classes) else str(t) for t in batch.targets.tolist()]
-    shown_as = batch.images.cpu().expand(-1, 3, -1, -1)  # grey pictures are drawn in three equal channels
-    pixels = (shown_as * 255).round().byte().permute(0, 2, 3, 1).numpy()
+    pixels = coloured((batch.images.cpu() * 255).round().byte().numpy())
     return Sheet(files, pixels, tuple(classes), maps, missing, readouts, frozenset(inapplicable), tuple(careful))
 
 
@@ -134,11 +136,13 @@ def unique_ids(images: Sequence[Path]) -> dict[Path, str]:
     return names
 
 
-def _read(model: Model, images: Sequence[Path], seed: int, missing: dict[str, str]) -> tuple[Batch, tuple[str, ...]]:
+def _read(
+    model: Model, images: Sequence[Path], seed: int, levels: Levels | None, missing: dict[str, str]
+) -> tuple[Batch, tuple[str, ...]]:
     """The readable pictures as a batch, and their paths."""
     named = {name: file for file, name in unique_ids(images).items()}
     files = [PictureFile(name, file) for name, file in named.items()]
-    batch = read_batch(files, model.view, grey=takes_grey(model))
+    batch = read_batch(files, model.view, reading=Reading(takes_grey(model), levels))
     missing |= {str(named[name]): reason for name, reason in batch.missing.items()}
     if not len(batch):
         reasons = "; ".join(f"{name}: {reason}" for name, reason in missing.items())

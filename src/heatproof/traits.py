@@ -104,6 +104,7 @@ class DatasetTraits:
     classes: Any = None  # names of the labels; (): those of the model; None: no names
     target: str = ""  # "given" if each picture comes with the class that is explained
     several: bool = False  # pictures may carry several labels
+    levels: Any = ...  # values of black and white in deep pictures; left out: no choice
     grey: bool | None = None  # whether pictures are read in one channel; None: no choice
     takes_turns: bool = False  # in its order classes take turns, so that its first pictures are a fair sample
     exact_twins: bool = False  # twins that differ outside the region are left out

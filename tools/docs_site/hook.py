@@ -18,6 +18,18 @@ from docs_site import catalogue, command_line, maps, protocol_figures  # noqa: E
 OUTSIDE = re.compile(r"\]\((?:\.\./)+((?:src|tests|benchmarks|tools|CONTRIBUTING|README|LICENSE|CITATION)[^)\s]*)\)")
 
 
+def on_config(config: Any) -> Any:
+    """Puts every page of docs/decisions/ into the navigation, by its title."""
+    pages = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+    decisions = [{page.read_text("utf-8").splitlines()[0].lstrip("# "): f"decisions/{page.name}"} for page in pages]
+    for section in config["nav"]:
+        for entries in section.values():
+            for entry in entries:
+                if isinstance(entry, dict) and "Decisions" in entry:
+                    entry["Decisions"] = decisions
+    return config
+
+
 @event_priority(100)  # before the plug-in that draws notebooks looks for them
 def on_files(files: Files, config: Any) -> Files:
     """Adds what is made, not written, and the notebooks, which lie beside the documentation."""

@@ -45,6 +45,10 @@ def judge(
     out: Out = Path("runs/latest"),
     limit: Annotated[int | None, typer.Option(help="This many pictures at most [32].")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of everything random.")] = None,
+    value_range: Annotated[
+        str | None,
+        typer.Option(help="Black and white in pictures of more than 8 bits: 0,4095; in physical units: -160,240."),
+    ] = None,
     device: Device = "auto",
     workers: Workers = "auto",
     on: On = "local",
@@ -69,6 +73,7 @@ def judge(
             metrics=None,
             protocols=f"all(preset={preset.value})",
             trust_pickle=trust_pickle,
+            value_range=value_range,
             changes={"limit": limit, "seed": seed},
         )
     if dry_run:

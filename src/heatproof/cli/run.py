@@ -71,6 +71,10 @@ def run(
         str | None,
         typer.Option(help="What the model's numbers mean: softmax, sigmoid or regression, as it shows if left out."),
     ] = None,
+    value_range: Annotated[
+        str | None,
+        typer.Option(help="Black and white in pictures of more than 8 bits: 0,4095; in physical units: -160,240."),
+    ] = None,
     device: Device = "auto",
     workers: Workers = "auto",
     on: On = "local",
@@ -126,6 +130,7 @@ def run(
             "--repeats": repeats,
             "--target": target,
             "--output": output,
+            "--value-range": value_range,
             **({} if study.suffix == ".py" else {"--until": until}),
             **(moved if study.suffix == ".py" else {}),
         }
@@ -151,6 +156,7 @@ def run(
                 protocols=_joined(protocols),
                 trust_pickle=trust_pickle,
                 output=output,
+                value_range=value_range,
                 changes={"limit": limit, "seed": seed, "repeats": repeats, "target": target},
             )
     chosen = passes if engine is None else passes.of_kind(engine)

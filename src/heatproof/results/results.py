@@ -23,6 +23,7 @@ from heatproof.stats.luck import Luck, luck_of
 from heatproof.stats.page import Card, Page, PairTests, page_tests
 from heatproof.stats.significance import PairwiseTests, compare_pairs
 from heatproof.storage import sealed_json
+from heatproof.storage.any_path import folder
 
 Place = tuple[str, str, str]  # metric, data set, model
 PICTURE = ("dataset", "model", "image")
@@ -52,7 +53,7 @@ class Results:
     @classmethod
     def load(cls, path: str | Path) -> Results:
         """The results that a run last committed to its directory, checked to be complete and to belong together."""
-        root = Path(path)
+        root = folder(path)
         state = run_state.committed(root)
         with run_state.opened(root, "info.json", state.results) as file:
             info = run_info(sealed_json.read(file.read(), root / "info.json"), root / "info.json")

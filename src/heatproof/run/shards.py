@@ -28,6 +28,8 @@ from heatproof.types import AnyMethod, Batch, Dataset, Model
 SAMPLED = 16  # pictures, at least, of which the first is explained again: it costs a sixteenth of explaining, or two
 EDITION = 8  # of what components mean: numbers of another one answer other questions and are computed anew
 
+LARGEST = 1024  # pixels on a side of pictures that are shown as they are: a camera's would take minutes each
+
 
 @dataclass(frozen=True, eq=False)
 class Shard:
@@ -129,14 +131,25 @@ def fitted(dataset: Dataset, model: Model, study: Study) -> Dataset:
     dataset = seen_by(model, dataset)
     if whole:
         return dataset
-    if dataset_traits(dataset).uncut:
+    if dataset_traits(dataset).uncut and not _has_one_size(dataset, model):
         raise BadInput(
             f"model {model.name!r} does not say which input size it wants and data set {recipe.label(dataset)!r} "
-            "has none: say factory.size = 224 in the model's file, or give the data set a view, e.g. "
-            "view=heatproof.View(size=224, resize=256)"
+            f"has none: say factory.size = 224 in the model's file, or give the data set a view, e.g. "
+            f"view=heatproof.View(size=224, resize=256); pictures of one size of up to {LARGEST} pixels need none"
         )
     # Folders named by class must mean the model's classes, not the k-th folder.
     return named_by(model, dataset) if by_label(study) else dataset
+
+
+def _has_one_size(dataset: Dataset, model: Model) -> bool:
+    """Whether the pictures can be shown at their own size, square or not: the first and the last have the same."""
+    if model.fixed_size or not len(dataset):
+        return False
+    try:
+        ends = dataset.batch(sorted({0, len(dataset) - 1})).images
+    except BadInput:  # of different sizes
+        return False
+    return len(ends) > 0 and max(ends.shape[2:]) <= LARGEST
 
 
 def by_label(study: Study) -> bool:

@@ -116,6 +116,8 @@ def complete(table: pd.DataFrame, *, everyone: bool = False) -> Complete:
     is to stay: one method that failed nearly everywhere must not decide how all others rank.
     """
     checked = check_table(table)
+    if not np.isnan(checked.to_numpy()).any():
+        return Complete(checked, 0, (), ())
     unscored = tuple(str(c) for c in checked.columns[checked.isna().all()])
     kept = checked.drop(columns=list(unscored))
     if kept.empty:
