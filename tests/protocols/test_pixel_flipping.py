@@ -43,6 +43,13 @@ from heatproof.traits import method_traits
 from heatproof.types import View
 
 
+def test_fast_steps_are_those_of_every_metric_and_not_of_the_paper() -> None:
+    (study,) = PixelFlipping(steps="fast").studies()
+    assert [getattr(one, "steps", "") or one.how.steps for one in study.metrics] == ["fast"] * 7
+    with pytest.raises(BadInput, match="leave steps out"):
+        PixelFlipping("paper", steps="fast")
+
+
 def test_the_paper_has_forty_strategies_and_ten_methods() -> None:
     (study,) = PixelFlipping("paper").studies()
     assert len(study.models) * len(study.notes["setups"]) == 40

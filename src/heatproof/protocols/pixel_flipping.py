@@ -22,6 +22,7 @@ from heatproof.methods.saliency import Saliency
 from heatproof.methods.shapley import Shapley
 from heatproof.methods.smoothgrad import Smoothed
 from heatproof.metrics.pixel_flipping import LIF, LRG, MIF, MRG, SRG
+from heatproof.occlusion.flip_order import Steps
 from heatproof.occlusion.game import Occlusion
 from heatproof.occlusion.imputers.diffusion import Diffusion
 from heatproof.occlusion.imputers.histogram import Histogram
@@ -109,11 +110,15 @@ class PixelFlipping:
     abs_variants: bool = False  # judge also the magnitudes of the signed pixel-wise methods
     matching: bool = False  # judge also Shapley values that hide with each imputer of the strategies
     diffusion_draws: int = 1  # a diffusion model takes seconds where the others take milliseconds
+    steps: Literal["full", "fast"] = "full"  # of `quick`: `fast` draws 9 points of each curve
 
     order: ClassVar[int] = 1
+    brief: ClassVar[Pairs] = (("steps", "fast"),)
     paper: ClassVar[Pairs] = (("preset", "paper"),)
 
     def __post_init__(self) -> None:
+        if self.steps == "fast" and self.preset == "paper":
+            raise BadInput("steps='fast' is of preset='quick': the paper has a grid of its own; leave steps out")
         numbers = tuple(self.numbers) if isinstance(self.numbers, list | tuple) else (self.numbers,)
         if not all(isinstance(n, int) and n > 0 for n in numbers):
             raise BadInput(f"numbers must be whole numbers of segments from 1, such as [25,100], got {self.numbers!r}")
@@ -197,8 +202,10 @@ class PixelFlipping:
         """All metrics of one strategy; they share one game, so the last ones cost nothing."""
         if self.preset == "quick":
             kinds: dict[str, Any] = {"mif": MIF, "lif": LIF, "srg": SRG, "mrg": MRG, "lrg": LRG}
-            chosen: dict[str, Metric] = {name: kind(occlusion) for name, kind in kinds.items()}
-            return chosen | {"r_oms": ROMS(occlusion), "nr_oms": NROMS(occlusion)}
+            steps: Steps = "fast" if self.steps == "fast" else "linear"
+            orders = RandomOrders(steps=steps)
+            chosen: dict[str, Metric] = {name: kind(occlusion, steps=steps) for name, kind in kinds.items()}
+            return chosen | {"r_oms": ROMS(occlusion, orders), "nr_oms": NROMS(occlusion, orders)}
         chosen = {"mif": MIF(occlusion, steps="paper"), "lif": LIF(occlusion, steps="paper")}
         chosen["srg"] = SRG(occlusion, steps="paper")
         orders = RandomOrders(steps="paper")
