@@ -56,7 +56,7 @@ def check_prior(prior: Any, chosen: Sequence[Model | str], datasets: Sequence[Da
                 try:
                     check(denoiser, batch.images)
                 except BadInput as error:
-                    raise BadInput(f"{error}: in_distribution(prior=diffusers:FOLDER)") from error
+                    raise BadInput(f"{error}: in_distribution(prior=trained:FOLDER)") from error
 
 
 def _first(model: Model | str, dataset: Dataset | str) -> Batch:
