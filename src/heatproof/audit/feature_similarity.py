@@ -79,7 +79,8 @@ class FeatureSimilarity:
             )
         pictures = shown(batch, keep, self.occlusion)
         features = as_pictures(activations(model, pictures.flatten(0, 1), layer), batch.images.shape[2:])
-        return features.unflatten(0, keep.shape[:2])
+        unfolded: Tensor = features.unflatten(0, keep.shape[:2])
+        return unfolded
 
 
 def _without_tokens(model: Model, batch: Batch, row: int, keep: Keep, layer: str, imputer: Internal) -> Tensor:
