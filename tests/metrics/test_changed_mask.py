@@ -64,7 +64,7 @@ def test_the_score_is_that_of_the_changed_mask(change) -> None:
 
 
 def test_what_is_wrong_is_named() -> None:
-    with pytest.raises(BadInput, match="change .* must be one of"):
+    with pytest.raises(BadInput, match=r"change .* must be one of"):
         AUCIoUChangedMask("melted")  # type: ignore[arg-type]
     with pytest.raises(BadInput, match="amount"):
         AUCIoUChangedMask(amount=0.6)
