@@ -23,6 +23,7 @@ from heatproof.stats.luck import Luck, luck_of
 from heatproof.stats.page import Card, Page, PairTests, page_tests
 from heatproof.stats.significance import PairwiseTests, compare_pairs
 from heatproof.storage import sealed_json
+from heatproof.storage.any_path import folder
 
 Place = tuple[str, str, str]  # metric, data set, model
 PICTURE = ("dataset", "model", "image")
@@ -52,7 +53,7 @@ class Results:
     @classmethod
     def load(cls, path: str | Path) -> Results:
         """The results that a run last committed to its directory, checked to be complete and to belong together."""
-        root = Path(path)
+        root = folder(path)
         state = run_state.committed(root)
         with run_state.opened(root, "info.json", state.results) as file:
             info = run_info(sealed_json.read(file.read(), root / "info.json"), root / "info.json")
@@ -312,7 +313,8 @@ class Results:
 def _read_table(root: Path, name: str, files: Mapping[str, str]) -> pd.DataFrame:
     with run_state.opened(root, name, files) as file:
         try:
-            table: pd.DataFrame = pq.read_table(file).to_pandas()
+            # Column by column, each given back when it is converted: both forms at once would be twice the memory.
+            table: pd.DataFrame = pq.read_table(file).to_pandas(split_blocks=True, self_destruct=True)
         except (OSError, pa.ArrowException) as error:
             raise sealed_json.Damaged(f"{root / name} cannot be read ({error}): {run_state.AGAIN}") from error
     return table
