@@ -33,7 +33,7 @@ from heatproof.types import Batch, Model
 CLASSES, CLOSE, NOISE = 5, 1e-5, 1e-6
 ERROR, MOVED = "error: ", "own gradient moves"
 SIDE = 64
-HIDDEN = ("random", "edges", "centre", "constant", "oracle", "inverted", "precomputed", "tcav", "random_weights")
+HIDDEN = ("random", "edges", "centre", "constant", "mean_region", "oracle", "inverted", "random_weights", "precomputed")
 CHEAP: dict[str, dict[str, Any]] = {
     "ablation_cam": {"limit": 4},
     "agi": {"classes": 2, "steps": 2},
@@ -228,36 +228,35 @@ def chosen_methods(names: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def table(found: Mapping[str, Mapping[str, str]], methods: Sequence[str]) -> str:
-    """The page: a row per architecture, a column per method that does not work everywhere, and the reasons."""
-    everywhere = [name for name in methods if not any(row[name] for row in found.values())]
-    others = [name for name in methods if name not in everywhere]
-    reasons: dict[str, int] = {}
+    """The page: a row per architecture, a column per method that works on some, and the reasons by number."""
+    refused = {name: [row[name].replace(architecture, "…") for architecture, row in found.items()] for name in methods}
+    everywhere = [name for name, why in refused.items() if not any(why)]
+    nowhere = [name for name, why in refused.items() if all(why)]
+    others = [name for name in methods if name not in (*everywhere, *nowhere)]
+    numbers = {
+        why: at for at, why in enumerate(dict.fromkeys(why for name in others for why in refused[name] if why), 1)
+    }
     lines = [
         "# Which methods work on which architectures",
         "",
         "Written by `benchmarks/architectures.py`: small copies with random weights, three pictures, together and one",
-        "by one. ✓ means finite maps that are the same to 1e-5 of their largest value (1e-6 of the largest logit) however",
-        "pictures are batched; a number is a reason.",
-        "`heatproof list methods --for MODEL` makes such a list for your own network.",
+        "by one. ✓ means finite maps that are the same, however pictures are batched, to 1e-5 of their largest value or",
+        "1e-6 of the largest logit; a number is a reason. `heatproof list methods --for MODEL` makes such a list for",
+        "your network.",
         "",
         f"On all {len(found)} architectures: {', '.join(f'`{name}`' for name in everywhere)}.",
+        *(f"\nOn none, `{name}`: {refused[name][0]}." for name in nowhere),
         "",
         "| architecture | " + " | ".join(f"`{name}`" for name in others) + " |",
         "|---|" + "---|" * len(others),
     ]
-    for name, row in found.items():
-        cells = []
-        for method in others:
-            reason = row[method].replace(name, "…")
-            cells.append("✓" if not reason else str(reasons.setdefault(reason, len(reasons) + 1)))
+    for row, name in enumerate(found):
+        cells = [str(numbers[refused[method][row]]) if refused[method][row] else "✓" for method in others]
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    lines += ["", *(f"{number}. {reason}" for reason, number in reasons.items()), ""]
-    moved = [name for name, row in found.items() if row[MOVED]]
-    for name in moved:
-        lines += [
-            f"{name}: PyTorch {torch.__version__} itself gives another gradient for a picture alone than in a batch."
-        ]
-    return "\n".join([*lines, ""] if moved else lines)
+    lines += ["", *(f"{number}. {reason}" for reason, number in numbers.items())]
+    for name in (name for name, row in found.items() if row[MOVED]):
+        lines += ["", f"{name}: PyTorch {torch.__version__} itself gives another gradient for a picture alone."]
+    return "\n".join([*lines, ""])
 
 
 def main() -> None:
