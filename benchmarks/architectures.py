@@ -82,6 +82,7 @@ class Architecture:
 def timm_ones() -> Iterator[Architecture]:
     vit = {"img_size": SIDE, "patch_size": 16, "embed_dim": 48, "depth": 2, "num_heads": 3}
     stages = {"depths": (1, 1, 1, 1)}
+    narrow = {"embed_dim": (32, 32, 32, 32), "stem_width": (8, 16), **stages}
 
     def made(name: str, **sizes: Any) -> Callable[[], nn.Module]:
         def make() -> nn.Module:
@@ -90,6 +91,11 @@ def timm_ones() -> Iterator[Architecture]:
             return timm.create_model(name, num_classes=CLASSES, **sizes)
 
         return make
+
+    def mixer() -> nn.Module:
+        from timm.models.mlp_mixer import MlpMixer
+
+        return MlpMixer(num_classes=CLASSES, img_size=SIDE, patch_size=16, num_blocks=2, embed_dim=48)
 
     for name in (
         "vit_tiny_patch16_224",
@@ -112,11 +118,13 @@ def timm_ones() -> Iterator[Architecture]:
     swin = {"img_size": SIDE, "patch_size": 4, "embed_dim": 24, "num_heads": (2, 2, 2, 2), **stages}
     yield Architecture("timm swin_tiny_patch4_window7_224", made("swin_tiny_patch4_window7_224", window_size=4, **swin))
     yield Architecture("timm swinv2_tiny_window8_256", made("swinv2_tiny_window8_256", window_size=4, **swin))
-    yield Architecture("timm mixer_s16_224", made("mixer_s16_224", img_size=SIDE))
-    yield Architecture("timm pvt_v2_b0", made("pvt_v2_b0"))
-    yield Architecture("timm maxvit_rmlp_pico_rw_256", made("maxvit_rmlp_pico_rw_256", img_size=SIDE))
-    yield Architecture("timm convnext_atto", made("convnext_atto"))
-    yield Architecture("timm resnet18", made("resnet18"))
+    yield Architecture("timm mlp mixer", mixer)
+    yield Architecture(
+        "timm pvt_v2_b0", made("pvt_v2_b0", embed_dims=(8, 16, 24, 32), num_heads=(1, 1, 2, 2), **stages)
+    )
+    yield Architecture("timm maxvit_rmlp_pico_rw_256", made("maxvit_rmlp_pico_rw_256", img_size=SIDE, **narrow))
+    yield Architecture("timm convnext_atto", made("convnext_atto", dims=(8, 16, 24, 32), **stages))
+    yield Architecture("timm resnet18", made("resnet18", layers=(1, 1, 1, 1), channels=(8, 16, 24, 32)))
     yield Architecture("timm efficientnet_lite0", made("efficientnet_lite0"))
     yield Architecture("timm mobilenetv3_small_050", made("mobilenetv3_small_050"))
 
@@ -139,7 +147,12 @@ def torchvision_ones() -> Iterator[Architecture]:
 
     yield Architecture("torchvision vit", vit)
     yield Architecture("torchvision swin", swin)
-    for name in ("resnet18", "vgg11", "densenet121", "mobilenet_v3_small", "squeezenet1_1", "shufflenet_v2_x0_5"):
+
+    def densenet() -> nn.Module:
+        return import_torchvision("this table").models.DenseNet(8, (2, 2, 2, 2), 16, num_classes=CLASSES)
+
+    yield Architecture("torchvision densenet", densenet)
+    for name in ("resnet18", "mobilenet_v3_small", "squeezenet1_1", "shufflenet_v2_x0_5"):
         yield Architecture(f"torchvision {name}", made(name))
     yield Architecture("torchvision regnet_y_400mf", made("regnet_y_400mf"))
 
@@ -240,9 +253,9 @@ def table(found: Mapping[str, Mapping[str, str]], methods: Sequence[str]) -> str
         "# Which methods work on which architectures",
         "",
         "Written by `benchmarks/architectures.py`: small copies with random weights, three pictures, together and one",
-        "by one. ✓ means finite maps that are the same, however pictures are batched, to 1e-5 of their largest value or",
-        "1e-6 of the largest logit; a number is a reason. `heatproof list methods --for MODEL` makes such a list for",
-        "your network.",
+        "by one. ✓ means finite maps that are the same, however pictures are batched, to 1e-5 of their largest value",
+        "or 1e-6 of the largest logit; a number is a reason. `heatproof list methods --for MODEL` makes such a list",
+        "for your network.",
         "",
         f"On all {len(found)} architectures: {', '.join(f'`{name}`' for name in everywhere)}.",
         *(f"\nOn none, `{name}`: {refused[name][0]}." for name in nowhere),
