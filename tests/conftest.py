@@ -14,9 +14,6 @@ from hypothesis import settings
 # Drawn pictures and measured batch sizes are shared by the tests of one run, and by its parallel workers.
 _shared = Path(tempfile.gettempdir()) / f"heatproof-tests-{os.getuid() if hasattr(os, 'getuid') else 0}"
 os.environ["HEATPROOF_CACHE"] = str(_shared)
-# Tests that begin a process share its bytecode, too, also where none is written as a rule.
-os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-os.environ["PYTHONPYCACHEPREFIX"] = str(_shared / "bytecode")
 # No test can tell whether bytes have reached the disk, and a run waits for it some seventy times.
 os.fsync = lambda _: None
 

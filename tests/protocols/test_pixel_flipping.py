@@ -43,6 +43,13 @@ from heatproof.traits import method_traits
 from heatproof.types import View
 
 
+def test_fast_steps_are_those_of_every_metric_and_not_of_the_paper() -> None:
+    (study,) = PixelFlipping(steps="fast").studies()
+    assert [getattr(one, "steps", "") or one.how.steps for one in study.metrics] == ["fast"] * 7
+    with pytest.raises(BadInput, match="leave steps out"):
+        PixelFlipping("paper", steps="fast")
+
+
 def test_the_paper_has_forty_strategies_and_ten_methods() -> None:
     (study,) = PixelFlipping("paper").studies()
     assert len(study.models) * len(study.notes["setups"]) == 40
@@ -215,3 +222,11 @@ def test_abs_variants_are_never_negative_and_only_of_signed_methods() -> None:
     more = [one for one in study.methods if one not in plain.methods]
     assert len(more) == 4
     assert not any(method_traits(one).signed for one in more)
+
+
+def test_every_imputer_of_the_strategies_explains_too() -> None:
+    (study,) = PixelFlipping(matching=True, imputers=(Mean(), Telea())).studies()
+    labels = [recipe.label(one) for one in study.methods]
+    assert set(study.notes["matching"].values()) == {"mean", "telea"}
+    assert set(study.notes["matching"]) <= set(labels)
+    assert len(set(labels)) == len(labels)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 COMPLETE, FAILED_ROWS, BAD_USAGE, INTERRUPTED = 0, 1, 2, 130
 
-Out = Annotated[Path, typer.Option("--out", "-o", help="Directory for rows and report; run again to go on.")]
+Out = Annotated[Path, typer.Option("--out", "-o", help="Directory for rows and report, or s3://…; run again to go on.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
 Workers = Annotated[
     str, typer.Option(help="Processes side by side, a shard of pictures each; auto: as many as pay.", metavar="N|auto")

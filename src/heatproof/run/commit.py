@@ -14,6 +14,7 @@ from heatproof.run.groups import write_groups
 from heatproof.run.info import describe
 from heatproof.run.pictures import write_pictures
 from heatproof.run.repeats import write_repeats
+from heatproof.run.rounding import measured
 from heatproof.run.rounds import Course, described
 from heatproof.run.shards import Shard
 from heatproof.run.share import Share
@@ -51,7 +52,7 @@ def commit(
     files |= write_repeats(store.root, _repeated(again, store))
     store.put_json("gallery.json", {"files": shown_files(store, _shown(work))})
     info = replace(
-        describe(studies, record.at(state), store.damaged),
+        describe(studies, record.at(state), store.damaged, measured(_sampled(work, store))),
         pictures=census((shard.place, found) for shard in work if (found := store.record(shard.key))),
         stopped=part,
         until=None if course is None else described(course, finished=not part),
@@ -82,6 +83,13 @@ def commit_finished(
         commit(studies, judged, store, record, "stopped", part, course, share)
     else:
         record.write("stopped", reason=part)
+
+
+def _sampled(work: Sequence[Shard], store: Store) -> Iterator[tuple[dict[str, str], Unit]]:
+    """The units of the shards with a picture that was explained again."""
+    for place, key, ids in _places([shard for shard in work if shard.sampled]):
+        if (unit := store.get(key, ids)) is not None:
+            yield place, unit
 
 
 def _shown(work: Sequence[Shard]) -> dict[str, list[str]]:

@@ -25,6 +25,7 @@ from heatproof.run.stored_engine import StoredEngine
 from heatproof.run.task import Task, sound, tasks
 from heatproof.spec import study_file
 from heatproof.spec.study import load
+from heatproof.storage.any_path import folder as folder_of
 from heatproof.storage.sealed_json import typed
 
 FILE = "study.json"
@@ -45,12 +46,12 @@ def gather(
     were computed on. `models` and `images` say where they are now. Refuses parts of different studies, and parts that
     are not all there.
     """
-    places = [Path(one) for one in directories]
+    places = [folder_of(one) for one in directories]
     first = _same_study(places)
     before = StoredEngine.beside(places[0] / FILE)
     with engine_of(before.kind, before.choices):
         studies = load(places[0] / FILE, trust_pickle, models, images, trust_code)
-        store, sources = Store(Path(out)), [Store(place) for place in places]
+        store, sources = Store(folder_of(out)), [Store(place) for place in places]
         resume_choices(store)
         work = [shard for one in studies for shard in shards(one, engine.pick("cpu"))]
         with recording(studies, work, store, None, None) as record:
@@ -144,5 +145,5 @@ def _found(task: Task, sources: Sequence[Store]) -> Iterator[Counted | Rows | Pi
 
 
 def _arrays(source: Store, name: str) -> dict[str, np.ndarray[Any, Any]]:
-    with np.load(source.root / name, allow_pickle=False) as arrays:
+    with (source.root / name).open("rb") as file, np.load(file, allow_pickle=False) as arrays:
         return dict(arrays)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from heatproof.errors import HeatproofError
+from heatproof.storage.any_path import is_remote
 from heatproof.storage.atomic_file import NotWritable
 
 try:
@@ -29,6 +30,9 @@ class InUse(HeatproofError):
 @contextmanager
 def held(root: Path) -> Iterator[bool]:
     """Holds the lock of a run directory; a second process gets `InUse`. Yields whether there are locks here."""
+    if is_remote(root):
+        yield False
+        return
     path = root / FILE
     try:
         root.mkdir(parents=True, exist_ok=True)

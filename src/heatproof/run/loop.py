@@ -35,6 +35,7 @@ from heatproof.run.store import Store
 from heatproof.run.task import finished, perform, sound, tasks
 from heatproof.run.until import Solid, prepared
 from heatproof.spec.study import Study
+from heatproof.storage.any_path import folder
 
 
 def run(
@@ -84,7 +85,7 @@ def _run(
     display.phase("reading pictures", 0, len(listed))
     if until is not None:
         listed = prepared(listed, until)
-    store = Store(Path(out))
+    store = Store(folder(out))
     resume_choices(store)
     place = engine.pick(device)
     count = crew.how_many(workers, place)

@@ -25,6 +25,7 @@ from heatproof.spec.study import Study
 from heatproof.traits import bound_to, dataset_traits, metric_traits
 from heatproof.types import AnyMethod, Batch, Dataset, Model
 
+SAMPLED = 16  # pictures, at least, of which the first is explained again: it costs a sixteenth of explaining, or two
 EDITION = 8  # of what components mean: numbers of another one answer other questions and are computed anew
 
 LARGEST = 1024  # pixels on a side of pictures that are shown as they are: a camera's would take minutes each
@@ -44,6 +45,7 @@ class Shard:
     key: str  # of the shard itself: what its pictures are to the model is kept under it
     guessed: tuple[str, ...]  # class names that were numbered in alphabetical order
     repeat: int = 0  # which other seed its methods have; 0: the study's own
+    sampled: bool = False  # whether its first picture is explained again, in double precision
 
     @cached_property
     def methods(self) -> tuple[AnyMethod, ...]:
@@ -111,8 +113,10 @@ def shards(study: Study, device: torch.device) -> Iterator[Shard]:
                 key = recipe.key([*place, *common])
                 folder = f"gallery/{key}"
                 files = {name: f"{folder}/{recipe.key(plain)}.npz" for name, plain in recipes.items()}
-                shown = files if not repeat and indices[0] == places[0] else {}
-                yield Shard(study, model, dataset, indices, names, shown, units, key, guessed, repeat)
+                opening = not repeat and indices[0] == places[0]
+                shown = files if opening else {}
+                sampled = opening and len(places) >= SAMPLED
+                yield Shard(study, model, dataset, indices, names, shown, units, key, guessed, repeat, sampled)
 
 
 def _read_as(model: Model) -> list[str]:

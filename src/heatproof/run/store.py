@@ -140,7 +140,7 @@ class Store:
         """Name a damaged file and move it out of the way."""
         self.damaged.append(path.name)
         with suppress(OSError):
-            path.replace(path.with_suffix(".damaged"))
+            path.rename(path.with_suffix(".damaged"))
 
     def put_json(self, name: str, value: Mapping[str, Any]) -> None:
         write_atomically(self.root / name, sealed_json.written(value))

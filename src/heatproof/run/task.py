@@ -11,6 +11,7 @@ from heatproof.run.census import recorded
 from heatproof.run.findings import Choices, Counted, Finding, Rows
 from heatproof.run.gallery import book_of, is_kept, maps_of, pictures_of
 from heatproof.run.repeats import judged_alike, other_dice
+from heatproof.run.rounding import Sample, beside
 from heatproof.run.shards import Shard, aimed, by_label
 from heatproof.run.store import Store
 from heatproof.run.unit import explain, judge
@@ -70,6 +71,7 @@ def perform(task: Task) -> Iterator[Finding]:
     if task.maps:
         about = GalleryFolder(**shard.place, ids=(), classes=tuple(shard.model.classes))
         yield pictures_of(next(iter(task.maps.values())), about, batch)
+    sample = Sample(shard.model, shard.sampled)
     for method in shard.methods:
         title = recipe.label(method)
         metrics = [metric for metric in shard.study.metrics if (title, recipe.label(metric)) in task.units]
@@ -78,9 +80,10 @@ def perform(task: Task) -> Iterator[Finding]:
         explained = judged_alike(explain(shard.model, other_dice(batch, shard.repeat), method), batch)
         if title in task.maps:
             yield maps_of(task.maps[title], batch, title, explained.attribution)
+        noise = sample.of(method, explained) if metrics else {}
         for metric in metrics:
             name = recipe.label(metric)
-            unit = judge(explained, batch, shard.ids, metric)  # type: ignore[arg-type]
+            unit = beside(judge(explained, batch, shard.ids, metric), noise)  # type: ignore[arg-type]
             if (made := engine.current().record()) != known:
                 yield Choices(made)
                 known = made

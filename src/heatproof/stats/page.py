@@ -108,11 +108,12 @@ class Basis:
 
     def words(self) -> str:
         """The population that the verdict holds for, as the end of a sentence."""
-        if self.fixed:
-            return f"new pictures of the same {_listed([plural(name) for name in self.fixed])}"
+        same = [f"{self.sizes.get(name, 0):,} {plural(name)}" for name in self.fixed]
+        of = f" of the same {_listed(same)}" if same else ""
         if self.sampled:
-            return f"new {_listed([plural(name) for name in self.sampled])} like these"
-        return "new pictures like these"
+            sizes = [f"{self.sizes.get(name, 0):,}" for name in self.sampled]
+            return f"new {_listed([plural(name) for name in self.sampled])} like these {_listed(sizes)}{of}"
+        return f"new pictures{of}" if of else "new pictures like these"
 
 
 @dataclass(frozen=True, eq=False)
