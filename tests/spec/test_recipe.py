@@ -151,7 +151,7 @@ def _spoken(hint: Any) -> list[Any]:
 def test_a_label_can_be_read_again(name: str) -> None:
     found = registry.entry("method", name)
     hints = hints_of(found.make)
-    for field in found.fields():
+    for field in set(found.fields()) - {"title"}:  # a name for tables, which spells nothing
         for value in _spoken(hints[field]):
             try:
                 method = registry.find("method", name, **{field: value})
