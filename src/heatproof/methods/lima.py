@@ -90,6 +90,13 @@ class LIMA:
         check_not_negative("consistency", self.consistency)
         check_not_negative("collaboration", self.collaboration)
 
+    def caution(self, model: Model, batch: Batch) -> str:
+        """What to be careful with, wherever it is judged."""
+        return (
+            "it searches for the order of superpixels that insertion and deletion reward, so these and pixel flipping "
+            "say how well it searched: read localisation and scores with other segments and fillings, too"
+        )
+
     def __call__(self, model: Model, batch: Batch, /) -> Maps:
         segments = segments_of(batch, self.occlusion.segmenter)
         game = game_of(model, batch, self.occlusion, self.readout)
