@@ -1,18 +1,22 @@
-# Two commands: `make demo` and `make test`. Each makes .venv and installs what it needs.
+# `make demo`, `make test` and `make docs`: each makes .venv and installs what it needs.
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: demo test check venv browser axe slow clean
+.PHONY: demo test check docs venv browser axe slow clean
 
 demo: venv
 	$(BIN)/heatproof demo --out runs/demo
 
-test: venv browser axe check
+test: venv browser axe check docs
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -m "not slow"
 
 slow: venv browser axe
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
+
+# The documentation as a site, without a network: site/index.html. A broken link or a missing page is an error.
+docs: venv
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 check: venv
 	$(BIN)/ruff format --check .
@@ -46,4 +50,4 @@ axe: .venv/axe/$(AXE)
 	touch $@
 
 clean:
-	rm -rf .venv runs build
+	rm -rf .venv runs build site

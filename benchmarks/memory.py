@@ -33,8 +33,10 @@ def loop(pictures: int) -> None:
 
 
 def gathering(rows: int) -> None:
-    """Write the tables of so many rows, half of them with curves of 50 points."""
-    from heatproof.run.store import Store, Unit
+    """Store so many rows, half of them with curves of 50 points, and write their tables."""
+    from heatproof.run.columns import Unit
+    from heatproof.run.store import Store
+    from heatproof.run.tables import write_tables
 
     shard = 16
     places = [
@@ -42,14 +44,16 @@ def gathering(rows: int) -> None:
     ]
     line = [i / 50 for i in range(50)]
 
-    def units():  # type: ignore[no-untyped-def]
-        for at in range(rows // shard):
-            ids = [f"folder/picture_{at}_{i}.jpg" for i in range(shard)]
-            lines = [list(line) for _ in ids] if at % 2 else None
-            yield places[at % 360], Unit(ids, [0.5] * shard, ["ok"] * shard, [""] * shard, 0.1, lines, lines)
+    def ids(at: int) -> tuple[str, ...]:
+        return tuple(f"folder/picture_{at}_{i}.jpg" for i in range(shard))
 
     with tempfile.TemporaryDirectory() as out:
-        Store(Path(out)).write_tables(units())
+        store = Store(Path(out))
+        for at in range(rows // shard):
+            lines = [line] * shard if at % 2 else None
+            store.put(f"{at:032}", Unit(ids(at), [0.5] * shard, ["ok"] * shard, [""] * shard, 0.1, lines, lines))
+        store.flush()
+        write_tables(store, ((places[at % 360], f"{at:032}", ids(at)) for at in range(rows // shard)))
 
 
 CASES = [("loop", 500), ("loop", 5_000), ("gathering", 24_000), ("gathering", 240_000)]

@@ -140,6 +140,39 @@ def test_heatproof_still_says_what_the_page_says(name):
     assert bench.ours(bench.PAIRS[name][1]) == pytest.approx(row["heatproof"], abs=2e-4)
 
 
+def _peers():
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    try:
+        import peer_numbers
+    finally:
+        sys.path.pop(0)
+    return peer_numbers
+
+
+def test_pytorch_grad_cam_and_captum_say_what_the_page_says():
+    bench = _peers()
+    stored = json.loads(bench.STORED.read_text())
+    assert bench.filled(PAGE, "peers", bench.table(stored)) == PAGE
+    now = bench.measured()
+    assert set(now) == set(stored)
+    for name, row in now.items():
+        assert row["heatproof"] == pytest.approx(stored[name]["heatproof"], abs=2e-4), name
+        assert row["theirs"] == pytest.approx(stored[name]["theirs"], abs=2e-3), name
+    assert now["average increase"]["theirs"] == now["average increase"]["heatproof"]
+    assert set(now["average increase"]["theirs"]) == {0.0, 1.0}
+    for name, tolerance in (("ROAD", 0.01), ("max sensitivity", 0.1), ("infidelity", 0.02)):
+        assert now[name]["theirs"] == pytest.approx(now[name]["heatproof"], abs=tolerance), name
+
+
+def test_the_drop_there_is_the_drop_here_times_the_confidence():
+    bench = _peers()
+    pair = bench.pairs()["average drop"]
+    found = bench.judged(pair)
+    drop = (found.values * found.details["before"]).tolist()
+    assert drop == pytest.approx(list(pair.compute()), abs=1e-5)
+    assert max(drop) > 0.5
+
+
 SAME = ("sparseness", "complexity", "pointing game", "relevance rank", "relevance mass", "AUC", "top-k")
 
 

@@ -11,13 +11,13 @@ import pytest
 
 from heatproof import registry
 from heatproof.errors import BadInput
+from heatproof.field_types import checked, hints_of
 from heatproof.methods.agi import AGI
 from heatproof.methods.mfaba import MFABA
 from heatproof.metrics.fud import Fud
 from heatproof.occlusion.diffusion.guidance import Guidance
 from heatproof.occlusion.diffusion.sampler import Sampler
 from heatproof.protocols.in_distribution import InDistribution
-from heatproof.registry import checked
 from heatproof.spec import source_hash
 from heatproof.spec.parse import parse
 
@@ -29,7 +29,7 @@ def _choices() -> list[tuple[registry.Kind, str, str]]:
     for kind in KINDS:
         for name in registry.names(kind):
             made = registry.entry(kind, name)
-            hints = registry.hints_of(made.make) if isinstance(made.make, type) else {}
+            hints = hints_of(made.make) if isinstance(made.make, type) else {}
             literal = [one for one in made.fields() if get_origin(hints.get(one)) is Literal]
             found += [(kind, name, one) for one in literal]
     return found
@@ -118,4 +118,4 @@ def test_checking_is_no_part_of_what_user_code_does():
 
     one, other = checked(made()), checked(made())
     assert source_hash.digest(one) == source_hash.digest(other)
-    assert one.__init__.__module__ == "heatproof.registry"
+    assert one.__init__.__module__ == "heatproof.field_types"

@@ -18,7 +18,7 @@ EVERYTHING = [(kind, name) for kind in KINDS for name in registry.names(kind)]
 
 @pytest.mark.parametrize(("kind", "name"), EVERYTHING, ids=[f"{kind}-{name}" for kind, name in EVERYTHING])
 def test_it_keeps_its_promises(kind: registry.Kind, name: str) -> None:
-    component = registry.find(kind, name, **(cheaper.METHODS.get(name, {}) if kind == "method" else {}))
+    component = registry.find(kind, name, **cheaper.OF.get(kind, {}).get(name, {}))
     broken = [str(verdict) for verdict in testing.check_component(kind, component) if not verdict.holds]
     assert not broken, "\n".join(broken)
 

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import cheaper
 import pandas as pd
 import planted_outputs as stage
 import pytest
@@ -21,6 +22,7 @@ from heatproof.errors import BadInput, HeatproofError, NotApplicable
 from heatproof.outputs import read
 from heatproof.questions import QUESTIONS
 from heatproof.run.unit import OK, explain
+from heatproof.spec import recipe
 from heatproof.spec.parse import parse
 from heatproof.traits import metric_traits, misfit
 from heatproof.types import Batch, Model
@@ -146,7 +148,7 @@ def _mean(maps: Tensor, region: Tensor) -> Tensor:
 def test_every_method_applies_or_says_why_not(ask: stage.Ask) -> None:
     model, batch = posed(ask, 2)
     for name in sorted(set(registry.names("method")) - STORED):
-        method = parse("method", name)
+        method = registry.find("method", name, **cheaper.METHODS.get(name, {}))
         declared = misfit(method, model.question)
         found = explain(model, batch, method)
         if found.attribution is None:
@@ -166,10 +168,16 @@ def every_metric(ask: stage.Ask, as_twin: bool = False) -> pd.DataFrame:
     model = stage.twin() if as_twin else stage.model(ask)
     target = "0" if ask != "one" else "1"
     few = "integrated_gradients(baseline=mid_grey, steps=4)"  # some metrics explain dozens of times
-    study = Study([model], [stage.Squares(2, ask)], [few, "oracle", "random"], registry.names("metric"), target=target)
+    metrics = {
+        name: registry.find("metric", name, **cheaper.METRICS.get(name, {})) for name in registry.names("metric")
+    }
+    names = {recipe.label(metric): name for name, metric in metrics.items()}
+    data = [stage.Squares(2, ask)]
+    study = Study([model], data, [few, "oracle", "random"], list(metrics.values()), target=target)
     with TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what has no score is said before: here the rows are looked at
-        return run(study, folder).scores
+        scores = run(study, folder).scores
+    return scores.assign(metric=scores["metric"].astype(str).map(names))
 
 
 @pytest.mark.parametrize("ask", ["one", "many", "value"])

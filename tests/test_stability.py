@@ -74,7 +74,7 @@ def test_a_declaration_counts_for_more_than_a_measurement() -> None:
 )
 def test_measuring_again_finds_the_same(method: str, unstable: bool) -> None:
     model = models.load("embedded:object")
-    batch = TwoFactor(count=12).batch(range(12))
+    batch = TwoFactor(count=6).batch(range(6))
     before = engine.current().record()
     assert (float_noise(model, batch, parse("method", method)) > UNSTABLE) is unstable
     assert engine.current().record() == before

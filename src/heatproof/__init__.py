@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from heatproof.judge import judge
     from heatproof.models import load
     from heatproof.on_tensors import explain, score
-    from heatproof.registry import dataset, find, imputer, method, metric, names, part, protocol, segmenter
+    from heatproof.registry import dataset, find, imputer, method, metric, model, names, part, protocol, segmenter
     from heatproof.report import report
     from heatproof.results import Results
     from heatproof.run.loop import run
@@ -52,7 +52,7 @@ _HOMES = {
     "judge": ["judge"],
     "models": ["load"],
     "on_tensors": ["explain", "score"],
-    "registry": ["dataset", "find", "imputer", "method", "metric", "names", "part", "protocol", "segmenter"],
+    "registry": ["dataset", "find", "imputer", "method", "metric", "model", "names", "part", "protocol", "segmenter"],
     "report": ["report"],
     "results": ["Results"],
     "run": ["run"],
@@ -93,6 +93,7 @@ __all__ = [
     "load",
     "method",
     "metric",
+    "model",
     "names",
     "part",
     "pictures",

@@ -20,7 +20,8 @@ from torch import Tensor
 from heatproof import engine
 from heatproof.data._support.files import PictureFile, identity, read_batch
 from heatproof.data._support.listing import pictures_under
-from heatproof.data._support.pictures import takes_grey
+from heatproof.data._support.pictures import Levels, takes_grey
+from heatproof.data._support.pixels import Reading
 from heatproof.data._support.value_range import warn_of_narrow
 from heatproof.errors import BadInput, NotApplicable
 from heatproof.models._support.outputs import recognised
@@ -28,6 +29,7 @@ from heatproof.models._support.targets import needs_choice, target_index
 from heatproof.models._support.undecided import undecided
 from heatproof.report.heat import legend, overlay, shown
 from heatproof.results import plots
+from heatproof.results.flip_book import coloured
 from heatproof.results.gallery import Picture
 from heatproof.run.premises import cautions
 from heatproof.run.store import write_atomically
@@ -51,15 +53,15 @@ class Sheet:
     targets: tuple[str, ...]
     maps: dict[str, NDArray[np.float32]]  # (B, H, W) each
     missing: dict[str, str]  # pictures and methods that gave nothing, with the reason
-    said: tuple[str, ...] = ()  # the model's probability of the explained class, or its value, in words
+    readouts: tuple[str, ...] = ()  # the model's probability of the explained class, or its value, in words
     inapplicable: frozenset[str] = frozenset()  # those of the missing methods that do not apply to the network
     cautions: tuple[str, ...] = ()  # what to be careful with, in words
 
     @property
     def answers(self) -> list[str]:
         """The explained class of every picture, with what the model says of it where that is known."""
-        said = self.said or ("",) * len(self.targets)
-        return [f"{target} {words}".strip() for target, words in zip(self.targets, said, strict=True)]
+        readouts = self.readouts or ("",) * len(self.targets)
+        return [f"{target} {words}".strip() for target, words in zip(self.targets, readouts, strict=True)]
 
 
 def explain(
@@ -69,6 +71,7 @@ def explain(
     *,
     target: str = "predicted",
     seed: int = 0,
+    levels: Levels | None = None,
     watch: Watch | None = None,
 ) -> Sheet:
     """Maps of pictures for the predicted class or a given one; a method that fails is listed in `missing`."""
@@ -77,7 +80,7 @@ def explain(
     distinct("methods", [recipe.label(method) for method in methods])
     missing: dict[str, str] = {}
     inapplicable: set[str] = set()
-    batch, files = _read(model, images, seed, missing)
+    batch, files = _read(model, images, seed, levels, missing)
     warn_of_narrow(batch)
     model = recognised(model, batch.images)
     maps: dict[str, NDArray[np.float32]] = {}
@@ -85,7 +88,7 @@ def explain(
         logits = engine.forward(model, batch.images)
         batch = batch.aimed(_targets(model, logits, target))
         careful = [f"{model.name}: {words}" for words in [undecided(model, logits)] if words]
-        said = tuple(_said(model, logits, batch.targets))
+        readouts = tuple(_in_words(model, logits, batch.targets))
         for done, method in enumerate(methods):
             title = recipe.label(method)
             if watch:
@@ -99,9 +102,8 @@ def explain(
             except (Exception, SystemExit) as error:  # of any kind: the other methods' maps are still useful
                 missing[title] = message(error)
     classes = [model.classes[t] if t < len(model.classes) else str(t) for t in batch.targets.tolist()]
-    shown_as = batch.images.cpu().expand(-1, 3, -1, -1)  # grey pictures are drawn in three equal channels
-    pixels = (shown_as * 255).round().byte().permute(0, 2, 3, 1).numpy()
-    return Sheet(files, pixels, tuple(classes), maps, missing, said, frozenset(inapplicable), tuple(careful))
+    pixels = coloured((batch.images.cpu() * 255).round().byte().numpy())
+    return Sheet(files, pixels, tuple(classes), maps, missing, readouts, frozenset(inapplicable), tuple(careful))
 
 
 def _targets(model: Model, logits: Logits, target: str) -> Tensor:
@@ -113,7 +115,7 @@ def _targets(model: Model, logits: Logits, target: str) -> Tensor:
     return torch.full((len(logits),), target_index(model, logits.shape[1], target), device=logits.device)
 
 
-def _said(model: Model, logits: Logits, targets: Tensor) -> list[str]:
+def _in_words(model: Model, logits: Logits, targets: Tensor) -> list[str]:
     """The probability of each target, or its value where the model answers with values."""
     answers = logits.gather(1, targets[:, None])[:, 0]
     if model.question == "value":
@@ -134,11 +136,13 @@ def unique_ids(images: Sequence[Path]) -> dict[Path, str]:
     return names
 
 
-def _read(model: Model, images: Sequence[Path], seed: int, missing: dict[str, str]) -> tuple[Batch, tuple[str, ...]]:
+def _read(
+    model: Model, images: Sequence[Path], seed: int, levels: Levels | None, missing: dict[str, str]
+) -> tuple[Batch, tuple[str, ...]]:
     """The readable pictures as a batch, and their paths."""
     named = {name: file for file, name in unique_ids(images).items()}
     files = [PictureFile(name, file) for name, file in named.items()]
-    batch = read_batch(files, model.view, grey=takes_grey(model))
+    batch = read_batch(files, model.view, reading=Reading(takes_grey(model), levels))
     missing |= {str(named[name]): reason for name, reason in batch.missing.items()}
     if not len(batch):
         reasons = "; ".join(f"{name}: {reason}" for name, reason in missing.items())

@@ -10,7 +10,7 @@ Readout: TypeAlias = Literal["probability", "logit", "log_probability"]
 Unfit: TypeAlias = tuple[tuple[Question, str], ...]  # the questions that a component has no answer to, and why
 
 QUESTIONS: tuple[Question, ...] = get_args(Question)
-ASKED: dict[Question, str] = {
+IN_WORDS: dict[Question, str] = {
     "classes": "a softmax over classes",
     "yes_no": "a yes-or-no answer",
     "value": "a value (regression)",

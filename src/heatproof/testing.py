@@ -9,19 +9,22 @@ registered; `heatproof check NAME` runs it on one name.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from heatproof import registry
+from heatproof import registry, traits
 from heatproof.attribute import attribute
-from heatproof.errors import BadShape, NotApplicable, UnknownName
-from heatproof.questions import ASKED, Kind, Question
+from heatproof.errors import BadInput, BadShape, NotApplicable, UnknownName
+from heatproof.models._support.snapshot import Snapshot, changed, snapshot
+from heatproof.occlusion.occlusion import Answerer
+from heatproof.protocols._support.given import missing
+from heatproof.questions import IN_WORDS, Kind, Question
 from heatproof.spec import recipe
-from heatproof.traits import cost_of, method_traits, metric_traits, misfit
+from heatproof.spec.study import Study
 from heatproof.types import Attribution, Batch, Dataset, Imputer, Method, Metric, Model, Scored, Segmenter
 
 CLOSE = 1e-5
@@ -68,10 +71,11 @@ def check_component(kind: registry.Kind, component: Any) -> Iterator[Verdict]:
 
 
 def _checks(kind: registry.Kind, component: Any) -> Iterator[Verdict]:
+    if kind == "dataset" and traits.path_of(component) == "":
+        yield Verdict("needs a path; its recipe is the same when read back", *_round_trip(component))
+        return
+    yield from check_declarations(kind, component)
     if kind == "dataset":
-        if getattr(component, "path", None) == "":
-            yield Verdict("needs a path; its recipe is the same when read back", *_round_trip(component))
-            return
         yield from check_dataset(component)
     elif kind == "model":
         try:
@@ -79,9 +83,9 @@ def _checks(kind: registry.Kind, component: Any) -> Iterator[Verdict]:
         except NotApplicable as reason:
             yield Verdict(f"does not apply here and says why: {reason}", True)
     elif kind == "protocol":
-        yield Verdict("its recipe is the same when read back", *_round_trip(component))
+        yield from check_protocol(component)
     else:
-        model, batch = component.stage() if hasattr(component, "stage") else stage()
+        model, batch = traits.stage_of(component) or stage()
         if kind == "method":
             yield from check_method(component, model, batch)
         elif kind == "metric":
@@ -90,6 +94,18 @@ def _checks(kind: registry.Kind, component: Any) -> Iterator[Verdict]:
             yield from check_imputer(component, batch.images)
         elif kind == "segmenter":
             yield from check_segmenter(component, batch.images)
+
+
+def check_declarations(kind: registry.Kind, component: Any) -> Iterator[Verdict]:
+    """What it and the components in its fields declare about themselves has the right types."""
+    wrong = []
+    for one in traits.parts_of(component):
+        own = registry.name_of(one)
+        try:
+            traits.READERS.get(kind if one is component else own[0] if own else "", str)(one)
+        except BadInput as error:
+            wrong.append(str(error))
+    yield Verdict("declares its traits in the right types", not wrong, "; ".join(wrong))
 
 
 def stage(count: int = 4, model: str = "embedded:object") -> tuple[Model, Batch]:
@@ -105,7 +121,7 @@ def stage(count: int = 4, model: str = "embedded:object") -> tuple[Model, Batch]
 
 
 def check_method(method: Method, model: Model, batch: Batch) -> Iterator[Verdict]:
-    before = _state(model), batch.images.clone()
+    before = snapshot(model), batch.images.clone()
     try:
         maps = attribute(model, batch, method).maps
     except NotApplicable as reason:
@@ -118,7 +134,7 @@ def check_method(method: Method, model: Model, batch: Batch) -> Iterator[Verdict
     yield Verdict("gives finite maps of the right shape", True)
     yield Verdict("leaves the images as they were", torch.equal(batch.images, before[1]), "they were changed in place")
     yield from _unmoved(model, before[0], "")
-    if not method_traits(method).signed:
+    if not traits.method_traits(method).signed:
         yield Verdict("is never negative, as declared", float(maps.min()) >= 0, f"its smallest value is {maps.min():g}")
     again = attribute(model, batch, method).maps
     yield _same("gives the same answer again", maps, again)
@@ -127,7 +143,7 @@ def check_method(method: Method, model: Model, batch: Batch) -> Iterator[Verdict
     order = list(range(len(batch)))[::-1]
     yield _same("does not depend on the order", maps[order], attribute(model, batch.select(order), method).maps)
     yield Verdict("its recipe is the same when read back", *_round_trip(method))
-    cost = cost_of(method)
+    cost = traits.cost_of(method)
     if cost is not None and sum(cost) <= FEW_PASSES:
         yield from _other_questions(model, batch, method, lambda one, few: attribute(one, few, method))
 
@@ -138,13 +154,13 @@ def _other_questions(
     """It answers, or declares why not, where the same network is read as yes or no, and as a value."""
     kinds: tuple[tuple[Question, Kind], ...] = (("yes_no", "sigmoid"), ("value", "regression"))
     for question, kind in kinds:
-        if misfit(component, question):
-            continue  # said before any work is done
+        if traits.misfit(component, question):
+            continue  # refused before any work starts
         whole = dataclasses.replace(model, output=kind, probabilities=False)
         whole(batch.images[:1].to(whole.device))
         one = whole.of(int(batch.targets[0]))
         few = batch.select([0]).aimed(batch.targets.new_full((1,), 1 if question == "yes_no" else 0))
-        claim = f"applies to {ASKED[question]}, or declares in `unfit` why not"
+        claim = f"applies to {IN_WORDS[question]}, or declares in `unfit` why not"
         try:
             ask(one, few)
         except NotApplicable as reason:
@@ -160,7 +176,7 @@ def check_metric(metric: Metric, model: Model, batch: Batch) -> Iterator[Verdict
 
     direction = getattr(metric, "higher_is_better", None)
     yield Verdict("says whether higher is better", isinstance(direction, bool), f"higher_is_better is {direction!r}")
-    state = _state(model)
+    state = snapshot(model)
     try:
         oracle = attribute(model, batch, Oracle())
         noise = attribute(model, batch, Random())
@@ -175,7 +191,7 @@ def check_metric(metric: Metric, model: Model, batch: Batch) -> Iterator[Verdict
     yield Verdict("has a score for some picture", bool(known), "all are NaN or infinite, for the oracle and for noise")
     yield from _unmoved(model, state, "")
     yield Verdict("scores maps without changing them", torch.equal(oracle.maps, attribute(model, batch, Oracle()).maps))
-    if metric_traits(metric).measures in ("faithfulness", "localisation"):
+    if traits.metric_traits(metric).measures in ("faithfulness", "localisation"):
         sign = 1 if metric.higher_is_better else -1
         gap = float((sign * (best - worst)).nanmean())
         yield Verdict("puts the oracle before noise", gap > 0, f"the oracle is behind by {-gap:g}")
@@ -186,7 +202,7 @@ def check_metric(metric: Metric, model: Model, batch: Batch) -> Iterator[Verdict
         yield Verdict(f"scores a {what} map or says why not", not any(silent), "a score is NaN, and no note says why")
     single = [_values(metric(_alone(noise, i))) for i in range(count)]
     if isinstance(answer, Scored):
-        axes = metric_traits(metric).axes
+        axes = traits.metric_traits(metric).axes
         named = answer.curve is None or (len(axes) == 2 and all(axes))
         yield Verdict("names the axes of its curve", named, f"axes is {axes!r}: give it a name for x and one for y")
         shapes = {name: tuple(numbers.shape) for name, numbers in answer.details.items()}
@@ -195,7 +211,7 @@ def check_metric(metric: Metric, model: Model, batch: Batch) -> Iterator[Verdict
     yield _same("does not depend on batch mates", worst, torch.cat(single))
     yield _same("gives the same answer again", worst, _values(metric(noise)))
     yield Verdict("its recipe is the same when read back", *_round_trip(metric))
-    price = cost_of(metric)
+    price = traits.cost_of(metric)
     if price is None or sum(price) <= FEW_PASSES:
         yield from _other_questions(
             model, batch, metric, lambda one, few: metric(dataclasses.replace(_alone(noise, 0), model=one, batch=few))
@@ -203,7 +219,7 @@ def check_metric(metric: Metric, model: Model, batch: Batch) -> Iterator[Verdict
 
 
 def check_imputer(imputer: Imputer, images: Tensor) -> Iterator[Verdict]:
-    if hasattr(imputer, "answer"):  # takes tokens out of the network instead of pixels out of the picture
+    if isinstance(imputer, Answerer):  # takes tokens out of the network instead of pixels out of the picture
         yield Verdict("its recipe is the same when read back", *_round_trip(imputer))
         return
     count, _, height, width = images.shape
@@ -265,6 +281,22 @@ def check_dataset(dataset: Dataset) -> Iterator[Verdict]:
     yield Verdict("its recipe is the same when read back", *_round_trip(dataset))
 
 
+def check_protocol(protocol: Any) -> Iterator[Verdict]:
+    """It makes studies of the methods that are named and of its own, or says what it needs."""
+    yield Verdict("its recipe is the same when read back", *_round_trip(protocol))
+    lacks = missing(traits.protocol_traits(protocol), ["embedded:object"], ["two_factor"])
+    if lacks:
+        yield Verdict("says what it needs", len(lacks) > 10, "the reason is empty")
+        return
+    studies = protocol.studies(models=["embedded:object"], datasets=["two_factor(count=64)"], methods=["saliency"])
+    yield Verdict("makes studies", bool(studies) and all(isinstance(one, Study) for one in studies), f"got {studies!r}")
+    named = [any("saliency" in recipe.label(method) for method in study.methods) for study in studies]
+    yield Verdict("judges the methods that are named", all(named), "a study has none of them")
+    stored = [study.plain() for study in studies]
+    again = [Study.from_plain(one, trust_code=True).plain() for one in stored]
+    yield Verdict("its studies are the same when read back", stored == again)
+
+
 def check_model(model: Model, images: Tensor) -> Iterator[Verdict]:
     from heatproof import engine
 
@@ -304,36 +336,6 @@ def _round_trip(component: Any) -> tuple[bool, str]:
     return stored == again, f"{stored} became {again}"
 
 
-def _state(model: Model) -> dict[str, Any]:
-    network = model.network
-    return {
-        "tensors": {name: value.clone() for name, value in network.state_dict().items()},
-        "training": [part.training for part in network.modules()],
-        "requires_grad": [p.requires_grad for p in network.parameters()],
-        "gradients": [None if p.grad is None else p.grad.clone() for p in network.parameters()],
-        "hooks": [
-            (
-                len(part._forward_hooks),
-                len(part._forward_pre_hooks),
-                len(part._backward_hooks),
-                len(part._backward_pre_hooks),
-            )
-            for part in network.modules()
-        ],
-    }
-
-
-def _unmoved(model: Model, before: dict[str, Any], when: str) -> Iterator[Verdict]:
-    after = _state(model)
-    same: dict[str, Callable[[Any, Any], bool]] = {
-        "tensors": lambda a, b: all(torch.equal(a[name], b[name]) for name in a),
-        "gradients": lambda a, b: _equal_or_none(a, b),
-    }
-    moved = [name for name in before if not same.get(name, lambda a, b: bool(a == b))(before[name], after[name])]
-    claim = f"leaves the model exactly as it was {when}".strip()
-    yield Verdict(claim, not moved, f"changed: {', '.join(moved)}")
-
-
-def _equal_or_none(first: Sequence[Tensor | None], other: Sequence[Tensor | None]) -> bool:
-    pairs = list(zip(first, other, strict=True))
-    return all((a is None and b is None) or (a is not None and b is not None and torch.equal(a, b)) for a, b in pairs)
+def _unmoved(model: Model, before: Snapshot, when: str) -> Iterator[Verdict]:
+    moved = changed(model, before)
+    yield Verdict(f"leaves the model exactly as it was {when}".strip(), not moved, f"changed: {', '.join(moved)}")

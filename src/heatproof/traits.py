@@ -16,8 +16,9 @@ from functools import cache
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from heatproof.errors import BadInput
-from heatproof.questions import ASKED, NO_PROBABILITY, Question, Unfit
-from heatproof.registry import fits, hints_of, name_of
+from heatproof.field_types import fits, hints_of
+from heatproof.questions import IN_WORDS, NO_PROBABILITY, Question, Unfit
+from heatproof.registry import name_of
 
 Rule: TypeAlias = Literal["abs_p99", "abs_min_max", "positive", "positive_p99", "min_max", "rank"]
 Measures: TypeAlias = Literal[
@@ -103,6 +104,7 @@ class DatasetTraits:
     classes: Any = None  # names of the labels; (): those of the model; None: no names
     target: str = ""  # "given" if each picture comes with the class that is explained
     several: bool = False  # pictures may carry several labels
+    levels: Any = ...  # values of black and white in deep pictures; left out: no choice
     grey: bool | None = None  # whether pictures are read in one channel; None: no choice
     takes_turns: bool = False  # in its order classes take turns, so that its first pictures are a fair sample
     exact_twins: bool = False  # twins that differ outside the region are left out
@@ -166,6 +168,17 @@ def dataset_traits(dataset: object) -> DatasetTraits:
 
 def protocol_traits(protocol: object) -> ProtocolTraits:
     return _declared(ProtocolTraits, protocol)
+
+
+READERS: dict[str, Callable[[object], object]] = {
+    "method": method_traits,
+    "metric": metric_traits,
+    "imputer": imputer_traits,
+    "segmenter": segmenter_traits,
+    "dataset": dataset_traits,
+    "protocol": protocol_traits,
+    "part": part_traits,
+}
 
 
 def _declared(traits: Callable[..., T], component: object) -> T:
@@ -236,6 +249,40 @@ def caution_of(component: object) -> Callable[[Any, Any], str] | None:
     return declared
 
 
+def revision_of(component: object) -> str:
+    """A hash of the files that a component reads, if it declares one, else empty."""
+    return str(getattr(component, "revision", ""))
+
+
+def has_revision(component: object) -> bool:
+    """Whether its class declares one: looked up on the class, so that an error in a property comes out."""
+    return hasattr(type(component), "revision")
+
+
+def path_of(dataset: object) -> str | None:
+    """The path that a data set was given, empty if it needs one and has none; None if it reads no files."""
+    declared: str | None = getattr(dataset, "path", None)
+    return declared
+
+
+def stage_of(component: object) -> Any:
+    """The model and pictures that a component declares as `stage()`, for the conformance kit; None if it needs none."""
+    declared: Callable[[], Any] | None = getattr(component, "stage", None)
+    return declared() if declared is not None else None
+
+
+def masked_of(dataset: object) -> bool | None:
+    """Whether the pictures of a data set have regions; None if it does not say so without reading them."""
+    declared: bool | None = getattr(dataset, "masked", None)
+    return declared
+
+
+def present_of(dataset: object) -> Callable[[], Any] | None:
+    """What a data set declares as `present()`, or None: the labels that each of its pictures carries."""
+    declared: Callable[[], Any] | None = getattr(dataset, "present", None)
+    return declared
+
+
 def needs_of(component: object) -> tuple[Need, ...]:
     """What a component of any kind needs."""
     return tuple(getattr(component, "needs", ()))
@@ -244,7 +291,7 @@ def needs_of(component: object) -> tuple[Need, ...]:
 def misfit(component: object, question: Question) -> str:
     """Why a component, or one inside it, has no answer to such a question, as a sentence; empty if it has."""
     found = unfit_part(component, question)
-    return f"{found[0]} does not apply to {ASKED[question]}: {found[1]}" if found else ""
+    return f"{found[0]} does not apply to {IN_WORDS[question]}: {found[1]}" if found else ""
 
 
 def unfit_part(component: object, question: Question) -> tuple[str, str] | None:

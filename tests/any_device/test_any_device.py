@@ -1,11 +1,10 @@
 """Nothing mixes devices: every component runs on a pretend device and gives the CPU's numbers there.
 
-Each kind has a process of its own, since the pretend device changes torch for good.
+They have a process of their own, since the pretend device changes torch for good.
 """
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import subprocess
@@ -16,35 +15,30 @@ import pytest
 
 from heatproof import registry
 
+KINDS: tuple[registry.Kind, ...] = ("method", "metric", "imputer", "segmenter")
 SWEEP = Path(__file__).with_name("sweep.py")
 
 
-@functools.cache
-def problems(kind: str) -> dict[str, str]:
-    """What is wrong with each component of a kind; empty where nothing is."""
+@pytest.fixture(scope="module")
+def problems() -> dict[str, dict[str, str]]:
+    """What is wrong with each component of each kind; empty where nothing is."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    command = [sys.executable, str(SWEEP), kind]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900)
+    done = subprocess.run(
+        [sys.executable, str(SWEEP)], env=environment, capture_output=True, text=True, timeout=900, check=False
+    )
     assert done.returncode == 0, done.stderr[-3000:]
-    rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    return {row["name"]: row["problem"] for row in rows}
+    found: dict[str, dict[str, str]] = {}
+    for row in (json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")):
+        found.setdefault(row["kind"], {})[row["name"]] = row["problem"]
+    return found
 
 
-@pytest.mark.parametrize("kind", ["method", "metric", "imputer", "segmenter"])
-def test_every_component_runs_on_another_device(kind: registry.Kind) -> None:
-    found = problems(kind)
-    assert set(found) == set(registry.names(kind))
-    assert not {name: problem for name, problem in found.items() if problem}
-
-
-def test_the_engine_fud_tcav_image_quality_and_the_audits_run_on_another_device() -> None:
-    found = problems("further")
-    assert len(found) > 25
-    assert not {name: problem for name, problem in found.items() if problem}
-
-
-def test_planted_faults_are_caught() -> None:
-    found = problems("planted")
-    assert len(found) == 8
-    assert found.pop("sound") == ""
-    assert all(found.values()), f"not caught: {[name for name, problem in found.items() if not problem]}"
+def test_everything_runs_on_another_device_and_planted_faults_are_caught(problems: dict[str, dict[str, str]]) -> None:
+    planted = problems.pop("planted")
+    assert len(planted) == 8
+    assert planted.pop("sound") == ""
+    assert all(planted.values()), f"not caught: {[name for name, problem in planted.items() if not problem]}"
+    for kind in KINDS:
+        assert set(problems[kind]) == set(registry.names(kind))
+    assert len(problems["further"]) > 25
+    assert not {f"{kind} {name}": what for kind in problems for name, what in problems[kind].items() if what}

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 from torch import nn
 from typer.testing import CliRunner
@@ -46,8 +47,8 @@ def test_judge_says_what_it_will_do_and_leaves_a_report(home: Path) -> None:
     assert "pixel_flipping: mine.py:factory on photos" in found.output
     assert "Left out: threshold_free needs a mask" in found.output
     results = heatproof.Results.load(home / "run")
-    assert results.info.protocols == ("in_distribution", "pixel_flipping", "robustness", "sanity")
-    assert set(results.info.left_out) == {"threshold_free", "mosaics", "relative_importance"}
+    assert results.info.protocols == ("pixel_flipping", "robustness", "sanity")
+    assert set(results.info.left_out) == {"in_distribution", "mosaics", "relative_importance", "threshold_free"}
     assert (home / "run" / "report.html").is_file()
 
 
@@ -64,7 +65,7 @@ def test_judge_is_run_with_all_protocols(home: Path, monkeypatch: pytest.MonkeyP
         found = CliRunner().invoke(app, words)
         assert found.exit_code == 0, found.output
     assert run[0] == run[1]
-    assert {one["protocol"] for one in run[0]} == {"in_distribution", "pixel_flipping", "robustness", "sanity"}
+    assert {one["protocol"] for one in run[0]} == {"pixel_flipping", "robustness", "sanity"}
 
 
 def test_in_python_a_network_and_a_folder_are_enough(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,3 +76,17 @@ def test_in_python_a_network_and_a_folder_are_enough(home: Path, monkeypatch: py
     assert first.limit == 1
     with pytest.raises(heatproof.HeatproofError, match="masks"):
         studies(network, first.datasets[0], masks="photos")  # type: ignore[arg-type]
+
+
+def test_maps_that_exist_are_judged_beside_methods_under_named_protocols(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    network = nn.Sequential(nn.Conv2d(3, 4, 5, 4), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    images, maps = torch.rand(3, 3, 32, 32), {"ours": torch.rand(3, 32, 32)}
+    results = heatproof.judge(
+        network, images, maps=maps, methods=["saliency"], protocols=["robustness(draws=2)"], pictures=2, out=tmp_path
+    )
+    assert {"ours", "saliency"} <= set(results.scores["method"])
+    assert results.info.protocols == ("robustness",)
+    mine = results.rows("single_deletion").query("method == 'ours'")["value"]
+    assert len(mine) == 2
+    assert mine.notna().all()

@@ -96,7 +96,7 @@ def made(k):
     return inner
 
 
-plain, default, told = Plain(), Scaled(), Scaled(2)
+plain, default, changed = Plain(), Scaled(), Scaled(2)
 dark, without_a_name, closure = negated(bright), lambda model, batch: batch.images.mean(1), made(3)
 doubled, masked = functools.partial(times, k=2), functools.partial(times, k=torch.ones(32, 32))
 """
@@ -155,7 +155,7 @@ def _forget() -> None:
 SAME = "largest difference 0"
 FINDABLE = ["Plain", "plain", "default", "Scaled", "Widened", "Widened(width=3)", "bright", "doubled"]
 LOST = {
-    "told": "is the class of an object made in Python",
+    "changed": "is the class of an object made in Python",
     "dark": "made of it in Python under the same name",
     "without_a_name": "is a lambda, or a function made by another one",
     "closure": "is a lambda, or a function made by another one",

@@ -386,6 +386,15 @@ def test_cutouts_of_ones_own_folders(tmp_path: Path) -> None:
     assert {(int(o), int(s)) for o, s in zip(batch.labels["object"], batch.labels["scene"], strict=True)} == {
         (o, s) for o in range(2) for s in range(2)
     }
+    groups = data.groups()
+    assert {name: one.kind for name, one in groups.items()} == {
+        "object": "fixed",
+        "scene": "fixed",
+        "cut-out": "sampled",
+        "source photo": "sampled",
+    }
+    assert [Path(path).parent.name for path in groups["cut-out"].labels if path] == list(groups["object"].labels)
+    assert len(set(groups["source photo"].labels)) == 2
     (tmp_path / "things" / "cup" / "0.png").unlink()
     Image.fromarray(noise((30, 40, 3))).save(tmp_path / "things" / "cup" / "1.png")
     broken = Cutouts(str(tmp_path / "things"), str(tmp_path / "rooms"), count=1, size=48).batch([0])

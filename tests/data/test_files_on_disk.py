@@ -566,12 +566,12 @@ def test_a_pattern_that_would_help_is_named(tmp_path):
 
 def test_files_that_are_not_read_are_counted_by_ending(tmp_path):
     picture(tmp_path / "a.jpg")
-    for name in ("b.dcm", "c.DCM", "d.heic", "notes.txt", "README.md", ".hidden.dcm", "e"):
+    for name in ("b.raw", "c.RAW", "d.heic", "notes.txt", "README.md", ".hidden.raw", "e"):
         (tmp_path / name).write_bytes(b"x")
-    with pytest.warns(UserWarning, match=r"not read as pictures: 2 .dcm, 1 .heic, 1 without an ending$"):
+    with pytest.warns(UserWarning, match=r"not read as pictures: 2 .raw, 1 .heic, 1 without an ending$"):
         assert Folder(str(tmp_path)).ids() == ("a.jpg",)
     (tmp_path / "a.jpg").unlink()
-    with pytest.raises(BadInput, match=r"holds no pictures .*there are 2 .dcm, 1 .heic.*convert them"):
+    with pytest.raises(BadInput, match=r"holds no pictures .*there are 2 .raw, 1 .heic.*convert them"):
         Folder(str(tmp_path)).ids()
 
 

@@ -19,6 +19,7 @@ from PIL import Image
 
 from heatproof.data import load
 from heatproof.data._support.mosaic_plan import Laid, draw, labels_of, layouts, most_per_class
+from heatproof.data._support.shared_tiles import by_sources, linked
 from heatproof.data.folder import Folder
 from heatproof.data.mosaic import Mosaic, target_regions, tiled
 from heatproof.data.two_factor import EASY_PAIR, HARD_PAIR, OBJECTS
@@ -47,6 +48,41 @@ def test_a_plan_keeps_its_promises(classes: int, per_class: int, grid: int, seed
             roles[label == mosaic.target].append(picture)
     for role in roles.values():
         assert len(set(role)) == len(role), "a picture is used twice in the same part"
+
+
+@given(**PLANS, seed=st.integers(0, 5), spare=st.integers(0, 20))
+def test_a_plan_kept_apart_shares_pictures_only_where_they_are_too_few(
+    classes: int, per_class: int, grid: int, seed: int, spare: int
+) -> None:
+    distractors = grid**2 - grid**2 // 2
+    plan = draw(pools(classes, per_class * distractors + spare), per_class, grid, seed, apart=True)
+    roles = [(picture, label == m.target) for m in plan for picture, label in zip(m.pictures, m.labels, strict=True)]
+    assert len(set(roles)) == len(roles), "a picture is used twice in the same part"
+    short = per_class * grid**2 - (per_class * distractors + spare)  # pictures that a class lacks
+    sharing = max(0, -(-short // (grid**2 // 2)))
+    assert len(set(linked([m.pictures for m in plan]))) >= per_class * classes - sharing * (classes - 1)
+    for turn in range(per_class):
+        inside = plan[turn * classes : (turn + 1) * classes]
+        outside = {picture for m in plan if m not in inside for picture in m.pictures}
+        assert not outside & {picture for m in inside for picture in m.pictures}
+
+
+def test_mosaics_that_share_photos_are_one_sampled_group() -> None:
+    mosaic = Mosaic(TwoFactor(count=100), EASY_PAIR, per_class=5, apart=True)
+    assert mosaic.groups()["class"].labels == tuple(OBJECTS[m.target] for m in mosaic.mosaics)
+    shared = mosaic.groups()["source photo"]
+    assert shared.kind == "sampled"
+    assert shared.labels == ("0", "0", "2", "2", "4", "4", "6", "6", "8", "8")
+    assert "source photo" not in Mosaic(TwoFactor(count=200), EASY_PAIR, per_class=5, apart=True).groups()
+
+
+def test_sources_link_mosaics_over_others() -> None:
+    assert linked([["a", "b"], ["c"], ["d"], ["b", "d"], ["e", "c"]]) == (0, 1, 0, 0, 1)
+    assert by_sources([["a"], ["b"]], {"a": ["a", "patient 1"], "b": ["b", "patient 1"]})["source photo"].labels == (
+        "0",
+        "0",
+    )
+    assert by_sources([["a"], ["b"]], {}) == {}
 
 
 @given(**PLANS)

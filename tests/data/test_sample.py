@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import torch
 from hypothesis import given
@@ -77,13 +78,19 @@ def test_half_of_a_limited_folder_is_of_each_class_and_a_larger_limit_goes_on_wi
     def judged(limit: int) -> set[str]:
         return set(run(requested(folder, limit=limit), tmp_path / "out").scores["image"])
 
+    def scored() -> set[str]:
+        files = (tmp_path / "out" / "parts").glob("scores-*")
+        return {key for file in files for key in pq.read_table(file)["unit"].unique().to_pylist()}
+
     twelve = judged(12)
     assert Counter(name.split("/")[0] for name in twelve) == {"cars": 6, "cats": 6}
-    units = set((tmp_path / "out" / "units").rglob("*.*"))
+    before = scored()
     twenty = judged(20)
     assert Counter(name.split("/")[0] for name in twenty) == {"cars": 10, "cats": 10}
     assert twelve < twenty
-    assert units < set((tmp_path / "out" / "units").rglob("*.*"))  # found again, not computed anew
+    assert len(before) == 3
+    assert len(scored()) == 5  # the others were found again, not computed anew
+    assert before < scored()
     assert requested(folder, limit=12).places(folder) != requested(folder, limit=12, seed=1).places(folder)
     assert requested(folder).places(folder) == tuple(range(40)) == requested(folder, limit=40).places(folder)
 

@@ -53,7 +53,7 @@ def test_no_module_imports_a_test_dependency():
         licences.canonicalize_name(licences.Requirement(line).name) for line in about["optional-dependencies"]["test"]
     }
     alone = tests - licences.closure(about["dependencies"])
-    for extra in ("onnx", "imagenet", "vision", "huggingface", "clip", "diffusion"):
+    for extra in ("onnx", "imagenet", "vision", "huggingface", "clip", "diffusion", "medical"):
         alone -= licences.closure(about["optional-dependencies"][extra])
     modules = "|".join(sorted(name.replace("-", "_") for name in alone - {"heatproof"}))
     assert re.search(r"\bcaptum\b", modules)

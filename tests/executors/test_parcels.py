@@ -43,8 +43,8 @@ def study(**changes: Any) -> Study:
 
 
 def test_tasks_share_their_parcels_and_take_along_no_other_model(tmp_path: Path) -> None:
-    asked = study(models=["embedded:object", "embedded:scene"])
-    todo = tasks(list(shards(asked, CPU)), Store(tmp_path))
+    requested = study(models=["embedded:object", "embedded:scene"])
+    todo = tasks(list(shards(requested, CPU)), Store(tmp_path))
     packer, unpacker = Packer(), Unpacker(CPU)
     arrived = [unpacker.unpack(packer.pack(task), packer.parcels.__getitem__) for task in todo]
     assert len(packer.parcels) == 4  # a study, two models, their data set
@@ -53,7 +53,7 @@ def test_tasks_share_their_parcels_and_take_along_no_other_model(tmp_path: Path)
         assert (one.units, one.maps, one.shard.ids) == (task.units, task.maps, task.shard.ids)
         assert one.shard.model.revision == task.shard.model.revision
         assert recipe.plain(one.shard.dataset) == recipe.plain(task.shard.dataset)
-        assert list(map(recipe.plain, one.shard.study.methods)) == list(map(recipe.plain, asked.methods))
+        assert list(map(recipe.plain, one.shard.study.methods)) == list(map(recipe.plain, requested.methods))
     assert len({id(one.shard.model) for one in arrived}) == 2
     assert len({id(one.shard.study) for one in arrived}) == 1
 

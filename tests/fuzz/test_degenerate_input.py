@@ -20,6 +20,7 @@ from fuzz.statistics import CASES
 
 from heatproof import registry
 from heatproof.errors import HeatproofError
+from heatproof.field_types import hints_of
 from heatproof.methods.controls import Random as RandomMethod
 from heatproof.occlusion.diffusion.inpaint import Sampler
 from heatproof.types import Attribution, Batch, Model
@@ -57,7 +58,7 @@ def stage(name: str) -> tuple[Model, Batch]:
 def varied(kind: registry.Kind, name: str, cheap: dict[str, Any], dice: Random) -> Any:
     """The component with some of its choices made by lot, or as it is where they do not go together."""
     make = registry.entry(kind, name).make
-    choices = {field: get_args(hint) for field, hint in registry.hints_of(make).items() if get_origin(hint) is Literal}
+    choices = {field: get_args(hint) for field, hint in hints_of(make).items() if get_origin(hint) is Literal}
     drawn = {
         field: dice.choice(values)
         for field, values in sorted(choices.items())

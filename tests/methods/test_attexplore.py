@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import networks
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from torch import Tensor
 
 from heatproof import engine
 from heatproof.methods.attexplore import AttEXplore, cosine_matrix, diversity, smoothed, transformed
-from heatproof.types import Batch, Model
+from heatproof.types import Batch
 
 
 def test_the_cosine_matrix_is_scipys_dct() -> None:
@@ -61,17 +63,15 @@ def test_diversity_is_an_affine_resampling() -> None:
 
 @pytest.mark.parametrize("diversity_share", [0.0, 0.5, 1.0])
 def test_slopes_come_back_the_way_the_copies_went(diversity_share: float) -> None:
-    model, pictures = networks.small_vit(), networks.batch(2)
+    pictures = networks.batch(2)
     method = AttEXplore(steps=1, draws=6, sigma=0.0, rho=0.0, diversity=diversity_share)
     shown = []
 
-    def listen(self: AttEXplore, model: Model, images: Tensor, aims: Tensor, way: engine.Plan) -> Tensor:
-        shown.append(images)
-        return images.clone()  # of half the sum of squares
+    def listen(copies: Tensor, owners: Tensor) -> Tensor:
+        shown.append(copies)
+        return copies.clone()  # of half the sum of squares
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(AttEXplore, "_loss_slope", listen)
-        found = method._explore(model, pictures, 0)
+    found = method.explored(pictures, 0, listen, 4)
     # Without noise and gain a copy is D x, and the slope of |D x|² / 2 is Dᵀ D x, so x · slope = |D x|².
     lengths = torch.cat(shown).view(2, 6, -1).square().sum(2).mean(1)
     assert torch.allclose((pictures.images * found).flatten(1).sum(1), lengths, rtol=1e-4)
@@ -84,14 +84,12 @@ def seen_copies(method: AttEXplore, steps: range, pictures: Batch) -> Tensor:
     """(steps, images, draws, C, H, W) the copies that the model is shown."""
     shown = []
 
-    def listen(self: AttEXplore, model: Model, images: Tensor, aims: Tensor, way: engine.Plan) -> Tensor:
-        shown.append(images.clone())
-        return torch.zeros_like(images)
+    def listen(copies: Tensor, owners: Tensor) -> Tensor:
+        shown.append(copies.clone())
+        return torch.zeros_like(copies)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(AttEXplore, "_loss_slope", listen)
-        for step in steps:
-            method._explore(networks.small_cnn(), pictures, step)
+    for step in steps:
+        method.explored(pictures, step, listen, 4)
     return torch.cat(shown).view(len(steps), len(pictures), method.draws, *pictures.images.shape[1:])
 
 
@@ -127,20 +125,20 @@ def test_copies_move_down_and_across_by_draws_of_their_own() -> None:
     assert abs(float(torch.corrcoef(torch.stack([copies[:, 0].mean(1), copies[:, :, 0].mean(1)]))[0, 1])) < 0.6
 
 
-def test_clean_and_published_variant_walk_opposite_ways(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clean_and_published_variant_walk_opposite_ways() -> None:
     model, batch = networks.small_vit(), networks.batch(2)
-    explore, seen = AttEXplore._explore, []
-
-    def listen(method: AttEXplore, model: Model, batch: Batch, step: int) -> Tensor:
-        seen.append(batch.images)
-        return explore(method, model, batch, step)
-
-    monkeypatch.setattr(AttEXplore, "_explore", listen)
-    assert (AttEXplore(steps=2, draws=2)(model, batch) >= 0).all()
-    assert (AttEXplore(steps=2, draws=2, variant="lmb")(model, batch) >= 0).all()
+    unchanged = AttEXplore(steps=2, draws=1, rho=0.0, sigma=0.0, diversity=0.0)
+    plain = dataclasses.replace(model, mean=(0.0,) * 3, std=(1.0,) * 3)
+    seen: list[Tensor] = []
+    with engine.use(engine.Engine(measure=False)):
+        engine.settled(plain, batch.images, "gradient")
+        listening = plain.network.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].detach().clone()))
+        for variant in ("clean", "lmb"):
+            assert (dataclasses.replace(unchanged, variant=variant)(plain, batch) >= 0).all()
+        listening.remove()
     clean, published = (seen[1] - seen[0]).sign(), (seen[3] - seen[2]).sign()
     # Not on all pixels: a softmax of a softmax weighs the other classes differently.
     assert ((clean == -published) | (clean == 0) | (published == 0)).float().mean() > 0.85
-    begin, down, _, up = (engine.gradient(model, images, batch.targets, "probability")[1] for images in seen)
+    begin, down, _, up = (engine.gradient(plain, images, batch.targets, "probability")[1] for images in seen)
     assert bool((down < begin).all())
     assert bool((up > begin).all())

@@ -28,7 +28,7 @@ REFUSALS: dict[tuple[str, str], str] = {
     **{("mean_region", name): "data set" for name in NETWORKS},
     **{(method, name): "transformer" for method in networks.TOKENS for name in ("cnn", "resnet")},
     **{(name, "vit"): "ReLU" for name in ("guided_backprop", "deconvnet", "guided_grad_cam")},
-    **{(name, "vit"): "attention" for name in ("deep_lift", "lrp")},
+    **{(name, "vit"): "attention" for name in ("deep_lift", "deep_lift_shap", "lrp")},
 }
 CASES = [(method, network) for method in registry.names("method") for network in NETWORKS]
 

@@ -9,6 +9,7 @@ import pytest
 
 from heatproof import registry
 from heatproof.errors import BadInput
+from heatproof.field_types import fits, hints_of
 from heatproof.methods.rise import RISE
 
 COUNTS = {
@@ -142,8 +143,8 @@ def test_no_field_with_a_number_is_forgotten() -> None:
         make = registry.entry("method", method).make
         if not make.__module__.startswith("heatproof."):
             continue
-        hints = registry.hints_of(make)
-        numbers = {name for name in registry.entry("method", method).fields() if registry.fits(1, hints[name])}
+        hints = hints_of(make)
+        numbers = {name for name in registry.entry("method", method).fields() if fits(1, hints[name])}
         forgotten = {name for name in numbers if hints[name] is not bool and (method, name) not in judged}
         assert not forgotten, f"{method} takes any number for {sorted(forgotten)}"
 

@@ -24,7 +24,7 @@ CONTESTANTS = [
 ]
 
 
-PLANTED = (32, "embedded:object_plain")
+PLANTED = (20, "embedded:object_plain")
 # What one segment says when it is shown alone is about as often against the object as for it: its masses cannot be
 # distinguished on all 64 pictures of two networks (two standard errors). How much of its mass lies on the object can.
 UNDECIDED = {"arch_attribute"}

@@ -14,7 +14,7 @@ from networks import batch, small_cnn
 from heatproof.attribute import attribute
 from heatproof.errors import BadInput, BadShape, NotApplicable
 from heatproof.methods import precomputed
-from heatproof.methods.precomputed import Precomputed
+from heatproof.methods.precomputed import Precomputed, kept
 from heatproof.spec.parse import parse
 from heatproof.spec.recipe import build, key, label, plain
 
@@ -147,3 +147,21 @@ def test_a_folder_is_known_by_its_content_not_by_size_and_time(tmp_path: Path) -
     assert Precomputed(str(tmp_path)).revision == before
     file.rename(tmp_path / "c.npy")
     assert Precomputed(str(tmp_path)).revision != before
+
+
+def test_maps_in_memory_become_a_method_with_their_name(tmp_path: Path) -> None:
+    pictures = batch(3)
+    maps = torch.rand(3, 32, 32)
+    (given,) = kept({"ours": maps}, pictures.ids, tmp_path / "run" / "maps.npz")
+    assert label(given) == "ours"
+    assert torch.equal(attribute(small_cnn(), pictures.select([2, 0]), given).maps, maps[[2, 0]])
+    assert build(plain(given)) == given
+
+
+def test_maps_that_do_not_fit_the_pictures_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadShape, match=r"'ours' must have shape \(3, height, width\), got \(2, 8, 8\)"):
+        kept({"ours": torch.rand(2, 8, 8)}, ("a", "b", "c"), tmp_path / "maps.npz")
+    with pytest.raises(BadInput, match="not 'ids' or 'targets'"):
+        kept({"ids": torch.rand(1, 8, 8)}, ("a",), tmp_path / "maps.npz")
+    with pytest.raises(BadInput, match="name the maps otherwise, 'my_saliency'"):
+        kept({"saliency": torch.rand(1, 8, 8)}, ("a",), tmp_path / "maps.npz")

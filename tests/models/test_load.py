@@ -55,9 +55,9 @@ def test_the_first_import_of_torchvision_is_repaired_whoever_makes_it(who, tmp_p
 def test_a_bare_name_is_looked_up_in_torchvision_and_timm():
     with pytest.raises(UnknownName, match="--model torchvision:resnet50 or timm:resnet50"):
         models.load("resnet50")
-    with pytest.raises(UnknownName) as said:
+    with pytest.raises(UnknownName) as refused:
         models.load("resnet5000")
-    assert "Is it --model" not in str(said.value)
+    assert "Is it --model" not in str(refused.value)
 
 
 def test_without_torchvision(monkeypatch):

@@ -144,7 +144,7 @@ def test_logits_are_left_alone() -> None:
 def test_what_is_declared_is_believed_or_refused(tmp_path: Path) -> None:
     network = "torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(192, 3))"
     text = f"import torch\ndef f():\n    return {network}\nf.size = 8\n"
-    for number, (said, means) in enumerate(
+    for number, (declared, means) in enumerate(
         {
             "logits": "softmax",
             "probabilities": "softmax:probabilities",
@@ -154,7 +154,7 @@ def test_what_is_declared_is_believed_or_refused(tmp_path: Path) -> None:
         }.items()
     ):
         file = tmp_path / f"mine{number}.py"
-        file.write_text(f"{text}f.output = {said!r}\n")
+        file.write_text(f"{text}f.output = {declared!r}\n")
         assert load_from_file(str(file), "f").reading == means
     (tmp_path / "many.py").write_text(text + "f.output = 'sigmoids'\n")
     with pytest.raises(BadModel, match="declares the output 'sigmoids', and an output is softmax, sigmoid"):

@@ -24,10 +24,11 @@ from heatproof.engine import execute
 from heatproof.errors import BadInput, BadShape
 from heatproof.methods.lime import LIME
 from heatproof.methods.occlusion import SlidingOcclusion
-from heatproof.occlusion.game import Game, Occlusion, game_of, impute, named
+from heatproof.occlusion.game import Game, game_of
 from heatproof.occlusion.imputers.mean import Mean
 from heatproof.occlusion.imputers.train_set import TrainSet
 from heatproof.occlusion.imputers.uniform import Uniform
+from heatproof.occlusion.occlusion import Occlusion, impute, named
 from heatproof.occlusion.segmenters.grid import Grid
 from heatproof.types import Batch, Images, Model, Segments, read
 

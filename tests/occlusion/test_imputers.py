@@ -20,7 +20,7 @@ from torch import Tensor
 from heatproof.data.folder import Folder
 from heatproof.errors import BadInput, NotApplicable
 from heatproof.models._support.torchvision_repair import import_torchvision
-from heatproof.occlusion.game import Game, Occlusion, impute
+from heatproof.occlusion.game import Game
 from heatproof.occlusion.imputers.blur import Blur, blurred
 from heatproof.occlusion.imputers.constant import Constant
 from heatproof.occlusion.imputers.histogram import Histogram
@@ -32,6 +32,7 @@ from heatproof.occlusion.imputers.telea import Telea
 from heatproof.occlusion.imputers.train_set import TrainSet, pool
 from heatproof.occlusion.imputers.uniform import Uniform
 from heatproof.occlusion.occluded_images import shown as occluded
+from heatproof.occlusion.occlusion import Occlusion, impute
 from heatproof.spec import recipe
 from heatproof.types import Batch, Imputer, Model, View
 

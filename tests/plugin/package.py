@@ -112,6 +112,14 @@ class Days:
         return f"days {list(indices)}"
 
 
+@heatproof.model("weather")
+def weather():
+    """A network that sees whether it is bright."""
+    torch.manual_seed(0)
+    network = torch.nn.Sequential(torch.nn.AdaptiveAvgPool2d(4), torch.nn.Flatten(), torch.nn.Linear(48, 2))
+    return heatproof.Model("weather", network, view=heatproof.View(64), classes=("bright", "dark"))
+
+
 @heatproof.protocol
 @dataclass(frozen=True)
 class Summer:
@@ -121,7 +129,7 @@ class Summer:
         occlusion = Occlusion(Sky(), Halves())
         metrics = [Warmth(), heatproof.find("metric", "srg", occlusion=occlusion, points=2)]
         chosen = methods or [Sunlight(), "random", "edges"]
-        return [heatproof.Study(models or ["embedded:object_plain"], datasets or [Days()], chosen, metrics, "summer")]
+        return [heatproof.Study(models or ["weather"], datasets or [Days()], chosen, metrics, "summer")]
 '''
 
 SECTION = """

@@ -121,7 +121,8 @@ def results(tmp_path_factory):
     kept = {NATURAL, "flipping, zero", "flipping, twin", "fud", "infidelity"}
     few = [one for one in examined.metrics if examined.notes["audit"][recipe.label(one)]["evaluation"] in kept]
     notes = {"audit": {recipe.label(one): examined.notes["audit"][recipe.label(one)] for one in few}}
-    small = Study(judged.models, judged.datasets, judged.methods, judged.metrics[:2], "in_distribution", limit=2)
+    contestants = [Saliency(), Centre(), Random(), Inverted(Saliency())]
+    small = Study(judged.models, judged.datasets, contestants, judged.metrics[:2], "in_distribution", limit=2)
     audit = Study(judged.models, judged.datasets, [Centre()], few, "in_distribution", limit=2, notes=notes)
     return run([small, audit], tmp_path_factory.mktemp("run"))
 

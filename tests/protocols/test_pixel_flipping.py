@@ -39,7 +39,15 @@ from heatproof.report.sections.pixel_flipping import pixel_flipping
 from heatproof.run.loop import run
 from heatproof.spec import recipe
 from heatproof.spec.study import Study
+from heatproof.traits import method_traits
 from heatproof.types import View
+
+
+def test_fast_steps_are_those_of_every_metric_and_not_of_the_paper() -> None:
+    (study,) = PixelFlipping(steps="fast").studies()
+    assert [getattr(one, "steps", "") or one.how.steps for one in study.metrics] == ["fast"] * 7
+    with pytest.raises(BadInput, match="leave steps out"):
+        PixelFlipping("paper", steps="fast")
 
 
 def test_the_paper_has_forty_strategies_and_ten_methods() -> None:
@@ -48,7 +56,7 @@ def test_the_paper_has_forty_strategies_and_ten_methods() -> None:
     labels = [recipe.label(method) for method in study.methods]
     assert len(labels[:-5]) == 9  # the tenth is chance
     assert labels[-5:] == ["random", "edges", "centre", "constant", "mean_region"]
-    assert len(study.metrics) == 20 * 4
+    assert len(study.metrics) == 20 * 5
     stored = Study.from_plain(study.plain())
     assert [recipe.key(metric) for metric in stored.metrics] == [recipe.key(metric) for metric in study.metrics]
 
@@ -112,7 +120,7 @@ def test_the_papers_strategies_have_the_papers_settings() -> None:
     for metric in study.metrics:
         assert metric.occlusion.segmenter == Slic(metric.occlusion.segmenter.n, 1.0, "grey")
         assert metric.occlusion.draws == (1 if isinstance(metric.occlusion.imputer, Diffusion) else 5)
-        if isinstance(metric, ROMS):
+        if isinstance(metric, ROMS | NROMS):
             assert metric.how == RandomOrders(orders=5, steps="paper")
         else:
             assert metric.steps == "paper"
@@ -206,3 +214,19 @@ def test_one_number_of_segments_needs_no_brackets_and_nonsense_is_named() -> Non
     for wrong in (0, (25, 0), "many", (2.5,)):
         with pytest.raises(BadInput, match=r"numbers must be whole numbers of segments from 1, such as \[25,100\]"):
             PixelFlipping(numbers=wrong)  # type: ignore[arg-type]
+
+
+def test_abs_variants_are_never_negative_and_only_of_signed_methods() -> None:
+    (study,) = PixelFlipping(abs_variants=True).studies()
+    (plain,) = PixelFlipping().studies()
+    more = [one for one in study.methods if one not in plain.methods]
+    assert len(more) == 4
+    assert not any(method_traits(one).signed for one in more)
+
+
+def test_every_imputer_of_the_strategies_explains_too() -> None:
+    (study,) = PixelFlipping(matching=True, imputers=(Mean(), Telea())).studies()
+    labels = [recipe.label(one) for one in study.methods]
+    assert set(study.notes["matching"].values()) == {"mean", "telea"}
+    assert set(study.notes["matching"]) <= set(labels)
+    assert len(set(labels)) == len(labels)

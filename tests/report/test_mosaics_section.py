@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 
 import numpy as np
@@ -33,6 +34,24 @@ def invented(methods: int = 4, images: int = 8, noise: float = 0.1, models: tupl
 def alphas_of(results: Results) -> str:
     reading = Reading(results)
     return alphas(reading, mosaic_panels(reading))
+
+
+def test_mosaics_on_which_the_model_is_wrong_are_named_and_scored_apart() -> None:
+    run = invented()
+    truth = pd.DataFrame({"dataset": "d", "model": "m", "image": [f"{i}" for i in range(8)], "label": "a"})
+    truth = truth.assign(predicted="b", right=[True, True, *[False] * 6])
+    census = [{"dataset": "d", "model": "m", "pictures": 40, "classes": {"a": 40}, "known": 40, "right": 8}]
+    accuracy = {"accuracy": {"share": 0.2, "low": 0.1, "high": 0.35}}
+    info = dataclasses.replace(run.info, pictures=run_info({"pictures": [census[0] | accuracy]}).pictures)
+    page = mosaics(Reading(dataclasses.replace(run, info=info, truth=truth)))
+    assert page is not None
+    assert "the model is right on 8 of 40 mosaics (20 %, 10–35 %); on the other 32 its maps explain" in page
+    assert page.count("rests on a premise that does not hold") == 1
+    apart = page.split("Where the model is right, and where it is wrong")[1].split("</table>")[0]
+    means = run.table(RATIO)["method0"].droplevel([0, 1])
+    for part in (means[:2], means[2:]):
+        assert f"{part.mean():.6g}" in apart
+    assert "wrong" not in str(mosaics(Reading(run))).split('class="more"')[0]
 
 
 def test_models_are_compared_on_one_axis() -> None:

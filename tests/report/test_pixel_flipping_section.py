@@ -222,3 +222,18 @@ def test_donors_that_are_judged_themselves_are_named():
 
 def test_without_setups_there_is_no_section():
     assert pixel_flipping(Reading(with_info(invented(), studies=[]))) is None
+
+
+def test_choices_correlations_and_spreads_are_shown():
+    names = ("mean", "telea", "other")
+    answers = ANSWERS | {"other": {"good<b>": (0.3, 0.5), "fair": (0.2, 0.7), "random": (0.5, 0.5)}}
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setitem(ANSWERS, "other", answers["other"])
+        run = invented(names)
+    html = pixel_flipping(Reading(run))
+    assert "What moves R-OMS most: imputer" in html
+    assert re.search(rf">{re.escape(number(0.15))}<", html)  # telea's 0.60 minus mean's 0.45
+    assert "gives 0 ± 0.71" in html  # 1 / √2
+    assert "SRG of each method over strategies" in html
+    assert "good&lt;b&gt;" in html
+    assert "good<b>" not in html

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pandas as pd
 import pytest
 
@@ -47,5 +49,16 @@ def test_a_gradual_fall_and_none_at_all_are_not(drops: list[float]) -> None:
     assert "not gradual" not in page
 
 
-def test_the_chart_stands_in_a_figure_that_can_scroll() -> None:
-    assert '<div class="multiples"><figure><svg class="chart"' in page_of([0.4, 0.2, 0.0])
+def cells(page: str, method: str) -> list[str]:
+    row = re.search(rf'<th scope="row">{method}</th>(.*?)</tr>', page)
+    assert row is not None
+    return re.findall(r"<td[^>]*>([^<]*)</td>", row[1])
+
+
+def test_methods_stand_with_how_closely_and_how_far_they_follow_the_drop() -> None:
+    page = page_of([0.4, 0.2, 0.0])
+    for method, share in (("lrp", 0.5), ("saliency", 0.2)):
+        r, _, points, _, span = cells(page, method)
+        assert float(r) > 0.99
+        assert points == "3"
+        assert float(span) == pytest.approx(0.4 * share + 0.01, abs=1e-3)  # the last model is its own contrast

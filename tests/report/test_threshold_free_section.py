@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 
 import numpy as np
@@ -61,6 +62,18 @@ def test_it_says_who_wins_where():
     assert "small · 4 images · up to" in html
     assert "Who is first depends on the rule" in html
     assert "<b>" not in html.replace("&lt;b&gt;", "")
+
+
+def test_misclassified_pictures_are_scored_apart():
+    run = invented()
+    right = [i > 3 for i in range(IMAGES)]
+    truth = pd.DataFrame({"dataset": "d", "model": "m", "image": [f"{i}" for i in range(IMAGES)], "right": right})
+    html = threshold_free(Reading(dataclasses.replace(run, truth=truth)))
+    apart = html.split("Where the model is right, and where it is wrong")[1].split("</table>")[0]
+    heights = run.table("auc_iou")["steady"].droplevel([0, 1])
+    assert f"{heights[4:].mean():.6g}" in apart
+    assert f"{heights[:4].mean():.6g}" in apart
+    assert "where it is wrong" not in threshold_free(Reading(run))
 
 
 def test_it_says_which_area_it_shows():

@@ -149,8 +149,8 @@ def run_with_one_metric(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_command_writes_both_forms(run_with_one_metric: Path) -> None:
     shell = CliRunner()
-    told = shell.invoke(app, ["table", str(run_with_one_metric), "--format", "json"])
-    assert {row["method"] for row in json.loads(told.stdout)} == {"edges", "centre", "random"}
+    answer = shell.invoke(app, ["table", str(run_with_one_metric), "--format", "json"])
+    assert {row["method"] for row in json.loads(answer.stdout)} == {"edges", "centre", "random"}
     assert whole(shell.invoke(app, ["table", str(run_with_one_metric), "-f", "latex"]).stdout)
     pairs = json.loads(shell.invoke(app, ["table", str(run_with_one_metric), "-f", "json", "--pairs"]).stdout)
     assert len(pairs) == 3

@@ -133,8 +133,8 @@ def test_the_command_draws_each_kind(tmp_path: Path) -> None:
     assert shell.invoke(app, words).exit_code == 0
     for kind, form in (("ranking", "pdf"), ("curves", "svg"), ("matrix", "png"), ("heatmaps", "png")):
         place = tmp_path / f"{kind}.{form}"
-        told = shell.invoke(app, ["figure", str(out), kind, "--out", str(place)])
-        assert told.exit_code == 0, told.output
+        answer = shell.invoke(app, ["figure", str(out), kind, "--out", str(place)])
+        assert answer.exit_code == 0, answer.output
         assert place.stat().st_size > 2000
     with Image.open(tmp_path / "heatmaps.png") as picture:
         assert picture.width == round(COLUMN * 300)

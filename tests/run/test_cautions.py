@@ -69,9 +69,9 @@ def test_a_run_warns_before_it_works() -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         assert premises.check(work, lambda shard: False) == []
-    said = [str(one.message) for one in caught]
-    assert any(words.startswith("grad_cam: the layer '1' has 2×2 places") for words in said)
-    assert any(words.startswith("small: its highest probability") for words in said)
+    messages = [str(one.message) for one in caught]
+    assert any(words.startswith("grad_cam: the layer '1' has 2×2 places") for words in messages)
+    assert any(words.startswith("small on two_factor(count=2): its highest probability") for words in messages)
 
 
 def scored(values: np.ndarray, count: int) -> list[str]:

@@ -88,14 +88,17 @@ def test_classes_whose_order_is_a_guess_give_no_accuracy(tmp_path: Path) -> None
     assert (entry.right, entry.known) == (1, 6)
 
 
-def test_a_record_that_is_damaged_or_another_shards_is_made_again(tmp_path: Path) -> None:
+def test_records_that_are_damaged_or_in_anothers_place_are_made_again(tmp_path: Path) -> None:
     study = Study([embedded.load("object")], [TwoFactor(count=4)], ["random"], ["smoothness"], shard=2)
     first = run(study, tmp_path).info.pictures
-    one, other = sorted((tmp_path / "shards").rglob("*.json"))
-    one.write_bytes(other.read_bytes())
-    other.write_bytes(other.read_bytes().replace(b"true", b"false").replace(b"0.", b"1."))
-    assert [found.file for found in verify.check(tmp_path) if found.problem]
-    assert run(study, tmp_path).info.pictures == first
+    (whole,) = (tmp_path / "parts").glob("pictures-*")
+    for content in (whole.read_bytes()[:-9] + b"x" * 9, min(whole.parent.glob("scores-*")).read_bytes()):
+        (kept,) = (tmp_path / "parts").glob("pictures-*.parquet")
+        kept.write_bytes(content)
+        assert [found.file for found in verify.check(tmp_path) if found.problem]
+        again = run(study, tmp_path).info
+        assert again.pictures == first
+        assert again.damaged == (kept.name,)
 
 
 def test_little_range_is_named_in_the_end(tmp_path: Path) -> None:

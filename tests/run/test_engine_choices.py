@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import warnings
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 import torch
 from typer.testing import CliRunner
@@ -20,34 +22,32 @@ from heatproof import engine
 from heatproof.cli import app
 from heatproof.engine import autotune
 from heatproof.errors import BadInput
-from heatproof.run.engine_choices import begin_with, engine_of
+from heatproof.run.engine_choices import begin_with, engine_of, resume_choices
 from heatproof.run.loop import run
+from heatproof.run.store import Store
 from heatproof.spec.replay import compared
 from heatproof.spec.study import Study
 from heatproof.storage import cache, sealed_json
 
 COLUMNS = ["dataset", "model", "method", "metric", "image", "value"]
 
+METRIC = "sensitivity_n(sizes=2, sets=8)"  # its correlations hear float noise
+
 # A process that fills its own cache with choices of its own kind, then judges.
-PROCESS = """
+PROCESS = f"""
 import sys
-from heatproof import engine
-from heatproof.spec.replay import compared
-from heatproof.run.loop import run
-from heatproof.spec.study import Study
-from heatproof import engine
 from heatproof.engine import autotune
-from heatproof.spec.replay import compared
 from heatproof.run import run
 from heatproof.spec.study import Study
 
 gain, out, threads = float(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 autotune.GAIN = gain  # any copy is quick enough, or none
+autotune.EXPORTABLE = 0
 import torch
 torch.set_num_threads(threads)
-study = Study(["embedded:object"], ["two_factor(count=3)"], ["saliency", "guided_ig(steps=8)"], ["sensitivity_n"])
+study = Study(["embedded:object"], ["two_factor(count=3)"], ["saliency", "guided_ig(steps=4)"], ["{METRIC}"])
 for kind in ("auto", "reference"):
-    run(study, f"{out}/{kind}", engine=kind)
+    run(study, f"{{out}}/{{kind}}", engine=kind)
 """
 
 
@@ -59,7 +59,24 @@ def _fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
 
 
 def study(*methods: str) -> Study:
-    return Study(["embedded:object"], ["two_factor(count=3)"], list(methods or ["saliency"]), ["sensitivity_n"])
+    return Study(["embedded:object"], ["two_factor(count=3)"], list(methods or ["saliency"]), [METRIC])
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run whose choices were measured, and the cache that holds them."""
+    home = tmp_path_factory.mktemp("measured")
+    with pytest.MonkeyPatch.context() as patched, engine.use(engine.Engine()):
+        patched.setenv("HEATPROOF_CACHE", str(home / "cache"))
+        run(study(), home / "run")
+    return home
+
+
+@pytest.fixture
+def known(measured: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """That run, with its cache in use."""
+    monkeypatch.setenv("HEATPROOF_CACHE", str(measured / "cache"))
+    return measured / "run"
 
 
 def choices_in(file: Path) -> dict[str, Any]:
@@ -111,9 +128,10 @@ def test_the_reference_is_the_network_itself_in_micro_batches_of_eight() -> None
         assert torch.equal(logits[:8], model(images[:8]))
 
 
-def test_one_directory_does_not_mix_engines(tmp_path: Path) -> None:
+def test_one_directory_does_not_mix_engines(tmp_path: Path, known: Path) -> None:
     def units() -> set[str]:
-        return {path.name for path in (tmp_path / "units").rglob("*.*")}
+        files = (tmp_path / "parts").glob("scores-*")
+        return {key for file in files for key in pq.read_table(file)["unit"].to_pylist()}
 
     auto = run(study(), tmp_path)
     before = units()
@@ -135,11 +153,12 @@ def _replayed(*words: str) -> Any:
     return CliRunner().invoke(app, ["run", *words, "--quiet", "--workers", "1"])
 
 
-def test_a_replay_begins_with_the_choices_beside_the_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run(study("guided_ig(steps=8)"), tmp_path / "first")
-    choices = choices_in(tmp_path / "first" / "engine.json")
+def test_a_replay_begins_with_the_choices_beside_the_study(
+    tmp_path: Path, known: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    choices = choices_in(known / "engine.json")
     forced = {q: {**c, "backend": "untouched", "layout": "contiguous", "size": 3} for q, c in choices.items()}
-    run(study("guided_ig(steps=8)"), tmp_path / "forced", choices=forced)
+    run(study("guided_ig(steps=4)"), tmp_path / "forced", choices=forced)
     monkeypatch.setenv("HEATPROOF_CACHE", str(tmp_path / "another"))  # where nothing was measured
     again = _replayed(str(tmp_path / "forced" / "study.json"), "--out", str(tmp_path / "again"))
     assert again.exit_code == 0, again.output
@@ -148,7 +167,7 @@ def test_a_replay_begins_with_the_choices_beside_the_study(tmp_path: Path, monke
     pd.testing.assert_frame_equal(table(tmp_path / "again"), table(tmp_path / "forced"), check_exact=True)
 
 
-def test_a_reference_run_replays_by_the_reference_engine(tmp_path: Path) -> None:
+def test_a_reference_run_replays_by_the_reference_engine(tmp_path: Path, known: Path) -> None:
     run(study(), tmp_path / "first", engine="reference")
     again = _replayed(str(tmp_path / "first" / "study.json"), "--out", str(tmp_path / "again"))
     assert again.exit_code == 0, again.output
@@ -159,18 +178,33 @@ def test_a_reference_run_replays_by_the_reference_engine(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("size", [10**9, 0, -1, float("nan"), "8", None])
-def test_nonsense_beside_a_study_is_named_and_measured_again(tmp_path: Path, size: Any) -> None:
-    run(study(), tmp_path)
-    choices = choices_in(tmp_path / "engine.json")
+def test_nonsense_beside_a_study_is_named_and_left_out(known: Path, size: Any) -> None:
+    choices = choices_in(known / "engine.json")
     with pytest.warns(UserWarning, match="make no sense and are measured again: (forward|gradient)"):
-        run(study(), tmp_path / "again", choices={q: {**c, "size": size} for q, c in choices.items()})
+        begin_with({q: {**c, "size": size} for q, c in choices.items()}, "the stored run")
+    assert not engine.current().record()
+
+
+def test_what_was_left_out_is_found_anew(tmp_path: Path, known: Path) -> None:
+    choices = choices_in(known / "engine.json")
+    with pytest.warns(UserWarning, match="make no sense and are measured again"):
+        run(study(), tmp_path / "again", choices={q: {**c, "size": 0} for q, c in choices.items()})
     assert choices_in(tmp_path / "again" / "engine.json") == choices  # from the cache
 
 
 @pytest.mark.parametrize("written", ["", "[]", "3", '"x"', "{", '{"forward": 1}', "[" * 100_000])
-def test_a_damaged_engine_file_is_none(tmp_path: Path, written: str) -> None:
-    run(study(), tmp_path / "first")
+def test_a_damaged_engine_file_is_none(tmp_path: Path, known: Path, written: str) -> None:
+    shutil.copytree(known, tmp_path / "first")
     (tmp_path / "first" / "engine.json").write_text(written)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a list of choices is named, bytes are not
+        resume_choices(Store(tmp_path / "first"))
+    assert not engine.current().record()
+
+
+def test_a_study_beside_a_damaged_engine_file_replays(tmp_path: Path, known: Path) -> None:
+    shutil.copytree(known, tmp_path / "first")
+    (tmp_path / "first" / "engine.json").write_text("[" * 100_000)
     again = _replayed(str(tmp_path / "first" / "study.json"), "--out", str(tmp_path / "again"))
     assert again.exit_code == 0, again.output
 
@@ -191,13 +225,13 @@ def test_what_another_machine_chose_is_named() -> None:
 
 
 def test_a_replay_under_other_choices_is_close_or_named_and_by_the_reference_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, known: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     requested = Study(
         ["embedded:object"],
-        ["two_factor(count=12)"],
-        ["saliency", "integrated_gradients(steps=8)", "grad_cam", "isa(rounds=8)"],
-        ["srg", "sensitivity_n"],
+        ["two_factor(count=4)"],
+        ["saliency", "integrated_gradients(steps=4)", "grad_cam", "isa(rounds=8)"],
+        ["srg(points=5)", METRIC],
     )
     first, again = run(requested, tmp_path / "first"), tmp_path / "again"
     monkeypatch.setenv("HEATPROOF_CACHE", str(tmp_path / "another"))  # another machine, which measures otherwise

@@ -109,6 +109,9 @@ def test_a_run_shows_its_phases_and_the_pilot_leaves_no_trace(tmp_path: Path) ->
     measured = run(requested, tmp_path / "measured", pace=Pace(shown.append, fewest=1))
     plain = run(requested, tmp_path / "plain")
     assert list(dict.fromkeys(one.phase for one in shown)) == ["reading pictures", "checking", "measuring", "judging"]
+    measuring = [one for one in shown if one.phase == "measuring"]
+    assert [one.done for one in measuring] == [1, 2, 3, 4, *[4] * (len(measuring) - 4)]  # as each is measured
+    assert measuring[-1].total == 4
     assert shown[-1].done == shown[-1].total == 8
     assert (measured.scores["value"] - plain.scores["value"]).abs().max() < 1e-5
     again: list[Progress] = []

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput, BadModel
 from heatproof.run.premises import check
 from heatproof.run.shards import shards
+from heatproof.spec import recipe
 from heatproof.spec.study import Study
 from heatproof.types import Cost
 
@@ -110,3 +113,17 @@ def test_studies_of_one_run_try_a_method_once_and_show_how_far_they_are() -> Non
     assert check(work, lambda shard: False, lambda done, total: shown.append((done, total))) == []
     assert tries == [1]
     assert shown == [(0, 2), (1, 2)]
+
+
+@pytest.mark.parametrize("sure", [True, False])
+def test_a_network_that_is_sure_of_some_pictures_is_not_called_untrained(
+    sure: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = ["" if sure else "it answers evenly", "it answers evenly"]
+    monkeypatch.setattr(sys.modules["heatproof.run.premises"], "undecided", lambda model, logits: answers.pop(0))
+    pictures = [TwoFactor(count=2), TwoFactor(count=3)]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert checked("random", metrics=["sparseness"], datasets=pictures) == []
+    said = ", ".join(f"small_cnn on {recipe.label(one)}" for one in pictures)
+    assert [str(one.message) for one in caught] == ([] if sure else [f"{said}: it answers evenly"])

@@ -58,6 +58,7 @@ def test_work_needs_no_directory_and_its_findings_make_the_run(tmp_path: Path) -
     assert {type(one) for one in found} == {Counted, Pictures, Maps, Rows}
     for one in found:
         one.put(store)
+    store.flush()
     assert all(finished(shard, store) for shard in work)
     assert tasks(work, store) == []
     for shard in work:

@@ -22,6 +22,8 @@ from heatproof.data._support.sample import shuffled
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput, UnknownName
 from heatproof.methods.saliency import Saliency
+from heatproof.report.run_numbers import Reading
+from heatproof.report.sections.headline import headline
 from heatproof.results.until_text import stopped_in_words
 from heatproof.run import dry_run
 from heatproof.run import until as until_module
@@ -98,6 +100,8 @@ def test_it_stops_as_soon_as_every_pair_is_decided(once: tuple[Path, Any]) -> No
     assert len(until.levels) == len(stop.looks)
     assert sum(until.levels) < 0.05
     assert "every pair of methods is decided" in stopped_in_words(until)[0]
+    said = f"Pictures were added until it was solid, {stop.pictures} of 300: 3 pairs of methods differ."
+    assert said in headline(Reading(results))[0]
     assert results.info.edition > 0
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from heatproof.spec import recipe
+from heatproof.spec import former_names, recipe
 from heatproof.spec.study import load
 
 FORMER = sorted((Path(__file__).parent / "former").glob("*.json"))
@@ -36,7 +36,7 @@ def _agrees(now: object, then: object) -> None:
     """Every field that was stored has the value that it had; fields that came later have their defaults."""
     if isinstance(then, dict) and isinstance(now, dict):
         if "class" in then:
-            assert now["part"] == recipe.FORMER[then["class"]]
+            assert now["part"] == former_names.FORMER[then["class"]]
         for name, value in then.items():
             if name not in ("class", "revision", "source"):
                 _agrees(now[name], value)
@@ -50,4 +50,4 @@ def _agrees(now: object, then: object) -> None:
 
 def test_the_fixtures_name_parts_by_their_classes() -> None:
     words = "".join(path.read_text() for path in FORMER)
-    assert sum(place in words for place in recipe.FORMER) >= 3
+    assert sum(place in words for place in former_names.FORMER) >= 3

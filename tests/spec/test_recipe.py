@@ -16,8 +16,9 @@ from heatproof import registry
 from heatproof.data.folder import Folder
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput, HeatproofError, UnknownName
+from heatproof.field_types import hints_of
 from heatproof.methods.expected_gradients import ExpectedGradients
-from heatproof.spec import recipe
+from heatproof.spec import former_names, recipe
 from heatproof.spec.parse import parse
 from heatproof.types import View
 
@@ -27,9 +28,9 @@ NEEDED: dict[str, dict[str, Any]] = {  # fields without a default
 }
 
 
-@pytest.mark.parametrize("former", recipe.FORMER)
+@pytest.mark.parametrize("former", former_names.FORMER)
 def test_parts_that_older_studies_name_by_their_class_are_found(former: str) -> None:
-    name = recipe.FORMER[former]
+    name = former_names.FORMER[former]
     stored = json.loads(json.dumps(NEEDED.get(name, {})))
     made = recipe.build({"class": former, "fields": stored})
     assert made == registry.find("part", name, **NEEDED.get(name, {}))
@@ -149,8 +150,8 @@ def _spoken(hint: Any) -> list[Any]:
 @pytest.mark.parametrize("name", registry.names("method"))
 def test_a_label_can_be_read_again(name: str) -> None:
     found = registry.entry("method", name)
-    hints = registry.hints_of(found.make)
-    for field in found.fields():
+    hints = hints_of(found.make)
+    for field in set(found.fields()) - {"title"}:  # a name for tables, which spells nothing
         for value in _spoken(hints[field]):
             try:
                 method = registry.find("method", name, **{field: value})

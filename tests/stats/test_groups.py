@@ -69,3 +69,17 @@ def test_refuses():
         Groups(pd.DataFrame({"a": [1]}), {"a": "random"})  # type: ignore[dict-item]
     with pytest.raises(BadInput, match="one row per picture"):
         Groups(pd.DataFrame({"a": [1, 2]}, index=["x", "x"]), {"a": "fixed"})
+
+
+def test_units_of_an_interaction_are_means_of_whole_clusters():
+    labels = pd.DataFrame({"class": list("aabbb"), "lesion": ["1", "1", "2", "3", "3"]})
+    table = pd.DataFrame({"x": [1.0, 3.0, 5.0, np.nan, 7.0], "y": [0.0, 1.0, 2.0, 3.0, 5.0]})
+    means, classes = Groups(labels, {"class": "fixed", "lesion": "sampled"}).by_cluster(table, "class")
+    assert means["x"].tolist() == [2.0, 5.0, 7.0]
+    assert means["y"].tolist() == [0.5, 2.0, 4.0]
+    assert list(classes) == ["a", "b", "b"]
+    alone, classes = Groups(labels[["class"]], {"class": "fixed"}).by_cluster(table, "class")
+    assert alone is table
+    assert list(classes) == list("aabbb")
+    across = labels.assign(lesion=["1", "1", "1", "2", "2"])  # a lesion of two classes
+    assert Groups(across, {"class": "fixed", "lesion": "sampled"}).by_cluster(table, "class") is None

@@ -1,13 +1,16 @@
 """The sentences must say what the tests say, and admit what so few images cannot show."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from heatproof.stats.decisions import decided, look
 from heatproof.stats.groups import Groups
-from heatproof.stats.page import compare_means
+from heatproof.stats.page import Card, compare_means
 from heatproof.stats.verdict import _number, reach, verdict
 
 
@@ -16,18 +19,30 @@ def normal_table(n, seed=0, **centres):
     return pd.DataFrame({name: rng.normal(centre, 1, n) for name, centre in centres.items()})
 
 
+def without_effects(sentences):
+    return [re.sub(r", effects? (≥ )?[\d.]+\)", ")", sentence) for sentence in sentences]
+
+
+def test_the_least_effect_stands_beside_the_largest_p():
+    table = normal_table(60, a=6, b=3, c=0)
+    effect = compare_means(table).frame.set_index(["method_a", "method_b"])["effect"]
+    first, second = verdict(table, True)[:2]
+    assert first.endswith(f"(p < 0.001, effects ≥ {min(effect['a', 'b'], effect['a', 'c']):.2g}).")
+    assert second.endswith(f"(p < 0.001, effect {effect['b', 'c']:.2g}).")
+
+
 def test_ties_and_wins_are_distinguished():
-    output = verdict(normal_table(40, LRP=2, IG=1.95, saliency=0), True)
+    output = without_effects(verdict(normal_table(40, LRP=2, IG=1.95, saliency=0), True))
     assert output == ["IG and LRP are not separated; both beat saliency (p < 0.001)."]
 
 
 def test_a_clear_order_has_no_ties():
-    output = verdict(normal_table(60, a=6, b=3, c=0), True)
+    output = without_effects(verdict(normal_table(60, a=6, b=3, c=0), True))
     assert output == ["a beats everything else (p < 0.001).", "b beats c (p < 0.001)."]
 
 
 def test_lower_can_be_better():
-    assert verdict(normal_table(60, a=6, b=0), False)[0] == "b beats a (p < 0.001)."
+    assert without_effects(verdict(normal_table(60, a=6, b=0), False)) == ["b beats a (p < 0.001)."]
 
 
 def test_too_few_images_are_admitted_with_the_number_needed():
@@ -83,9 +98,29 @@ def test_a_verdict_says_for_whom_it_speaks(scenes, for_whom, beyond):
     groups = Groups(pd.DataFrame({"scene": np.arange(80) % scenes}), {"scene": "fixed"})
     table = normal_table(80, a=4, b=0)
     tests = compare_means(table, groups=groups)
-    assert reach(tests) == f"They speak for new pictures of the same scenes{for_whom}"
+    assert reach(tests) == f"They speak for new pictures of the same {scenes} scenes{for_whom}"
     assert verdict(table, True, tests=tests)[1:] == beyond
     assert reach(compare_means(table)) == ""
+
+
+def test_images_of_one_group_are_worth_fewer_independent_ones():
+    groups = Groups(pd.DataFrame({"lesion": np.arange(80) % 10}), {"lesion": "sampled"})
+    per_lesion = normal_table(10, a=4, b=0, c=0)
+    table = pd.concat([per_lesion] * 8, ignore_index=True)  # every image of a lesion scores the same
+    tests = compare_means(table, groups=groups)
+    assert reach(tests) == "They speak for new lesions like these 10."
+    output = verdict(table, True, tests=tests)
+    assert "These 80 images are worth about 9 independent ones." in output  # ten, less one for the mean
+
+
+def test_methods_shown_to_be_equivalent_are_called_so_once():
+    rng = np.random.default_rng(0)
+    hard = rng.normal(size=200)
+    table = pd.DataFrame({name: hard + rng.normal(level, 0.05, 200) for name, level in (("a", 1), ("b", 1), ("c", 0))})
+    page = decided([look({0: Card(table)}, None, 1, alpha=0.05)], alpha=0.05, margin=0.1)
+    output = verdict(table, True, tests=page.tests[0])
+    assert " differ by less than 0.1; both beat c" in output[0]
+    assert "Shown to differ" not in " ".join(output)
 
 
 def test_few_sampled_groups_leave_everything_open():
@@ -99,7 +134,7 @@ def test_a_method_with_few_scores_is_named_and_does_not_rank():
     table = normal_table(40, good=6, mid=3, bad=0)
     table["flaky"] = np.nan
     table.loc[0, "flaky"] = 99.0
-    output = verdict(table, True)
+    output = without_effects(verdict(table, True))
     assert output[:2] == ["good beats everything else (p < 0.001).", "mid beats bad (p < 0.001)."]
     assert output[-1] == "flaky has scores on 1 of 40 images only and is not ranked with the others."
 
@@ -115,7 +150,7 @@ def test_equal_scores_are_not_a_mere_tie():
     output = verdict(pd.DataFrame({"a": column, "b": column}), True)
     assert output == ["a and b score the same on every image."]
     output = verdict(pd.DataFrame({"a": column, "b": column, "c": 0.9 * column - 1}), True)
-    assert output[0] == "a and b score the same on every image; both beat c (p < 0.001)."
+    assert without_effects(output)[0] == "a and b score the same on every image; both beat c (p < 0.001)."
 
 
 def test_holes_are_reported():

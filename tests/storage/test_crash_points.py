@@ -7,7 +7,7 @@ import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 import pytest
@@ -22,6 +22,7 @@ from heatproof.run.loop import run
 from heatproof.spec.study import Study
 from heatproof.types import Batch, Model
 
+pytestmark = pytest.mark.usefixtures("each_unit_at_once")
 ENDS = [KILLED, errno.ENOSPC, errno.EIO]
 
 
@@ -34,11 +35,11 @@ def dark(model: Model, batch: Batch) -> Any:
 
 
 def question(metric: str, methods: Sequence[Any]) -> Study:
-    return Study([small_cnn()], [TwoFactor(count=4)], list(methods), [metric], shard=2)
+    return Study([small_cnn()], [TwoFactor(count=2)], list(methods), [metric], shard=1)
 
 
-FIRST = (("lif", [bright, "random"]),)
-SECOND = (("mif", [bright, dark, "random"]),)  # lower is better: a guessed direction turns it upside down
+FIRST = (("lif(points=3)", [bright, "random"]),)
+SECOND = (("mif(points=3)", [bright, dark, "random"]),)  # lower is better: a guessed direction turns it upside down
 
 
 def study(words: Any) -> list[Study]:
@@ -54,29 +55,39 @@ def scores(root: Path) -> pd.DataFrame:
     return Results.load(root).scores.drop(columns="seconds")
 
 
+class Answers(NamedTuple):
+    """Two directories in which all went well, what they show, and the scores of the second."""
+
+    first: Path
+    second: Path
+    shown: dict[str, str]
+    scores: pd.DataFrame
+
+
 @pytest.fixture(scope="module")
-def right(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def right(tmp_path_factory: pytest.TempPathFactory) -> Answers:
     """Both questions answered without any fault, and a directory in which the first one was."""
     home = tmp_path_factory.mktemp("right")
     for name, words in (("first", FIRST), ("second", SECOND)):
         run(study(words), home / name)
-    return {"first": home / "first", "second": home / "second"}
+    shown = {name: answer(home / name) for name in ("first", "second")}
+    return Answers(home / "first", home / "second", shown, scores(home / "second"))
 
 
-def steps_of(right: dict[str, Path], tmp_path: Path, begun: bool) -> int:
+def steps_of(right: Answers, tmp_path: Path, begun: bool) -> int:
     """How many steps the second question takes in an empty directory, or in one that holds the first one's answer."""
     where = tmp_path / "counted"
     if begun:
-        shutil.copytree(right["first"], where)
+        shutil.copytree(right.first, where)
     with breaking(Disk()) as disk:
         run(study(SECOND), where)
     return disk.steps
 
 
-def survives(right: dict[str, Path], where: Path, at: int, how: int | str, begun: bool) -> str:
+def survives(right: Answers, where: Path, at: int, how: int | str, begun: bool, drawn: bool = True) -> str:
     """Break the second question at one step; what the directory then shows, after checking that it is not wrong."""
     if begun:
-        shutil.copytree(right["first"], where)
+        shutil.copytree(right.first, where)
 
     def broken() -> None:
         with breaking(Disk(at, how)):
@@ -84,11 +95,12 @@ def survives(right: dict[str, Path], where: Path, at: int, how: int | str, begun
 
     status = in_a_fork(broken)
     assert status == (-9 if how == KILLED else 1)
-    allowed = [answer(right["second"])] + ([answer(right["first"])] if begun else [])
+    allowed = [right.shown["second"]] + ([right.shown["first"]] if begun else [])
     try:
         shown = answer(where)
         assert shown in allowed
-        report(Results.load(where), where / "report.html")
+        if drawn:
+            report(Results.load(where), where / "report.html")
         outcome = "second" if shown == allowed[0] else "first"
     except HeatproofError as error:
         outcome = (
@@ -96,36 +108,37 @@ def survives(right: dict[str, Path], where: Path, at: int, how: int | str, begun
         )
     assert outcome in ("first", "second", "sentence")
     healed = run(study(SECOND), where)
-    pd.testing.assert_frame_equal(healed.scores.drop(columns="seconds"), scores(right["second"]), check_exact=True)
-    assert answer(where) == answer(right["second"])
+    pd.testing.assert_frame_equal(healed.scores.drop(columns="seconds"), right.scores, check_exact=True)
+    assert answer(where) == right.shown["second"]
     assert not list(where.rglob(".partial-*"))
     return outcome
 
 
 @pytest.mark.parametrize("begun", [False, True], ids=["empty directory", "second question"])
 @pytest.mark.parametrize("how", ENDS, ids=["kill", "full disk", "read-write error"])
-def test_some_crash_points(right: dict[str, Path], tmp_path: Path, how: int | str, begun: bool) -> None:
+def test_some_crash_points(right: Answers, tmp_path: Path, how: int | str, begun: bool) -> None:
     total = steps_of(right, tmp_path, begun)
     assert total > 40
     first = {KILLED: 0, errno.ENOSPC: 2, errno.EIO: 4}[how]
     late = range(total - 8, total, 3)  # around the commit, where results change hands
-    met = {survives(right, tmp_path / str(at), at, how, begun) for at in [*range(first, total - 8, 21), *late]}
+    points = [*range(first, total - 8, 42), *late]
+    met = {survives(right, tmp_path / str(at), at, how, begun, drawn=at in late) for at in points}
     assert met >= ({"first", "sentence"} if begun else {"sentence"})
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("begun", [False, True], ids=["empty directory", "second question"])
 @pytest.mark.parametrize("how", ENDS, ids=["kill", "full disk", "read-write error"])
-def test_every_crash_point(right: dict[str, Path], tmp_path: Path, how: int | str, begun: bool) -> None:
+def test_every_crash_point(right: Answers, tmp_path: Path, how: int | str, begun: bool) -> None:
     for at in range(steps_of(right, tmp_path, begun)):
         survives(right, tmp_path / str(at), at, how, begun)
 
 
-def test_the_harness_sees_a_commit_in_the_wrong_order(right: dict[str, Path]) -> None:
+def test_the_harness_sees_a_commit_in_the_wrong_order(right: Answers) -> None:
     """Scores of one question with the run information of another must be noticed."""
-    mixed = right["first"].with_name("mixed")
-    shutil.copytree(right["first"], mixed, dirs_exist_ok=True)
-    shutil.copy(right["second"] / "scores.parquet", mixed / "scores.parquet")
+    mixed = right.first.with_name("mixed")
+    shutil.copytree(right.first, mixed, dirs_exist_ok=True)
+    shutil.copy(right.second / "scores.parquet", mixed / "scores.parquet")
     with pytest.raises(HeatproofError, match=r"do not belong together .*scores\.parquet"):
         answer(mixed)
     os.unlink(mixed / "info.json")  # noqa: PTH108

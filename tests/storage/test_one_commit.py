@@ -102,7 +102,8 @@ def no_waiting() -> Iterator[None]:
 
 @pytest.mark.parametrize("what", ["pipe", "endless device"])
 @pytest.mark.parametrize(
-    "kind", ["run.json", "info.json", "scores.parquet", "gallery.json", "units/*/*", "shards/*/*", "gallery/*/*"]
+    "kind",
+    ["run.json", "info.json", "scores.parquet", "gallery.json", "parts/scores*", "parts/pictures*", "gallery/*/*"],
 )
 @pytest.mark.usefixtures("no_waiting")
 def test_what_is_no_file_is_not_read_and_is_replaced(whole: Path, copy: Path, kind: str, what: str) -> None:
@@ -121,7 +122,7 @@ def test_what_is_no_file_is_not_read_and_is_replaced(whole: Path, copy: Path, ki
     StoredEngine.beside(copy / "study.json")
     healed = run(study("mif"), copy)
     report(healed, copy)
-    assert problems(copy) == {}
+    assert {name for name in problems(copy) if not name.endswith(".damaged")} == set()  # a part was set aside
     csv = [tables.written(tables.rankings(Results.load(root)), "csv") for root in (whole, copy)]
     assert csv[0] == csv[1]
 

@@ -64,11 +64,11 @@ study = heatproof.Study(["embedded:object_plain"], ["two_factor(count=120)"], [s
 def begun(folder: Path) -> subprocess.Popen[bytes]:
     """A slow run in a process of its own, after its first units."""
     (folder / "study.py").write_text(SLOWLY)
-    before = len(list((folder / "run" / "units").rglob("*.json")))
+    before = len(list((folder / "run" / "parts").glob("scores-*")))
     command = [sys.executable, "-m", "heatproof.cli", "run", "study.py", "--out", "run", "--workers", "1"]
     process = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE)
     deadline = time.monotonic() + 60
-    while len(list((folder / "run" / "units").rglob("*.json"))) < before + 4 and time.monotonic() < deadline:
+    while len(list((folder / "run" / "parts").glob("scores-*"))) < before + 2 and time.monotonic() < deadline:
         time.sleep(0.05)
     assert process.poll() is None
     return process

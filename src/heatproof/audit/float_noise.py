@@ -6,12 +6,13 @@ or walks along the signs of small gradients, may return a visibly different map.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 
 from heatproof import engine
 from heatproof.attribute import attribute
 from heatproof.engine import Choice, Engine
-from heatproof.types import AnyMethod, Batch, Maps, Model
+from heatproof.types import AnyMethod, Attribution, Batch, Maps, Model
 
 ULPS = 2.0**-22  # two steps of float32: what a back-end adds in a layer or two
 OTHER = Choice("folded", "channels_last", 5)  # the choice furthest from the reference engine
@@ -27,6 +28,20 @@ def float_noise(model: Model, batch: Batch, method: AnyMethod) -> float:
     with engine.use(Engine(always=OTHER)):
         again = _maps(model, batch, method)
     return max(relative_difference(maps, other) for other in (moved, again))
+
+
+def in_double(model: Model) -> Model:
+    """The same network in double precision: its answers are those that float32 rounds."""
+    return dataclasses.replace(model, network=copy.deepcopy(model.network).double())
+
+
+def rounding(exact: Model, attribution: Attribution, row: int) -> float:
+    """How far rounding moves one of the maps: its difference from the same map in double precision."""
+    one = attribution.batch.select([row])
+    images = dataclasses.replace(one, images=one.images.double())
+    with engine.use(Engine(always=engine.REFERENCE)):
+        again = attribute(exact, images, attribution.method).maps  # type: ignore[arg-type]
+    return relative_difference(attribution.maps[[row]], again)
 
 
 def relative_difference(maps: Maps, other: Maps) -> float:

@@ -48,11 +48,16 @@ def run_and_report(
     on: str | Executor = "local",
     until: Solid | None = None,
     share: Share | None = None,
+    log: str | None = None,
 ) -> None:
+    from heatproof import loggers
     from heatproof.report import report as draw
     from heatproof.run.loop import run as judge
 
     count = _count(workers)
+    if log is not None:
+        with readable_errors():
+            loggers.check(log)
     before = Before.of(out)
     try:
         with readable_errors(), run_display(quiet) as pace:
@@ -69,6 +74,8 @@ def run_and_report(
                 share=share,
             )
             page = draw(results, out / "report.html")
+            if log is not None:
+                loggers.log(log, results, out)
     except KeyboardInterrupt:
         echo(f"\nStopped. Everything finished is kept in {out}; the same command goes on from there.", err=True)
         _report_partly(out)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 COMPLETE, FAILED_ROWS, BAD_USAGE, INTERRUPTED = 0, 1, 2, 130
 
-Out = Annotated[Path, typer.Option("--out", "-o", help="Directory for rows and report; run again to go on.")]
+Out = Annotated[Path, typer.Option("--out", "-o", help="Directory for rows and report, or s3://…; run again to go on.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
 Workers = Annotated[
     str, typer.Option(help="Processes side by side, a shard of pictures each; auto: as many as pay.", metavar="N|auto")
@@ -31,6 +31,10 @@ Gpus = Annotated[
     typer.Option(
         "--gpus-per-worker", help="With --on ray: the share of a GPU of each worker, such as 0.5 [1 on GPUs]."
     ),
+]
+Log = Annotated[
+    str | None,
+    typer.Option("--log", help="Also write what was found to a tracker: wandb, mlflow or tensorboard."),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
 

@@ -17,13 +17,14 @@ def check(
     """Check a component with the conformance kit and list what holds."""
     from heatproof import registry, testing
     from heatproof.spec.parse import parse
+    from heatproof.types import Metric
 
     with readable_errors():
         if ".py:" in name:
             component = parse("method", name)
             known = registry.name_of(component)
-            metric = hasattr(component, "higher_is_better")
-            verdicts = list(testing.check_component(known[0] if known else "metric" if metric else "method", component))
+            kind = known[0] if known else "metric" if isinstance(component, Metric) else "method"
+            verdicts = list(testing.check_component(kind, component))
         else:
             verdicts = testing.check(name)
     for verdict in verdicts:

@@ -50,12 +50,17 @@ def explain(
         typer.Option(help="What the model's numbers mean: softmax, sigmoid or regression, as it shows if left out."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+    value_range: Annotated[
+        str | None,
+        typer.Option(help="Black and white in pictures of more than 8 bits: 0,4095; in physical units: -160,240."),
+    ] = None,
     device: Device = "auto",
     trust_pickle: Annotated[bool, typer.Option(help="Load weights that are arbitrary pickles.")] = False,
     quiet: Quiet = False,
 ) -> None:
     """Draw a labelled grid of heatmaps: a row per picture, a column per method."""
     from heatproof import applies, contact_sheet, engine, models
+    from heatproof.data._support.files import as_levels
     from heatproof.protocols._support.line_up import line_up
     from heatproof.spec.parse import components
 
@@ -65,6 +70,7 @@ def explain(
         )
     with readable_errors(), progress_bar(quiet) as watch:
         contact_sheet.places(out)  # before anything is computed
+        levels = as_levels(value_range)
         every = methods == ["all"]
         chosen = components("method", ",".join(methods)) if methods and not every else line_up()
         loaded = models.load(model[0], trust_pickle=trust_pickle).to(engine.pick(device))
@@ -73,7 +79,7 @@ def explain(
         others: dict[str, str] = {}
         if every:
             chosen, others = applies.contestants_for(loaded)
-        sheet = contact_sheet.explain(loaded, images, chosen, target=target, seed=seed, watch=watch)
+        sheet = contact_sheet.explain(loaded, images, chosen, target=target, seed=seed, levels=levels, watch=watch)
     for words in sheet.cautions:
         line(f"heatproof: warning: {words}", err=True)
     for name, reason in {**others, **sheet.missing}.items():

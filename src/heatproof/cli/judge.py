@@ -11,7 +11,7 @@ import typer
 from heatproof.cli._completion import names_of
 from heatproof.cli._help import examples
 from heatproof.cli._outcome import crew_of, run_and_report, show_forecast, show_plan
-from heatproof.cli._terminal import Device, Gpus, On, Out, Quiet, Workers, readable_errors
+from heatproof.cli._terminal import Device, Gpus, Log, On, Out, Quiet, Workers, readable_errors
 
 EXAMPLES = examples(
     "judge efficientnet-lite0 photos/ --limit 24 --dry-run",
@@ -45,6 +45,10 @@ def judge(
     out: Out = Path("runs/latest"),
     limit: Annotated[int | None, typer.Option(help="This many pictures at most [32].")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of everything random.")] = None,
+    value_range: Annotated[
+        str | None,
+        typer.Option(help="Black and white in pictures of more than 8 bits: 0,4095; in physical units: -160,240."),
+    ] = None,
     device: Device = "auto",
     workers: Workers = "auto",
     on: On = "local",
@@ -53,6 +57,7 @@ def judge(
         bool, typer.Option("--dry-run", help="Only say what will be run, and how long it takes.")
     ] = False,
     trust_pickle: Annotated[bool, typer.Option(help="Load weights that are arbitrary pickles.")] = False,
+    log: Log = None,
     quiet: Quiet = False,
 ) -> None:
     """Judge methods under every protocol that applies; the short form of `run --protocols all`."""
@@ -68,10 +73,11 @@ def judge(
             metrics=None,
             protocols=f"all(preset={preset.value})",
             trust_pickle=trust_pickle,
+            value_range=value_range,
             changes={"limit": limit, "seed": seed},
         )
     if dry_run:
         show_forecast(studies, device, workers, crew, None)
         return
     show_plan(studies, quiet)
-    run_and_report(studies, out, device, workers, quiet, on=crew)
+    run_and_report(studies, out, device, workers, quiet, on=crew, log=log)

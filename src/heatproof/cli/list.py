@@ -12,7 +12,7 @@ import typer
 
 from heatproof.cli._terminal import echo, readable_errors, usage
 from heatproof.printable import printable
-from heatproof.questions import ASKED
+from heatproof.questions import IN_WORDS
 
 
 class Listable(StrEnum):
@@ -104,7 +104,7 @@ def _aliases(row: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _refusals(row: dict[str, Any]) -> list[str]:
     """The kinds of networks that a component does not apply to, with the reasons."""
-    return [f"Not for {ASKED[question]}: {reason}." for question, reason in row.get("unfit", {}).items()]
+    return [f"Not for {IN_WORDS[question]}: {reason}." for question, reason in row.get("unfit", {}).items()]
 
 
 def _brief(value: Any) -> str:

@@ -11,7 +11,7 @@ from heatproof.cli._completion import names_of
 from heatproof.cli._help import examples
 from heatproof.cli._outcome import crew_of, run_and_report, show_forecast, show_plan
 from heatproof.cli._replayed import FirstRun
-from heatproof.cli._terminal import Device, Gpus, On, Out, Quiet, Workers, line, readable_errors, usage
+from heatproof.cli._terminal import Device, Gpus, Log, On, Out, Quiet, Workers, line, readable_errors, usage
 from heatproof.run.share import Share
 from heatproof.run.stored_engine import StoredEngine
 from heatproof.run.until import NAME, Solid
@@ -71,6 +71,10 @@ def run(
         str | None,
         typer.Option(help="What the model's numbers mean: softmax, sigmoid or regression, as it shows if left out."),
     ] = None,
+    value_range: Annotated[
+        str | None,
+        typer.Option(help="Black and white in pictures of more than 8 bits: 0,4095; in physical units: -160,240."),
+    ] = None,
     device: Device = "auto",
     workers: Workers = "auto",
     on: On = "local",
@@ -99,6 +103,7 @@ def run(
     ] = False,
     trust_pickle: Annotated[bool, typer.Option(help="Load weights that are arbitrary pickles.")] = False,
     trust_code: Annotated[bool, typer.Option("--trust-code", help="Run code that a study.json names.")] = False,
+    log: Log = None,
     quiet: Quiet = False,
 ) -> None:
     """Judge methods on a model and images, under protocols or single metrics; write rows and a report.
@@ -125,6 +130,7 @@ def run(
             "--repeats": repeats,
             "--target": target,
             "--output": output,
+            "--value-range": value_range,
             **({} if study.suffix == ".py" else {"--until": until}),
             **(moved if study.suffix == ".py" else {}),
         }
@@ -150,6 +156,7 @@ def run(
                 protocols=_joined(protocols),
                 trust_pickle=trust_pickle,
                 output=output,
+                value_range=value_range,
                 changes={"limit": limit, "seed": seed, "repeats": repeats, "target": target},
             )
     chosen = passes if engine is None else passes.of_kind(engine)
@@ -157,7 +164,7 @@ def run(
         show_forecast(studies, device, workers, crew, rule)
         return
     show_plan(studies, quiet)
-    run_and_report(studies, out, device, workers, quiet, before, chosen, crew, rule, share)
+    run_and_report(studies, out, device, workers, quiet, before, chosen, crew, rule, share, log)
 
 
 def _rule(

@@ -14,10 +14,11 @@ def verify(directory: Annotated[Path, typer.Argument(help="A directory that a ru
     """Check every file of a run against its seal or hash; changes nothing. Exit status 1 if something is wrong."""
     from heatproof.results import run_state
     from heatproof.run import verify
+    from heatproof.storage.any_path import folder
 
     with readable_errors():
-        findings = list(verify.check(directory))
-        state = run_state.known(directory)
+        findings = list(verify.check(folder(directory)))
+        state = run_state.known(folder(directory))
     wrong = [finding for finding in findings if finding.problem]
     for finding in wrong:
         echo(f"{finding.file} {finding.problem}")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor
 
@@ -77,6 +78,16 @@ def in_grey(dataset: Dataset) -> Dataset:
     if traits.grey is False:
         return dataclasses.replace(dataset, grey=True)  # type: ignore[type-var]
     return dataset if traits.of is None else dataclasses.replace(dataset, of=in_grey(traits.of))  # type: ignore[type-var]
+
+
+def between(dataset: Dataset, levels: Any) -> Dataset:
+    """The data set with these values as black and white, nested data sets included; refused where it has no files."""
+    traits = dataset_traits(dataset)
+    if traits.levels is not ...:
+        return dataclasses.replace(dataset, levels=levels)  # type: ignore[type-var]
+    if traits.of is None:
+        raise BadInput(f"the pictures of {dataset.name!r} have a value range of their own: leave --value-range out")
+    return dataclasses.replace(dataset, of=between(traits.of, levels))  # type: ignore[type-var]
 
 
 def seen_by(model: Model, dataset: Dataset) -> Dataset:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +17,7 @@ from PIL import Image
 from heatproof.data._support.files import absolute, root
 from heatproof.data._support.listing import pictures_under
 from heatproof.data._support.other_region import OTHER_REGION, lender
+from heatproof.data._support.picture_groups import Grouping
 from heatproof.data._support.pictures import open_picture, read_picture
 from heatproof.data.bam.build import SMALLEST, paste
 from heatproof.data.bam.coco import Cutout
@@ -141,6 +142,17 @@ class Cutouts:
         samples = [self.sample(position) for position in range(self.count)]
         pairs = [self._pair(sample) for sample in samples]
         return tuple(f"{n:06d}-{things[o]}-{places[s]}" for n, (o, s) in zip(samples, pairs, strict=True))
+
+    def groups(self) -> Mapping[str, Grouping]:
+        """Objects and scenes, fixed; the files that a cut-out and a scene come from, sampled."""
+        chosen = [self._chosen(self.sample(position)) for position in range(self.count)]
+        things, places = (list(part) for part in self._files)
+        return {
+            "object": Grouping("fixed", tuple(things[o] for o, *_ in chosen)),
+            "scene": Grouping("fixed", tuple(places[s] for _, s, *_ in chosen)),
+            "cut-out": Grouping("sampled", tuple(str(thing) for _, _, thing, _, _ in chosen)),
+            "source photo": Grouping("sampled", tuple(str(place) for *_, place, _ in chosen)),
+        }
 
     def _chosen(self, sample: int) -> tuple[int, int, Path, Path, np.random.Generator]:
         o, s = self._pair(sample)

@@ -17,10 +17,11 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from heatproof.data._support.files import UNKNOWN, as_view
+from heatproof.data._support.files import UNKNOWN, as_levels, as_view
 from heatproof.data._support.masks import cut_region
 from heatproof.data._support.picture_groups import Grouping, by_class
-from heatproof.data._support.pictures import apply_view, to_rgb
+from heatproof.data._support.pictures import Levels, apply_view, to_rgb, unit_range
+from heatproof.data._support.pixels import as_input
 from heatproof.errors import BadInput
 from heatproof.types import Batch, Model, View
 
@@ -54,14 +55,16 @@ def pictures(
     ids: Sequence[str] | None = None,
     groups: Mapping[str, Sequence[str | None]] | None = None,
     view: View | int | None = None,
+    levels: Levels | None = None,
     name: str = "pictures",
 ) -> InMemory:
     """A data set of pictures that are in memory, or of what hands them out one by one.
 
     `images` are a tensor or array (count, channels, height, width) or (…, height, width, channels), a list of such or
     of PIL pictures, a torch `Dataset` or `DataLoader`, or a `Dataset` of Hugging Face, whose items are a picture, or
-    picture and label, or picture, label and mask, or a mapping with such keys. Values are 0 … 255 in integers, else in
-    [0, 1]: leave `Normalize` out of the transforms and give mean and std to the model. `groups` are sampled groups
+    picture and label, or picture, label and mask, or a mapping with such keys. Values are 0 … 255 in bytes, 0 … 65535
+    in 16 bits, else in [0, 1], or between the values of black and white, `levels`, in any number of channels.
+    Leave `Normalize` out of the transforms and give mean and std to the model. `groups` are sampled groups
     (`{"patient": […]}`); `view` cuts pictures of different sizes to one.
     """
     source = _indexed(images)
@@ -77,7 +80,7 @@ def pictures(
         if len(members) != len(source):
             raise BadInput(f"group {title!r} must name one group per picture ({len(source)}), got {len(members)}")
     chosen = tuple((title, tuple(members)) for title, members in (groups or {}).items())
-    return InMemory(source, known, labels, masks, chosen, as_view(view), name)
+    return InMemory(source, known, labels, masks, chosen, as_view(view), name, as_levels(levels))
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +94,7 @@ class InMemory:
     sampled: tuple[tuple[str, tuple[str | None, ...]], ...] = ()
     view: View | None = None
     name: str = "pictures"
+    levels: Levels | None = None  # values of black and white
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_item", lru_cache(maxsize=64)(self._read))
@@ -177,7 +181,7 @@ class InMemory:
             label = self.labels[place]
         if self.masks is not None:
             mask = self.masks[place]
-        pixels = as_image(image, f"picture {identity}")
+        pixels = as_image(image, f"picture {identity}", self.levels)
         region = None if mask is None else as_region(mask, (pixels.shape[1], pixels.shape[2]), f"mask of {identity}")
         return Item(pixels, UNKNOWN if label is None else _label(label), region)
 
@@ -185,10 +189,14 @@ class InMemory:
         if self.view is None:
             return item.image, item.region
         height, width = item.image.shape[1:]
-        if item.image.shape[0] not in (1, 3):
-            raise BadInput(f"a view cuts pictures of one or three channels, got {item.image.shape[0]}: leave it out")
-        values = (item.image * 255).round().byte().permute(1, 2, 0).numpy()
-        image = apply_view(Image.fromarray(values[..., 0] if values.shape[2] == 1 else values), self.view)
+        values = (item.image * 255).round().byte()
+        if item.image.shape[0] in (1, 3) and torch.equal(
+            values.float() / 255, item.image
+        ):  # cut as a file of 8 bits is
+            shown = values.permute(1, 2, 0).numpy()
+            image = apply_view(Image.fromarray(shown[..., 0] if shown.shape[2] == 1 else shown), self.view)
+        else:
+            image = as_input(item.image.numpy(), self.view)
         if item.region is None:
             return image, None
         binary = Image.fromarray(item.region.numpy().astype(np.uint8) * 255)
@@ -227,7 +235,7 @@ def _parts(item: Any) -> tuple[Any, Any, Any]:
     return item, None, None
 
 
-def as_image(image: Any, what: str) -> Tensor:
+def as_image(image: Any, what: str, levels: Levels | None = None) -> Tensor:
     """A picture as (C, H, W) float32 in [0, 1]."""
     if isinstance(image, Image.Image):
         image = np.array(image if image.mode == "L" else to_rgb(image))
@@ -238,6 +246,12 @@ def as_image(image: Any, what: str) -> Tensor:
         raise BadInput(f"{what} must have the axes channels, height, width, got shape {tuple(pixels.shape)}")
     if pixels.shape[2] <= 4 < pixels.shape[0]:
         pixels = pixels.permute(2, 0, 1)
+    deep = pixels.dtype == torch.uint16
+    if levels is not None or deep:
+        try:
+            return torch.from_numpy(unit_range(pixels.numpy(), levels, 65535.0)).contiguous()
+        except BadInput as error:
+            raise BadInput(f"{what}: {error}") from error
     scaled = pixels.float() if pixels.is_floating_point() else pixels.float() / 255
     low, high = float(scaled.min()), float(scaled.max())
     if low < -1e-6 or high > 1 + 1e-6:

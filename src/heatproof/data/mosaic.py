@@ -18,7 +18,9 @@ from torch import Tensor
 from heatproof.data import check_labels, in_grey, named_by
 from heatproof.data._support.files import as_view
 from heatproof.data._support.mosaic_plan import Laid, draw, labels_of, layouts, pools_of
+from heatproof.data._support.picture_groups import Grouping
 from heatproof.data._support.pictures import takes_grey
+from heatproof.data._support.shared_tiles import by_sources, sources_of
 from heatproof.data.two_factor import OBJECTS, SCENES
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.errors import BadInput
@@ -94,6 +96,7 @@ class Mosaic:
     title: str = ""  # its name in tables
     view: View | None = None  # how pictures from disk are cut: the model's own if None
     laid: tuple[Laid, ...] = ()
+    apart: bool = False  # no picture in two mosaics, as far as there are enough
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "view", as_view(self.view))
@@ -175,7 +178,7 @@ class Mosaic:
         """The plan: which picture stands where."""
         if self.laid:
             return self.laid
-        return draw(pools_of(self._labelled[1], self.between), self.per_class, self.grid, self.seed)
+        return draw(pools_of(self._labelled[1], self.between), self.per_class, self.grid, self.seed, self.apart)
 
     def plan(self) -> dict[str, Any]:
         """The plan as plain data, for storage: `Mosaic.from_plan` makes the same mosaics again, bit for bit."""
@@ -205,6 +208,14 @@ class Mosaic:
             f"{i:04d}-class{m.target}-{''.join('T' if label == m.target else 'D' for label in m.labels)}"
             for i, m in enumerate(self.mosaics)
         )
+
+    def groups(self) -> Mapping[str, Grouping]:
+        """Classes, fixed; mosaics that share source photos, sampled."""
+        names = self._class_names(self.task or self._task)
+        targets = [mosaic.target for mosaic in self.mosaics]
+        shown = tuple(names[target] if target < len(names) else str(target) for target in targets)
+        tiles = [mosaic.pictures for mosaic in self.mosaics]
+        return {"class": Grouping("fixed", shown), **by_sources(tiles, sources_of(self.pictures))}
 
     def digest(self, indices: Sequence[int], /) -> str:
         content: list[Any] = [self.grid, self.resize, self.task]

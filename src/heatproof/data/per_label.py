@@ -16,7 +16,7 @@ from heatproof.data._support.class_names import plainly
 from heatproof.data._support.files import UNKNOWN
 from heatproof.data._support.picture_groups import Grouping, groups_of
 from heatproof.data._support.several_classes import BETWEEN, entry_id
-from heatproof.traits import dataset_traits
+from heatproof.traits import dataset_traits, present_of
 from heatproof.types import Batch, Dataset
 
 Present = tuple[Carried | None, ...]  # the labels of each picture; None where they are not known
@@ -25,7 +25,7 @@ Row = tuple[int, int]  # index of the picture, label
 
 def present_in(dataset: Any) -> Present:
     """The labels that each picture of a data set carries: several, the one of its folder, or none known."""
-    several = getattr(dataset, "present", None)
+    several = present_of(dataset)
     if several is not None:
         found: Present = several()
         return found

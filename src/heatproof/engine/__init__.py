@@ -18,7 +18,6 @@ from heatproof.engine.execute import (
     forward,
     gradient,
     micro_batches,
-    place,
     settled,
     use,
 )
@@ -29,32 +28,11 @@ from heatproof.engine.machine import (
     idle_cores,
     kept_memory,
     pick,
+    place,
     side_by_side,
     threads_for,
 )
 
-__all__ = [
-    "REFERENCE",
-    "Choice",
-    "Engine",
-    "EngineKind",
-    "Kind",
-    "Plan",
-    "at_once",
-    "batch_size",
-    "be_worker",
-    "cores",
-    "current",
-    "forward",
-    "free_cores",
-    "gradient",
-    "idle_cores",
-    "kept_memory",
-    "micro_batches",
-    "pick",
-    "place",
-    "settled",
-    "side_by_side",
-    "threads_for",
-    "use",
-]
+__all__ = ["REFERENCE", "Choice", "Engine", "EngineKind", "Kind", "Plan", "at_once", "batch_size", "be_worker", "cores"]
+__all__ += ["current", "forward", "free_cores", "gradient", "idle_cores", "kept_memory", "micro_batches", "pick"]
+__all__ += ["place", "settled", "side_by_side", "threads_for", "use"]

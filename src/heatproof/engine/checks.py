@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from heatproof.data._support.made_up import pictures, unforeseen
 from heatproof.engine.backends.eager import Runner, answered, input_gradient, untouched
@@ -37,7 +37,7 @@ def vet(model: Model, shape: Sequence[int]) -> None:
             raise
         raise BadModel(
             f"model {model.name!r} could not take a batch of images of shape {tuple(shape)} ({brief(error)}): "
-            f"check the image size and the number of channels it was made for"
+            f"{_about_channels(model, shape[0])}check the image size and the number of channels it was made for"
         ) from error
     check_finite(model, one, first)
     if not close(one[:1], other[1:], floor=floor(model, one)):
@@ -45,6 +45,20 @@ def vet(model: Model, shape: Sequence[int]) -> None:
             f"model {model.name!r} must answer the same for the same picture whatever the batch mates, "
             "got other logits the second time: turn off dropout, noise and batch statistics in its forward"
         )
+
+
+def _about_channels(model: Model, channels: int) -> str:
+    """What is wrong with the number of channels, if that is what is wrong; else nothing."""
+    first = next((module for module in model.network.modules() if isinstance(module, nn.Conv2d)), None)
+    if first is not None and first.groups == 1 and first.in_channels != channels:
+        return (
+            f"its first convolution takes {first.in_channels} channels, and these pictures have {channels}: give it "
+            "pictures of its own kind, or a network made for these; "
+        )
+    for name, values in (("mean", model.mean), ("std", model.std)):
+        if len(values) not in (1, channels):
+            return f"its {name} has {len(values)} numbers for pictures of {channels} channels: give one for each; "
+    return ""
 
 
 def floor(model: Model, logits: Logits) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 import os
 import threading
@@ -23,7 +22,7 @@ from heatproof.engine.autotune import Kind
 from heatproof.engine.backends import onnx
 from heatproof.engine.backends.eager import Runner, input_gradient, operations_replaced, untouched
 from heatproof.engine.choice import REFERENCE, Choice
-from heatproof.engine.machine import out_of_memory
+from heatproof.engine.machine import out_of_memory, place
 from heatproof.engine.weight_state import Watch
 from heatproof.errors import BadInput, BadShape, Missing
 from heatproof.types import Images, Logits, Model, Readout
@@ -196,16 +195,6 @@ def _agreeing(
         made = None
         log.warning("%s: %s is not used: %s", model.name, backend, reason)
     return "untouched", untouched(model.network)
-
-
-@functools.cache
-def place(device: torch.device) -> str:
-    """The machine's part of a choice's key."""
-    if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
-    if device.type == "cpu":
-        return f"cpu {torch.backends.cpu.get_cpu_capability()} of {os.cpu_count()}"
-    return device.type
 
 
 _in_context: ContextVar[Engine | None] = ContextVar("engine", default=None)

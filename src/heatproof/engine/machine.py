@@ -50,6 +50,16 @@ def pick(device: str = "auto") -> torch.device:
     return torch.device(device)
 
 
+@functools.cache
+def place(device: torch.device) -> str:
+    """The machine's part of a choice's key."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    if device.type == "cpu":
+        return f"cpu {torch.backends.cpu.get_cpu_capability()} of {os.cpu_count()}"
+    return device.type
+
+
 def synchronise(device: torch.device) -> None:
     """Waits for the device's pending work, so that a clock read afterwards is right."""
     if device.type == "cuda":

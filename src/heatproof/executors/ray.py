@@ -138,7 +138,7 @@ class Ray:
         return self.gpus_per_worker or (1.0 if device.type == "cuda" else 0.0)
 
     def _join(self) -> None:
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a run reports to nobody
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a run reports to no one
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         try:
             import ray

@@ -9,19 +9,19 @@ import torch
 from torch import Tensor
 
 from heatproof import engine
-from heatproof.methods._support.channel_pooling import Pooling, keeps_sign, pool
+from heatproof.methods._support.channel_pooling import ChannelPooled, Pooling
 from heatproof.methods._support.field_checks import check_count, check_positive
 from heatproof.methods._support.shared_passes import class_count, other_classes, reading, slopes
 from heatproof.questions import Unfit
 from heatproof.registry import method
-from heatproof.types import Batch, Cost, Images, Maps, Model, Readout
+from heatproof.types import Batch, Cost, Images, Model, Readout
 
 Path = Literal["anchored", "cumulative"]
 
 
 @method
 @dataclass(frozen=True)
-class AGI:
+class AGI(ChannelPooled):
     """The drop of the target's answer along walks from the picture towards other classes, drawn for each image.
 
     Paper: Pan et al. 2021, "Explaining Deep Neural Network Models with Adversarial Gradient Integration"
@@ -45,10 +45,6 @@ class AGI:
         check_count("steps", self.steps)
         check_positive("epsilon", self.epsilon)
 
-    @property
-    def signed(self) -> bool:
-        return keeps_sign(self.pooling)
-
     def cost(self) -> Cost:
         return Cost(self.classes * self.steps, 2 * self.classes * self.steps)  # at most
 
@@ -58,9 +54,6 @@ class AGI:
         size = engine.batch_size(model, batch.images, "gradient")
         parts = zip(batch.images.split(size), batch.targets.split(size), others.split(size), strict=True)
         return torch.cat([self._walk(model, *part) for part in parts])
-
-    def __call__(self, model: Model, batch: Batch, /) -> Maps:
-        return pool(self.channels(model, batch), self.pooling)
 
     def _walk(self, model: Model, images: Images, targets: Tensor, others: Tensor) -> Tensor:
         """All walks of some images side by side, one row per image and class."""

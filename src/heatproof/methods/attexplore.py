@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -11,14 +12,14 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from heatproof import engine
-from heatproof.methods._support.channel_pooling import Pooling, pool
+from heatproof.methods._support.channel_pooling import ChannelPooled, Pooling
 from heatproof.methods._support.field_checks import check_count, check_not_negative, check_share
 from heatproof.methods._support.keyed_noise import fill_with_noise
 from heatproof.methods._support.path_gradients import stretches
 from heatproof.methods._support.shared_passes import doubly_softmaxed, slopes
 from heatproof.questions import Unfit
 from heatproof.registry import method
-from heatproof.types import Batch, Cost, Images, Maps, Model, keyed_seed
+from heatproof.types import Batch, Cost, Images, Model, keyed_seed
 
 
 def cosine_matrix(side: int) -> Tensor:
@@ -68,9 +69,12 @@ def transformed(rows: Tensor, pictures: Tensor, columns: Tensor) -> Tensor:
     return torch.bmm(torch.bmm(left, pictures.flatten(0, 1)), right).view_as(pictures)
 
 
+Slope = Callable[[Images, Tensor], Tensor]  # of copies, and of which image each one is
+
+
 @method("attexplore")
 @dataclass(frozen=True)
-class AttEXplore:
+class AttEXplore(ChannelPooled):
     """Gradients of the loss gathered on a walk across the decision boundary, averaged over
     frequency-perturbed copies.
 
@@ -113,8 +117,13 @@ class AttEXplore:
         images = batch.images
         upwards = 1.0 if self.variant == "clean" else -1.0
         here, velocity, total = images, torch.zeros_like(images), torch.zeros_like(images)
+        way = engine.settled(model, images, "gradient")
+
+        def slope(copies: Images, owners: Tensor) -> Tensor:
+            return self._loss_slope(model, copies, batch.targets[owners], way)
+
         for step in range(self.steps):
-            climb = smoothed(self._explore(model, batch.showing(here), step))
+            climb = smoothed(self.explored(batch.showing(here), step, slope, way.choice.size))
             # In double: how a float32 mean is rounded depends on the number of rows, and a walk magnifies it.
             scale = climb.abs().flatten(1).double().mean(1).clamp(min=1e-12).to(images).view(-1, 1, 1, 1)
             velocity = self.momentum * velocity + climb / scale
@@ -124,14 +133,13 @@ class AttEXplore:
             here = there
         return total
 
-    def _explore(self, model: Model, batch: Batch, step: int) -> Tensor:
-        """The loss gradient at each image, averaged over its perturbed copies."""
+    def explored(self, batch: Batch, step: int, slope: Slope, size: int) -> Tensor:
+        """The slope at each image, averaged over its perturbed copies, of which `size` are made at once."""
         images, seeds = batch.images, batch.seeds("attexplore")
         down, across = (cosine_matrix(side).to(images) for side in images.shape[2:])
         spectrum = transformed(down, images, across.mT)
         total = torch.zeros_like(images)
-        way = engine.settled(model, images, "gradient")
-        size, features = way.choice.size, images[0].numel()
+        features = images[0].numel()
         noise, luck = images.new_empty(size, *images.shape[1:]), images.new_empty(size, features + 4)
         for part in stretches(len(batch), self.draws, size):
             keys = [keyed_seed(seeds[image], step, draw) for image, draws, _ in part for draw in draws]
@@ -150,9 +158,9 @@ class AttEXplore:
             )
             shown = transformed(down.mT, mixed, across)
             shown[moved] = transformed(vertical, shown[moved], horizontal.mT)
-            slope = self._loss_slope(model, shown, batch.targets[owner], way)
-            slope[moved] = transformed(vertical.mT, slope[moved], horizontal)
-            total.index_add_(0, owner, slope)
+            found = slope(shown, owner)
+            found[moved] = transformed(vertical.mT, found[moved], horizontal)
+            total.index_add_(0, owner, found)
         return total / self.draws
 
     def _loss_slope(self, model: Model, shown: Images, aims: Tensor, way: engine.Plan) -> Tensor:
@@ -161,6 +169,3 @@ class AttEXplore:
         else:
             slope, _ = engine.gradient(model, shown, aims, "log_probability", way)
         return slope.neg_()
-
-    def __call__(self, model: Model, batch: Batch, /) -> Maps:
-        return pool(self.channels(model, batch), self.pooling)

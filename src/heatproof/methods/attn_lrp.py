@@ -9,7 +9,7 @@ from torch import Tensor
 
 from heatproof import engine
 from heatproof.errors import NotApplicable
-from heatproof.methods._support.channel_pooling import Pooling, keeps_sign, pool
+from heatproof.methods._support.channel_pooling import ChannelPooled, Pooling
 from heatproof.methods._support.field_checks import check_not_negative
 from heatproof.methods._support.gradient_rules import Rules, replacements
 from heatproof.methods._support.layer_activations import frozen
@@ -19,12 +19,12 @@ from heatproof.methods.attention_rollout import attends
 from heatproof.methods.input_x_gradient import offset
 from heatproof.registry import method
 from heatproof.traits import Need
-from heatproof.types import Batch, Cost, Maps, Model
+from heatproof.types import Batch, Cost, Model
 
 
 @method("attn_lrp")
 @dataclass(frozen=True)
-class AttnLRP:
+class AttnLRP(ChannelPooled):
     """Relevance propagated back through attention, norms and activations of any transformer, windowed ones too.
 
     `composite="attn_lrp"` shares the relevance of attention between values and scores, half each; `"cp_lrp"` holds
@@ -50,10 +50,6 @@ class AttnLRP:
         check_not_negative("gamma_conv", self.gamma_conv)
         check_not_negative("gamma_linear", self.gamma_linear)
 
-    @property
-    def signed(self) -> bool:
-        return keeps_sign(self.pooling)
-
     def channels(self, model: Model, batch: Batch, /) -> Tensor:
         if not attends(model, batch.images):
             raise NotApplicable(
@@ -64,9 +60,6 @@ class AttnLRP:
         with frozen(model.network), forward_only(model.network, replacements(rules)):
             slopes, _ = engine.gradient(model, batch.images, batch.targets, "logit")
         return slopes * offset(model, batch.images, "normalised")
-
-    def __call__(self, model: Model, batch: Batch, /) -> Maps:
-        return pool(self.channels(model, batch), self.pooling)
 
     def cost(self) -> Cost:
         return Cost(1, 1)

@@ -15,10 +15,10 @@ from torch import Tensor
 
 from heatproof import engine
 from heatproof.errors import NotApplicable
-from heatproof.methods._support.channel_pooling import Pooling, keeps_sign, pool
+from heatproof.methods._support.channel_pooling import ChannelPooled, Pooling
 from heatproof.methods._support.layer_activations import tap
 from heatproof.registry import method
-from heatproof.types import Batch, Cost, Maps, Model
+from heatproof.types import Batch, Cost, Model
 
 
 @runtime_checkable
@@ -30,7 +30,7 @@ class SelfExplaining(Protocol):
 
 @method("bcos")
 @dataclass(frozen=True)
-class BCos:
+class BCos(ChannelPooled):
     """A B-cos network's own contributions: its input times the weights it computes for that input.
 
     Applies to B-cos networks only.
@@ -39,10 +39,6 @@ class BCos:
     """
 
     pooling: Pooling = "sum"
-
-    @property
-    def signed(self) -> bool:
-        return keeps_sign(self.pooling)
 
     def channels(self, model: Model, batch: Batch, /) -> Tensor:
         if not isinstance(model.network, SelfExplaining):
@@ -58,9 +54,6 @@ class BCos:
             slopes, _ = engine.gradient(model, batch.images, batch.targets, "logit")
             mean = slopes.new_tensor(model.mean).view(1, -1, 1, 1)
             return slopes * (batch.images - mean)
-
-    def __call__(self, model: Model, batch: Batch, /) -> Maps:
-        return pool(self.channels(model, batch), self.pooling)
 
     def cost(self) -> Cost:
         return Cost(1, 1)

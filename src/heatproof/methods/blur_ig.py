@@ -11,11 +11,11 @@ from torch import Tensor
 
 from heatproof import engine
 from heatproof.methods._support.baselines import adds_up
-from heatproof.methods._support.channel_pooling import Pooling, keeps_sign, pool
+from heatproof.methods._support.channel_pooling import ChannelPooled, Pooling
 from heatproof.methods._support.field_checks import check_count, check_positive
 from heatproof.methods._support.path_gradients import stretches
 from heatproof.registry import method
-from heatproof.types import Batch, Cost, Images, Maps, Model, Readout
+from heatproof.types import Batch, Cost, Images, Model, Readout
 
 
 def blur_matrices(sigmas: Tensor, side: int) -> Tensor:
@@ -62,7 +62,7 @@ def blur_and_slope(images: Images, rows: Axis, columns: Axis, blurred: Images, s
 
 @method
 @dataclass(frozen=True)
-class BlurIG:
+class BlurIG(ChannelPooled):
     """Integrated gradients along a path of pictures that are blurred less and less.
 
     Paper: Xu et al. 2020, "Attribution in Scale and Space"
@@ -84,10 +84,6 @@ class BlurIG:
         check_positive("grad_step", self.grad_step)
         if self.reference_side is not None:
             check_count("reference_side", self.reference_side)
-
-    @property
-    def signed(self) -> bool:
-        return keeps_sign(self.pooling)
 
     def cost(self) -> Cost:
         return Cost(self.steps, self.steps)
@@ -116,9 +112,6 @@ class BlurIG:
             for step, which, rows in part:  # blurring walks away from the picture
                 total[which.start : which.stop].addcmul_(slopes[rows], gradients[rows], value=-widths[step])
         return total
-
-    def __call__(self, model: Model, batch: Batch, /) -> Maps:
-        return pool(self.channels(model, batch), self.pooling)
 
     def total(self, model: Model, batch: Batch, /) -> Tensor:
         """The sum that maps add up to: the answer's rise over the most blurred picture."""

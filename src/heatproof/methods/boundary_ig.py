@@ -11,13 +11,13 @@ import torch
 from torch import Tensor
 
 from heatproof import engine
-from heatproof.methods._support.channel_pooling import Pooling, keeps_sign, pool
+from heatproof.methods._support.channel_pooling import ChannelPooled, Pooling
 from heatproof.methods._support.field_checks import check_count, check_positive
 from heatproof.methods._support.shared_passes import doubly_softmaxed, slopes
 from heatproof.methods.integrated_gradients import integrate
 from heatproof.questions import Unfit
 from heatproof.registry import method
-from heatproof.types import Batch, Cost, Images, Logits, Maps, Model, Readout
+from heatproof.types import Batch, Cost, Images, Logits, Model, Readout
 
 
 def margin(logits: Logits, aims: Tensor) -> list[Tensor]:
@@ -38,7 +38,7 @@ def bisect(model: Model, inside: Images, outside: Images, own: Tensor, turns: in
 
 @method
 @dataclass(frozen=True)
-class BoundaryIG:
+class BoundaryIG(ChannelPooled):
     """Integrated gradients from a nearby picture on the other side of the decision boundary.
 
     Paper: Wang et al. 2022, "Robust Models Are More Interpretable Because Attributions Look Normal"
@@ -64,10 +64,6 @@ class BoundaryIG:
         check_count("attack_steps", self.attack_steps)
         check_positive("step_size", self.step_size)
         check_count("bisections", self.bisections, least=0)
-
-    @property
-    def signed(self) -> bool:
-        return keeps_sign(self.pooling)
 
     def cost(self) -> Cost:
         clean = (1 + self.bisections) * (self.variant == "clean")
@@ -100,6 +96,3 @@ class BoundaryIG:
 
     def channels(self, model: Model, batch: Batch, /) -> Tensor:
         return integrate(model, batch, self.boundary(model, batch), self.steps, self.readout)
-
-    def __call__(self, model: Model, batch: Batch, /) -> Maps:
-        return pool(self.channels(model, batch), self.pooling)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from heatproof.errors import NotApplicable
 from heatproof.methods._support.batched_views import values_of_views
-from heatproof.methods._support.channel_pooling import Pooling, keeps_sign, pool
+from heatproof.methods._support.channel_pooling import ChannelPooled, Pooling
 from heatproof.methods._support.field_checks import check_count
 from heatproof.methods._support.layer_activations import Tap, activations, tap
 from heatproof.methods._support.path_gradients import Stretch
@@ -237,7 +237,7 @@ class ScoreCam:
 
 @method
 @dataclass(frozen=True)
-class GuidedGradCam:
+class GuidedGradCam(ChannelPooled):
     """Guided backpropagation multiplied by Grad-CAM: fine detail, only where the class is.
 
     Paper: Selvaraju et al. 2017, "Grad-CAM: Visual Explanations from Deep Networks via Gradient-based
@@ -248,16 +248,9 @@ class GuidedGradCam:
     pooling: Pooling = "sum"
     readout: Readout = "logit"
 
-    @property
-    def signed(self) -> bool:
-        return keeps_sign(self.pooling)
-
     def channels(self, model: Model, batch: Batch, /) -> Tensor:
         detail = GuidedBackprop(readout=self.readout).channels(model, batch)
         return detail * GradCam(self.layer, readout=self.readout)(model, batch)[:, None]
-
-    def __call__(self, model: Model, batch: Batch, /) -> Maps:
-        return pool(self.channels(model, batch), self.pooling)
 
     def cost(self) -> Cost:
         return Cost(2, 2)

@@ -23,12 +23,12 @@ from heatproof.methods._support.baselines import (
     revision_of,
     starts,
 )
-from heatproof.methods._support.channel_pooling import Pooling, keeps_sign, pool
+from heatproof.methods._support.channel_pooling import ChannelPooled, Pooling
 from heatproof.methods._support.field_checks import check_count
 from heatproof.methods._support.op_override import ACTIVATIONS, Intercept, Spelling, spellings
 from heatproof.methods.attention_rollout import attends
 from heatproof.registry import method
-from heatproof.types import Batch, Cost, Images, Maps, Model, Readout
+from heatproof.types import Batch, Cost, Images, Model, Readout
 
 NEAR = 1e-6  # below this difference a slope is the gradient: the quotient would be rounding noise
 TIE = 3e-5  # share of a channel's largest output: maxima that win by less win by rounding
@@ -210,7 +210,7 @@ def multipliers(
 
 @method
 @dataclass(frozen=True)
-class DeepLift:
+class DeepLift(ChannelPooled):
     """The answer's difference from a baseline, shared out by each activation's difference (the Rescale rule).
 
     Adds up to that difference, which is checked: a network with operations the rule does not cover
@@ -228,10 +228,6 @@ class DeepLift:
 
     def __post_init__(self) -> None:
         check_count("draws", self.draws)
-
-    @property
-    def signed(self) -> bool:
-        return keeps_sign(self.pooling)
 
     @property
     def random(self) -> bool:
@@ -255,9 +251,6 @@ class DeepLift:
             _check_complete(shares, rises, answers, model)
             total += shares
         return total / self._draws
-
-    def __call__(self, model: Model, batch: Batch, /) -> Maps:
-        return pool(self.channels(model, batch), self.pooling)
 
     def total(self, model: Model, batch: Batch, /) -> Tensor:
         """The sum that maps add up to: the answer's rise over the baseline."""

@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from heatproof.methods._support.baselines import Baseline, adds_up, answer_rise, origins, revision_of
-from heatproof.methods._support.channel_pooling import Pooling, keeps_sign, pool
+from heatproof.methods._support.channel_pooling import ChannelPooled, Pooling
 from heatproof.methods._support.field_checks import check_count
 from heatproof.methods._support.keyed_noise import fill_with_noise
 from heatproof.methods._support.path_gradients import Stretch, sum_contributions
 from heatproof.registry import method
-from heatproof.types import Batch, Cost, Images, Maps, Model, Readout, keyed_seed
+from heatproof.types import Batch, Cost, Images, Model, Readout, keyed_seed
 
 
 class Dice:
@@ -53,7 +53,7 @@ def expected(model: Model, batch: Batch, background: Baseline, dice: Dice, reado
 
 @method
 @dataclass(frozen=True)
-class ExpectedGradients:
+class ExpectedGradients(ChannelPooled):
     """Integrated gradients averaged over many baselines, one random point of one path per draw.
 
     The points are stratified over the path. With `background` a data set of training images (or its
@@ -76,16 +76,9 @@ class ExpectedGradients:
     def __post_init__(self) -> None:
         check_count("draws", self.draws)
 
-    @property
-    def signed(self) -> bool:
-        return keeps_sign(self.pooling)
-
     def channels(self, model: Model, batch: Batch, /) -> Tensor:
         dice = Dice(batch, self.draws, stratified=True, noise=0.0)
         return expected(model, batch, self.background, dice, self.readout)
-
-    def __call__(self, model: Model, batch: Batch, /) -> Maps:
-        return pool(self.channels(model, batch), self.pooling)
 
     def total(self, model: Model, batch: Batch, /) -> Tensor:
         """The sum that maps add up to: the answer's rise over the baseline."""

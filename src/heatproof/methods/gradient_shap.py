@@ -8,16 +8,16 @@ from typing import ClassVar
 from torch import Tensor
 
 from heatproof.methods._support.baselines import Baseline, revision_of
-from heatproof.methods._support.channel_pooling import Pooling, keeps_sign, pool
+from heatproof.methods._support.channel_pooling import ChannelPooled, Pooling
 from heatproof.methods._support.field_checks import check_count, check_not_negative
 from heatproof.methods.expected_gradients import Dice, expected
 from heatproof.registry import method
-from heatproof.types import Batch, Cost, Maps, Model, Readout
+from heatproof.types import Batch, Cost, Model, Readout
 
 
 @method
 @dataclass(frozen=True)
-class GradientShap:
+class GradientShap(ChannelPooled):
     """Expected gradients with noise on the picture and unstratified points: an estimate of SHAP values.
 
     `background` as in expected_gradients; `noise` is the standard deviation in pixel units.
@@ -39,16 +39,9 @@ class GradientShap:
         check_count("draws", self.draws)
         check_not_negative("noise", self.noise)
 
-    @property
-    def signed(self) -> bool:
-        return keeps_sign(self.pooling)
-
     def channels(self, model: Model, batch: Batch, /) -> Tensor:
         dice = Dice(batch, self.draws, stratified=False, noise=self.noise)
         return expected(model, batch, self.background, dice, self.readout)
-
-    def __call__(self, model: Model, batch: Batch, /) -> Maps:
-        return pool(self.channels(model, batch), self.pooling)
 
     def cost(self) -> Cost:
         return Cost(self.draws, self.draws)

@@ -12,10 +12,10 @@ from torch.autograd.graph import Node
 
 from heatproof import engine
 from heatproof.errors import NotApplicable
-from heatproof.methods._support.channel_pooling import Pooling, keeps_sign, pool
+from heatproof.methods._support.channel_pooling import ChannelPooled, Pooling
 from heatproof.methods._support.op_override import Intercept, Spelling, spellings
 from heatproof.registry import method
-from heatproof.types import Batch, Cost, Maps, Model, Readout
+from heatproof.types import Batch, Cost, Model, Readout
 
 Rule = Literal["guided", "deconvnet"]
 Slopes = tuple[Tensor | None, ...]  # at a node's inputs or outputs
@@ -147,7 +147,7 @@ def rectified_gradient(model: Model, batch: Batch, rule: Rule, readout: Readout)
 
 @method
 @dataclass(frozen=True)
-class GuidedBackprop:
+class GuidedBackprop(ChannelPooled):
     """The gradient with every negative signal stopped at every rectifier.
 
     Paper: Springenberg et al. 2015, "Striving for Simplicity: The All Convolutional Net"
@@ -156,15 +156,8 @@ class GuidedBackprop:
     pooling: Pooling = "sum"
     readout: Readout = "logit"
 
-    @property
-    def signed(self) -> bool:
-        return keeps_sign(self.pooling)
-
     def channels(self, model: Model, batch: Batch, /) -> Tensor:
         return rectified_gradient(model, batch, "guided", self.readout)
-
-    def __call__(self, model: Model, batch: Batch, /) -> Maps:
-        return pool(self.channels(model, batch), self.pooling)
 
     def cost(self) -> Cost:
         return Cost(1, 1)
@@ -172,7 +165,7 @@ class GuidedBackprop:
 
 @method("deconvnet")
 @dataclass(frozen=True)
-class DeconvNet:
+class DeconvNet(ChannelPooled):
     """The gradient with rectifiers applied to the backward signal instead of by the forward pass.
 
     Paper: Zeiler & Fergus 2014, "Visualizing and Understanding Convolutional Networks"
@@ -181,15 +174,8 @@ class DeconvNet:
     pooling: Pooling = "sum"
     readout: Readout = "logit"
 
-    @property
-    def signed(self) -> bool:
-        return keeps_sign(self.pooling)
-
     def channels(self, model: Model, batch: Batch, /) -> Tensor:
         return rectified_gradient(model, batch, "deconvnet", self.readout)
-
-    def __call__(self, model: Model, batch: Batch, /) -> Maps:
-        return pool(self.channels(model, batch), self.pooling)
 
     def cost(self) -> Cost:
         return Cost(1, 1)

@@ -12,13 +12,13 @@ from torch import Tensor
 
 from heatproof import engine
 from heatproof.methods._support.baselines import Baseline, is_random, revision_of, start
-from heatproof.methods._support.channel_pooling import Pooling, keeps_sign, pool
+from heatproof.methods._support.channel_pooling import ChannelPooled, Pooling
 from heatproof.methods._support.field_checks import check_count, check_not_negative, check_share
 from heatproof.methods._support.shared_passes import doubly_softmaxed, slopes
 from heatproof.methods._support.smallest_k import by_rank
 from heatproof.questions import Unfit
 from heatproof.registry import method
-from heatproof.types import Batch, Cost, Images, Maps, Model, Readout
+from heatproof.types import Batch, Cost, Images, Model, Readout
 
 SOME = 1e-300  # keeps divisors above zero
 
@@ -90,7 +90,7 @@ def _numbers(values: Tensor) -> npt.NDArray[np.float64]:
 
 @method
 @dataclass(frozen=True)
-class GuidedIG:
+class GuidedIG(ChannelPooled):
     """Integrated gradients along a path that moves the features with the smallest gradients first.
 
     Paper: Kapishnikov et al. 2021, "Guided Integrated Gradients: An Adaptive Path Method for Removing Noise"
@@ -121,10 +121,6 @@ class GuidedIG:
     def unfit(self) -> Unfit:
         return () if self.variant == "clean" else (("value", "its variant `lmb` takes a softmax"),)
 
-    @property
-    def signed(self) -> bool:
-        return keeps_sign(self.pooling)
-
     def channels(self, model: Model, batch: Batch, /) -> Tensor:
         origin = start(self.baseline, model, batch)
         way = batch.images - origin
@@ -145,9 +141,6 @@ class GuidedIG:
             inner = logits.softmax(1).softmax(1).gather(1, targets[:, None])
             return slope * inner[:, :, None, None]  # from the log-probability's slope to the probability's
         return engine.gradient(model, images, targets, self.readout, passes)[0]
-
-    def __call__(self, model: Model, batch: Batch, /) -> Maps:
-        return pool(self.channels(model, batch), self.pooling)
 
     def cost(self) -> Cost:
         return Cost(self.steps, self.steps)

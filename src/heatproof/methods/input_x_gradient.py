@@ -8,9 +8,9 @@ from typing import Literal
 from torch import Tensor
 
 from heatproof import engine
-from heatproof.methods._support.channel_pooling import Pooling, keeps_sign, pool
+from heatproof.methods._support.channel_pooling import ChannelPooled, Pooling
 from heatproof.registry import method
-from heatproof.types import Batch, Cost, Images, Maps, Model, Readout
+from heatproof.types import Batch, Cost, Images, Model, Readout
 
 InputSpace = Literal["normalised", "pixels"]
 
@@ -26,7 +26,7 @@ def offset(model: Model, images: Images, space: InputSpace) -> Tensor:
 
 @method("input_x_gradient")
 @dataclass(frozen=True)
-class InputXGradient:
+class InputXGradient(ChannelPooled):
     """The gradient times the input: the first-order share of each pixel in the answer.
 
     The input is the network's own, normalised one (the mean colour counts as zero), as in published practice;
@@ -40,16 +40,9 @@ class InputXGradient:
     pooling: Pooling = "sum"
     readout: Readout = "logit"
 
-    @property
-    def signed(self) -> bool:
-        return keeps_sign(self.pooling)
-
     def channels(self, model: Model, batch: Batch, /) -> Tensor:
         slopes, _ = engine.gradient(model, batch.images, batch.targets, self.readout)
         return slopes * offset(model, batch.images, self.input)
-
-    def __call__(self, model: Model, batch: Batch, /) -> Maps:
-        return pool(self.channels(model, batch), self.pooling)
 
     def cost(self) -> Cost:
         return Cost(1, 1)

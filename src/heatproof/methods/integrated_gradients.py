@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from heatproof.methods._support.baselines import Baseline, adds_up, answer_rise, is_random, revision_of, starts
-from heatproof.methods._support.channel_pooling import Pooling, keeps_sign, pool
+from heatproof.methods._support.channel_pooling import ChannelPooled, Pooling
 from heatproof.methods._support.field_checks import check_count, check_not_negative
 from heatproof.methods._support.path_gradients import Stretch, sum_gradients
 from heatproof.methods.input_x_gradient import InputXGradient
@@ -40,7 +40,7 @@ def integrate(model: Model, batch: Batch, origin: Images, steps: int, readout: R
 
 @method
 @dataclass(frozen=True)
-class IntegratedGradients:
+class IntegratedGradients(ChannelPooled):
     """The gradient averaged along the straight path from a baseline to the picture, times the path.
 
     Adds up to the answer's difference between picture and baseline. The baseline is `black` (the default),
@@ -64,10 +64,6 @@ class IntegratedGradients:
         check_count("draws", self.draws)
 
     @property
-    def signed(self) -> bool:
-        return keeps_sign(self.pooling)
-
-    @property
     def random(self) -> bool:
         return is_random(self.baseline)
 
@@ -80,9 +76,6 @@ class IntegratedGradients:
         for origin in starts(self.baseline, model, batch, self._draws):
             total += integrate(model, batch, origin, self.steps, self.readout)
         return total / self._draws
-
-    def __call__(self, model: Model, batch: Batch, /) -> Maps:
-        return pool(self.channels(model, batch), self.pooling)
 
     def total(self, model: Model, batch: Batch, /) -> Tensor:
         """The sum that maps add up to: the answer's rise over the baseline."""

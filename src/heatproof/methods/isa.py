@@ -10,17 +10,17 @@ import torch
 from torch import Tensor
 
 from heatproof import engine
-from heatproof.methods._support.channel_pooling import Pooling, pool
+from heatproof.methods._support.channel_pooling import ChannelPooled, Pooling
 from heatproof.methods._support.field_checks import check_count, check_not_negative, check_positive
 from heatproof.methods._support.shared_passes import doubly_softmaxed, slopes
 from heatproof.questions import Unfit
 from heatproof.registry import method
-from heatproof.types import Batch, Cost, Images, Maps, Model, read
+from heatproof.types import Batch, Cost, Images, Model, read
 
 
 @method
 @dataclass(frozen=True)
-class ISA:
+class ISA(ChannelPooled):
     """The round in which each feature is removed, when every round removes the least important ones.
 
     Paper: Zhu et al. 2024, "Iterative Search Attribution for Deep Neural Networks"
@@ -114,6 +114,3 @@ class ISA:
             return engine.gradient(model, images, targets, "log_probability", way)
         (slope,), logits = slopes(model, images, targets[:, None], doubly_softmaxed, way)
         return slope, read(logits.softmax(1), targets, "log_probability")
-
-    def __call__(self, model: Model, batch: Batch, /) -> Maps:
-        return pool(self.channels(model, batch), self.pooling)

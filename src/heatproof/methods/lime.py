@@ -11,8 +11,8 @@ from torch import Tensor
 from heatproof.methods._support.batched_views import values_of_views
 from heatproof.methods._support.field_checks import check_count, check_not_negative, check_positive
 from heatproof.methods._support.path_gradients import Stretch
-from heatproof.occlusion.game import bound, impute
 from heatproof.occlusion.imputers.mean import Mean
+from heatproof.occlusion.occlusion import bound, impute
 from heatproof.occlusion.segmenters.quickshift import Quickshift
 from heatproof.occlusion.segments import pixels_of, segments_of
 from heatproof.registry import method

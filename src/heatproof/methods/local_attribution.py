@@ -11,17 +11,17 @@ import torch
 from torch import Tensor
 
 from heatproof import engine
-from heatproof.methods._support.channel_pooling import Pooling, keeps_sign, pool
+from heatproof.methods._support.channel_pooling import ChannelPooled, Pooling
 from heatproof.methods._support.field_checks import check_count, check_positive
 from heatproof.methods._support.shared_passes import class_count, other_classes, reading, slopes
 from heatproof.questions import Unfit
 from heatproof.registry import method
-from heatproof.types import Batch, Cost, Images, Maps, Model, Readout
+from heatproof.types import Batch, Cost, Images, Model, Readout
 
 
 @method
 @dataclass(frozen=True)
-class LocalAttribution:
+class LocalAttribution(ChannelPooled):
     """The drop of the target's answer in steps towards other classes and away from it, in a box proportional to each
     pixel.
 
@@ -42,10 +42,6 @@ class LocalAttribution:
         check_count("steps", self.steps)
         check_positive("scale", self.scale)
 
-    @property
-    def signed(self) -> bool:
-        return keeps_sign(self.pooling)
-
     def cost(self) -> Cost:
         targeted = (self.classes - 1) * self.steps
         return Cost(targeted + self.steps, 2 * targeted + self.steps)
@@ -58,9 +54,6 @@ class LocalAttribution:
         towards = torch.cat([self._towards(model, *part) for part in parts])
         away = torch.cat([self._away(model, images, targets) for images, targets, _ in parts])
         return towards + away
-
-    def __call__(self, model: Model, batch: Batch, /) -> Maps:
-        return pool(self.channels(model, batch), self.pooling)
 
     def _towards(self, model: Model, images: Images, targets: Tensor, others: Tensor) -> Tensor:
         """The targeted walks of some images side by side, one row per image and class."""

@@ -13,15 +13,16 @@ from torch import Tensor, nn
 from heatproof import engine
 from heatproof.errors import NotApplicable
 from heatproof.methods._support.canonization import merges, merging, passed, proportional
-from heatproof.methods._support.channel_pooling import Pooling, keeps_sign, pool
+from heatproof.methods._support.channel_pooling import ChannelPooled, Pooling
 from heatproof.methods._support.field_checks import check_not_negative
 from heatproof.methods._support.op_override import forward_only
 from heatproof.methods._support.rule_coverage import coverage
 from heatproof.methods._support.zplus_rule import plus_rule
 from heatproof.methods.attention_rollout import attends
+from heatproof.methods.bcos import SelfExplaining
 from heatproof.models._support.torchvision_repair import import_torchvision
 from heatproof.registry import method
-from heatproof.types import Batch, Cost, Images, Maps, Model
+from heatproof.types import Batch, Cost, Images, Model
 
 Rules = Literal[
     "epsilon_plus_flat",
@@ -114,7 +115,7 @@ def divided_by(layers: Sequence[nn.Module], rule: Rules, logits: Tensor, targets
 
 @method("lrp")
 @dataclass(frozen=True)
-class LRP:
+class LRP(ChannelPooled):
     """Relevance propagated back layer by layer, by zennit's rules; `epsilon_plus_flat` by default.
 
     `canonizer="auto"` first merges batch norms into the layers before them and shares relevance at residual
@@ -147,14 +148,10 @@ class LRP:
         check_not_negative("epsilon", self.epsilon)
         check_not_negative("gamma", self.gamma)
 
-    @property
-    def signed(self) -> bool:
-        return keeps_sign(self.pooling)
-
     def channels(self, model: Model, batch: Batch, /) -> Tensor:
         if attends(model, batch.images):
             raise NotApplicable("lrp's rules do not cover the attention in this network: take attn_lrp, whose rules do")
-        if hasattr(model.network, "explanation_mode"):
+        if isinstance(model.network, SelfExplaining):
             raise NotApplicable("lrp's rules do not cover B-cos layers, whose weights depend on their input: take bcos")
         fault, names = coverage(model, batch.images)
         if fault:
@@ -178,9 +175,6 @@ class LRP:
         elif self.start == "abs_logit":
             scale = scale.abs()
         return relevance * scale.to(relevance).view(-1, 1, 1, 1)
-
-    def __call__(self, model: Model, batch: Batch, /) -> Maps:
-        return pool(self.channels(model, batch), self.pooling)
 
     def cost(self) -> Cost:
         return Cost(1, 1)

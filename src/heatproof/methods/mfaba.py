@@ -9,17 +9,17 @@ import torch
 from torch import Tensor
 
 from heatproof import engine
-from heatproof.methods._support.channel_pooling import Pooling, keeps_sign, pool
+from heatproof.methods._support.channel_pooling import ChannelPooled, Pooling, keeps_sign
 from heatproof.methods._support.field_checks import check_count, check_positive
 from heatproof.methods._support.shared_passes import doubly_softmaxed, reading, slopes
 from heatproof.questions import Unfit
 from heatproof.registry import method
-from heatproof.types import Batch, Cost, Images, Maps, Model, Readout
+from heatproof.types import Batch, Cost, Images, Model, Readout
 
 
 @method
 @dataclass(frozen=True)
-class MFABA:
+class MFABA(ChannelPooled):
     """Gradients gathered on the descent from the picture to where the model's predicted class changes.
 
     Paper: Zhu et al. 2024, "MFABA: A More Faithful and Accelerated Boundary-Based Attribution Method for Deep
@@ -85,9 +85,6 @@ class MFABA:
         else:
             found[rows] = total
         return found
-
-    def __call__(self, model: Model, batch: Batch, /) -> Maps:
-        return pool(self.channels(model, batch), self.pooling)
 
     def _bounds(self, images: Images) -> Tensor | tuple[float, float]:
         """The lowest and highest values on the walk; one per pixel only where the steps can reach such a bound."""

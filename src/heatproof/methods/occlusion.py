@@ -13,8 +13,8 @@ from heatproof.errors import BadInput
 from heatproof.methods._support.batched_views import values_of_views
 from heatproof.methods._support.field_checks import check_count
 from heatproof.methods._support.path_gradients import Stretch
-from heatproof.occlusion.game import bound, impute
 from heatproof.occlusion.imputers.mean import Mean
+from heatproof.occlusion.occlusion import bound, impute
 from heatproof.registry import method
 from heatproof.traits import Rule
 from heatproof.types import Batch, Cost, Images, Imputer, Keep, Maps, Model, Readout

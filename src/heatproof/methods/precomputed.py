@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -18,9 +19,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heatproof.errors import BadInput, BadShape, NotApplicable
-from heatproof.registry import method
+from heatproof.registry import is_known, method
 from heatproof.spec.recipe import spelt
 from heatproof.storage.arrays import of_archive, of_file
+from heatproof.storage.atomic_file import write_atomically
 from heatproof.types import Batch, Cost, Maps, Model
 
 
@@ -33,7 +35,7 @@ class Precomputed:
     (channels, H, W), whose channels are added up. They must have the pictures' size: nothing is resized
     silently. In an `.npz` written by `heatproof explain` all maps of a method are one array, beside the `ids`;
     `name` selects the method, and a map of another class than the one judged is refused. `signed=False` declares that
-    the method gives no negative relevance.
+    the method gives no negative relevance. `title` is its name in tables.
     """
 
     stored: ClassVar[bool] = True  # gives the same maps for changed pictures, classes or models
@@ -41,15 +43,21 @@ class Precomputed:
     path: str = ""
     name: str = ""
     signed: bool = True
+    title: str = ""
 
     def __post_init__(self) -> None:
         if self.path:  # a stored study must find the same maps from any directory
             object.__setattr__(self, "path", str(Path(self.path).expanduser().absolute()))
+        if self.title and is_known("method", self.title):
+            raise BadInput(
+                f"title must not be the name of a method, which may be judged beside it, got {self.title!r}: name the "
+                f"maps otherwise, 'my_{self.title}'"
+            )
 
     @property
     def label(self) -> str:
-        """The file and the method whose maps are read; that method itself may be judged beside them."""
-        return spelt(self)
+        """The title, or the file and the method whose maps are read; that method itself may be judged beside them."""
+        return self.title or spelt(self)
 
     def __call__(self, model: Model, batch: Batch, /) -> Maps:
         if not self.path:
@@ -120,6 +128,21 @@ class Precomputed:
 
     def cost(self) -> Cost:
         return Cost(0, 0)
+
+
+def kept(maps: Mapping[str, Tensor | NDArray[np.generic]], ids: Sequence[str], path: Path) -> list[Precomputed]:
+    """Maps (B, H, W) of these images, by the method's name, written into one file, as methods that read them again."""
+    arrays = {name: np.asarray(torch.as_tensor(each).detach().cpu(), dtype=np.float32) for name, each in maps.items()}
+    for name, each in arrays.items():
+        if name in ("ids", "targets") or "/" in name:
+            raise BadInput(f"maps need a name that is not 'ids' or 'targets' and has no slash, got {name!r}")
+        if each.ndim != 3 or len(each) != len(ids):
+            raise BadShape(f"maps of {name!r} must have shape ({len(ids)}, height, width), got {each.shape}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    content = io.BytesIO()
+    np.savez_compressed(content, ids=np.asarray(ids), **arrays)  # type: ignore[arg-type]
+    write_atomically(path, content.getvalue())
+    return [Precomputed(str(path), name, title=name) for name in arrays]
 
 
 def _names(identity: str) -> tuple[str, str]:

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from heatproof import engine
-from heatproof.methods._support.channel_pooling import Pooling, pool
+from heatproof.methods._support.channel_pooling import ChannelPooled, Pooling
 from heatproof.registry import method
-from heatproof.types import Batch, Cost, Maps, Model, Readout
+from heatproof.types import Batch, Cost, Model, Readout
 
 
 @method
 @dataclass(frozen=True)
-class Saliency:
+class Saliency(ChannelPooled):
     """The magnitude of the gradient: the sensitivity of the answer to each pixel.
 
     Magnitude by default; `signed` keeps the sign of every channel.
@@ -30,9 +30,6 @@ class Saliency:
     def channels(self, model: Model, batch: Batch, /) -> Tensor:
         slopes, _ = engine.gradient(model, batch.images, batch.targets, self.readout)
         return slopes if self.signed else slopes.abs()
-
-    def __call__(self, model: Model, batch: Batch, /) -> Maps:
-        return pool(self.channels(model, batch), self.pooling)
 
     def cost(self) -> Cost:
         return Cost(1, 1)

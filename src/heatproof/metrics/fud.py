@@ -51,7 +51,7 @@ class Fud:
 
     unfit: ClassVar[Unfit] = (("value", "it judges by the probability of the class"),)
 
-    prior: Any = "embedded"  # or `diffusers:FOLDER_OR_HUB_ID`, or a Denoiser
+    prior: Any = "embedded"  # or `trained:FOLDER`, `diffusers:FOLDER_OR_HUB_ID`, a Denoiser
     profile: Literal["fast", "paper"] = "fast"  # DDIM-20 with late start, or 250 ancestral steps
     scale: float = 4.0  # of the term against the class
     window: Literal["late", "wide"] = "late"  # it acts in the last 5 % of the noise schedule, or in all but the first

@@ -16,7 +16,7 @@ from heatproof.occlusion.segments import totals
 from heatproof.types import Batch, Curve, Maps
 
 Steps: TypeAlias = Literal["linear", "paper", "fast"]
-FAST = 9  # points of a `fast` curve: benchmarks/fast_points.py prints what they keep of the ranking
+FAST = 9  # points of a `fast` curve: benchmarks/until_solid.py prints what they keep of the ranking
 
 # AUCs are rounded to a binary fraction far below float32 noise: their differences are then exact, and so is
 # SRG = LIF - MIF = MRG + LRG.

@@ -7,11 +7,11 @@ both ends of every curve, the random baseline and whatever two methods agree on 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -22,25 +22,23 @@ from torch import Tensor
 from heatproof import engine
 from heatproof.errors import BadInput, BadShape, NotApplicable
 from heatproof.occlusion import pipeline
-from heatproof.occlusion.imputers.mean import Mean, repainted
-from heatproof.occlusion.segmenters.grid import Grid
+from heatproof.occlusion.occlusion import Answerer, Occlusion, bound, impute, named
 from heatproof.occlusion.segments import pixels_of, segments_of, totals
 from heatproof.questions import NO_PROBABILITY
-from heatproof.registry import name_of, part
 from heatproof.spec import recipe
-from heatproof.traits import imputer_traits, parts_of, segmenter_traits
+from heatproof.traits import imputer_traits, parts_of
 from heatproof.types import (
     Batch,
     Images,
-    Imputer,
     Keep,
     Logits,
     Model,
     Readout,
-    Segmenter,
     Segments,
     keyed_seed,
 )
+
+__all__ = ["Game", "Occluding", "Occlusion", "flat_rows", "game_of"]
 
 Bits = npt.NDArray[np.bool_]
 Index = npt.NDArray[np.int64]
@@ -51,89 +49,6 @@ _COLUMNS = {"probability": 0, "logit": 1, "log_probability": 2, "max_probability
 
 FLAT = 1e-6  # a change of a value below this share of it is float noise
 NOTHING_CHANGES = "the model's value does not change when the whole picture is hidden"
-
-
-@runtime_checkable
-class Answerer(Protocol):
-    """An imputer that hides evidence inside the network instead of painting a picture."""
-
-    def answer(self, model: Model, images: Images, keep: Keep, /) -> Logits: ...
-
-
-class Filling(Protocol):
-    """An imputer's optional `filling`: it gives the filling, finite colours or pictures, and the game combines it with
-    the images.
-    """
-
-    def __call__(self, images: Images, keep: Keep, /, seeds: Sequence[int] | None = None) -> Tensor: ...
-
-
-@runtime_checkable
-class BatchImputer(Protocol):
-    """An imputer that needs more of the pictures than their pixels, such as their twins."""
-
-    def for_batch(self, batch: Batch, /) -> Imputer: ...
-
-
-@part
-@dataclass(frozen=True)
-class Occlusion:
-    """A way of taking evidence away: segments that come and go together, and an imputer that replaces them."""
-
-    imputer: Imputer = field(default_factory=Mean)
-    segmenter: Segmenter = field(default_factory=Grid)
-    draws: int = 5  # imputations averaged per coalition; an imputer without randomness runs once
-
-    short: ClassVar[tuple[str, ...]] = ("imputer", "segmenter", "draws")
-
-    def __post_init__(self) -> None:
-        if self.draws < 1:
-            raise BadInput(f"draws must be at least 1, got {self.draws}")
-
-    @property
-    def name(self) -> str:
-        """`mean/grid`, `train_set/slic(n=100) x3`."""
-        parts = f"{recipe.label(self.imputer)}/{recipe.label(self.segmenter)}"
-        changed = self.random and self.draws != Occlusion.draws
-        return f"{parts} x{self.draws}" if changed else parts
-
-    @property
-    def in_words(self) -> str:
-        """`25 rectangles, filled with ImageNet's mean colour`."""
-        segments = segmenter_traits(self.segmenter).in_words or recipe.label(self.segmenter)
-        filling = imputer_traits(self.imputer).in_words or recipe.label(self.imputer)
-        return f"{segments}, filled with {filling}"
-
-    @property
-    def random(self) -> bool:
-        return imputer_traits(self.imputer).random
-
-
-def impute(
-    imputer: Imputer, images: Images, keep: Keep, seeds: Sequence[int] | None = None, room: Images | None = None
-) -> Images:
-    """The images with what is not kept replaced; kept pixels are bit-identical whatever the imputer does.
-
-    They are written into `room` if it is given: memory that was used before costs no page faults.
-    """
-    filling: Filling | None = getattr(imputer, "filling", None)  # isinstance takes 40 times as long, before Python 3.12
-    if filling is not None:
-        return repainted(images, keep, filling(images, keep, seeds=seeds), room)
-    # A copy, since many rows may share one picture in memory, and a user-defined imputer may write in place.
-    painted = imputer(images.clone(), keep, seeds=seeds).to(images)
-    return torch.where(keep[:, None], images, painted, out=room)
-
-
-def bound(imputer: Imputer, batch: Batch, rows: Sequence[int]) -> Imputer:
-    """The imputer bound to these pictures of the batch, since some imputers need their ids or twins."""
-    for_batch: Callable[[Batch], Imputer] | None = getattr(imputer, "for_batch", None)
-    return for_batch(batch.select(rows)) if for_batch is not None else imputer
-
-
-def named(imputer: Imputer) -> str:
-    """The key of an imputer's draws: its label; for one that reads files, their content instead of their path."""
-    label, known, revision = recipe.label(imputer), name_of(imputer), getattr(imputer, "revision", "")
-    return f"{known[1]} {revision}" if known and revision and label != known[1] else label
 
 
 class _Memory:
@@ -357,13 +272,20 @@ def game_of(model: Model, batch: Batch, occlusion: Occlusion, readout: Readout =
     return game
 
 
+@runtime_checkable
+class Occluding(Protocol):
+    """A method or metric that asks a game: its occlusion, and what it reads of the model's answer."""
+
+    occlusion: Occlusion
+    readout: Readout
+
+
 def flat_rows(model: Model, batch: Batch, component: object) -> Tensor:
     """(B,) bool: pictures that a component cannot scale, since hiding all of them changes nothing of the value."""
     found = torch.zeros(len(batch), dtype=torch.bool)
     for one in parts_of(component):
-        occlusion = getattr(one, "occlusion", None)
-        if isinstance(occlusion, Occlusion) and getattr(one, "readout", "") == "probability":
-            found |= game_of(model, batch, occlusion).flat
+        if isinstance(one, Occluding) and isinstance(one.occlusion, Occlusion) and one.readout == "probability":
+            found |= game_of(model, batch, one.occlusion).flat
     return found
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from torch import Tensor
 
 from heatproof.errors import NotApplicable
-from heatproof.occlusion.game import Answerer, BatchImputer, Occlusion, impute, named
+from heatproof.occlusion.occlusion import Answerer, BatchImputer, Occlusion, impute, named
 from heatproof.spec import recipe
 from heatproof.types import Batch, Images, keyed_seed
 

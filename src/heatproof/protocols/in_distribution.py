@@ -104,7 +104,7 @@ class InDistribution:
     """
 
     profile: Profile = "fast"
-    prior: Any = "embedded"  # or `diffusers:FOLDER_OR_HUB_ID`
+    prior: Any = "embedded"  # or `trained:FOLDER`, `diffusers:FOLDER_OR_HUB_ID`
     scale: float = 4.0
     window: Literal["late", "wide"] = "late"
     draws: int = 2

@@ -128,9 +128,8 @@ class Mosaics:
         return self.per_class or (100 if self.preset == "paper" else 20)
 
     def _embedded(self) -> list[Mosaic]:
-        """Both pairs, from as many pictures as no one need be used twice in the same part."""
-        distractors = self.grid**2 - self.grid**2 // 2
-        pictures = TwoFactor(count=100 * -(-self._wanted * distractors // 10))  # ten of each class in a hundred
+        """Both pairs, from as many pictures as no one need be used twice."""
+        pictures = TwoFactor(count=100 * -(-self._wanted * self.grid**2 // 10))  # ten of each class in a hundred
         return [
             Mosaic(
                 pictures,
@@ -139,6 +138,7 @@ class Mosaics:
                 self.grid,
                 self.seed,
                 resize=self.resize,
+                apart=True,
                 title=f"{kind} pair ({OBJECTS[pair[0]]}, {OBJECTS[pair[1]]})",
             )
             for kind, pair in (("easy", EASY_PAIR), ("hard", HARD_PAIR))
@@ -148,7 +148,12 @@ class Mosaics:
         if isinstance(pictures, Mosaic):
             return pictures
         wrapped = Mosaic(
-            pictures, grid=self.grid, seed=self.seed, resize=self.resize, title=f"mosaics of {pictures.name}"
+            pictures,
+            grid=self.grid,
+            seed=self.seed,
+            resize=self.resize,
+            title=f"mosaics of {pictures.name}",
+            apart=True,
         )
         if self.per_class is not None:
             return dataclasses.replace(wrapped, per_class=self.per_class)

@@ -22,6 +22,7 @@ from heatproof.methods.saliency import Saliency
 from heatproof.methods.shapley import Shapley
 from heatproof.methods.smoothgrad import Smoothed
 from heatproof.metrics.pixel_flipping import LIF, LRG, MIF, MRG, SRG
+from heatproof.occlusion.flip_order import Steps
 from heatproof.occlusion.game import Occlusion
 from heatproof.occlusion.imputers.diffusion import Diffusion
 from heatproof.occlusion.imputers.histogram import Histogram
@@ -65,6 +66,13 @@ def pixel_wise(preset: Preset = "paper") -> list[AnyMethod]:
     ]
 
 
+def absolute(preset: Preset = "paper") -> list[AnyMethod]:
+    """The paper's abs variants: magnitudes of the signed pixel-wise methods, taken channel by channel."""
+    lrp, _, _, path, noisy, product = pixel_wise(preset)
+    own = [dataclasses.replace(one, pooling="abs_sum") for one in (lrp, path, product)]  # type: ignore[type-var, call-arg]
+    return [*own, dataclasses.replace(noisy, method=own[1])]  # type: ignore[type-var, call-arg]
+
+
 def occlusion_based(preset: Preset = "paper") -> list[AnyMethod]:
     """The paper's three, on 25 superpixels of their own, hidden parts in the mean colour, on its scale.
 
@@ -99,12 +107,18 @@ class PixelFlipping:
     numbers: tuple[int, ...] = ()  # of segments, or one number; empty takes the preset's
     imputers: tuple[Imputer, ...] = ()  # or their names; empty takes the preset's
     draws: int = 5  # imputations per picture, for imputers that draw
+    abs_variants: bool = False  # judge also the magnitudes of the signed pixel-wise methods
+    matching: bool = False  # judge also Shapley values that hide with each imputer of the strategies
     diffusion_draws: int = 1  # a diffusion model takes seconds where the others take milliseconds
+    steps: Literal["full", "fast"] = "full"  # of `quick`: `fast` draws 9 points of each curve
 
     order: ClassVar[int] = 1
+    brief: ClassVar[Pairs] = (("steps", "fast"),)
     paper: ClassVar[Pairs] = (("preset", "paper"),)
 
     def __post_init__(self) -> None:
+        if self.steps == "fast" and self.preset == "paper":
+            raise BadInput("steps='fast' is of preset='quick': the paper has a grid of its own; leave steps out")
         numbers = tuple(self.numbers) if isinstance(self.numbers, list | tuple) else (self.numbers,)
         if not all(isinstance(n, int) and n > 0 for n in numbers):
             raise BadInput(f"numbers must be whole numbers of segments from 1, such as [25,100], got {self.numbers!r}")
@@ -149,7 +163,7 @@ class PixelFlipping:
         return Study(
             models=models or (["embedded:object"] if quick else ["embedded:object", "embedded:object_plain"]),
             datasets=datasets,
-            methods=with_controls(methods or self._methods(), regions=have_regions(datasets)),
+            methods=with_controls(methods or self._methods(donors), regions=have_regions(datasets)),
             metrics=[metric for setup in setups for metric in setup.values()],
             protocol="pixel_flipping",
             limit=32 if quick else 100,
@@ -157,6 +171,9 @@ class PixelFlipping:
                 main=tuple(recipe.label(setup["srg"]) for setup in setups),
                 preset=self.preset,
                 setups=tuple(_strategy(setup) for setup in setups),
+                matching={recipe.label(one): name for one, name in self._matched(donors).items()}
+                if self.matching
+                else {},
                 donors="" if donors == TrainSet() else recipe.label(donors),  # if they are judged themselves
             ).plain(),
         )
@@ -166,19 +183,33 @@ class PixelFlipping:
         known = all(isinstance(one, TwoFactor) for one in study.datasets)
         return self.preset == "paper" and known and all(model.task in TASKS for model in study.models)  # type: ignore[union-attr]
 
-    def _methods(self) -> list[AnyMethod]:
+    def _methods(self, donors: TrainSet) -> list[AnyMethod]:
         more: list[AnyMethod] = [GradCam()] if self.preset == "quick" else []
+        if self.abs_variants:
+            more += absolute(self.preset)
+        if self.matching:
+            more += [method for method in self._matched(donors) if method not in occlusion_based(self.preset)]
         return [*pixel_wise(self.preset), *more, *occlusion_based(self.preset)]
+
+    def _matched(self, donors: TrainSet) -> dict[AnyMethod, str]:
+        """Shapley values that hide with each imputer of the strategies, and which it is."""
+        imputers = dict.fromkeys(occlusion.imputer for occlusion in self.occlusions(donors))
+        often = 200 if self.preset == "paper" else 20
+        made = {one: Shapley(Occlusion(one, Slic(25), draws=1), "log_odds", permutations=often) for one in imputers}
+        return {method: recipe.label(one) for one, method in made.items()}
 
     def _setup(self, occlusion: Occlusion) -> dict[str, Metric]:
         """All metrics of one strategy; they share one game, so the last ones cost nothing."""
         if self.preset == "quick":
             kinds: dict[str, Any] = {"mif": MIF, "lif": LIF, "srg": SRG, "mrg": MRG, "lrg": LRG}
-            chosen: dict[str, Metric] = {name: kind(occlusion) for name, kind in kinds.items()}
-            return chosen | {"r_oms": ROMS(occlusion), "nr_oms": NROMS(occlusion)}
+            steps: Steps = "fast" if self.steps == "fast" else "linear"
+            orders = RandomOrders(steps=steps)
+            chosen: dict[str, Metric] = {name: kind(occlusion, steps=steps) for name, kind in kinds.items()}
+            return chosen | {"r_oms": ROMS(occlusion, orders), "nr_oms": NROMS(occlusion, orders)}
         chosen = {"mif": MIF(occlusion, steps="paper"), "lif": LIF(occlusion, steps="paper")}
         chosen["srg"] = SRG(occlusion, steps="paper")
-        return chosen | {"r_oms": ROMS(occlusion, RandomOrders(steps="paper"))}
+        orders = RandomOrders(steps="paper")
+        return chosen | {"r_oms": ROMS(occlusion, orders), "nr_oms": NROMS(occlusion, orders)}
 
 
 def _nameless(imputer: Imputer) -> TypeGuard[TrainSet]:
@@ -194,7 +225,7 @@ def _strategy(setup: dict[str, Metric]) -> Strategy:
     """The strategy and under which label each of its metrics is stored, for the consistency of rankings."""
     mif: MIF = setup["mif"]  # type: ignore[assignment]
     occlusion = mif.occlusion
-    labels = {name: recipe.label(setup[name]) for name in ("mif", "lif", "srg", "r_oms") if name in setup}
+    labels = {name: recipe.label(setup[name]) for name in ("mif", "lif", "srg", "r_oms", "nr_oms") if name in setup}
     return Strategy(
         recipe.label(occlusion.imputer),
         occlusion.segmenter.n,  # type: ignore[attr-defined]

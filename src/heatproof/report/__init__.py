@@ -10,6 +10,7 @@ from heatproof.errors import BadInput
 from heatproof.report.page import page
 from heatproof.report.run_numbers import FinishedRun, Reading
 from heatproof.report.short_names import Named
+from heatproof.storage.any_path import folder
 from heatproof.storage.atomic_file import write_atomically
 
 __all__ = ["report"]
@@ -17,7 +18,7 @@ __all__ = ["report"]
 
 def report(results: FinishedRun, path: str | Path) -> Path:
     """Write the report of a finished run; the file is wholly there or not there. Returns its path."""
-    target = Path(path)
+    target = folder(path)
     if target.is_dir():
         target = target / "report.html"
     if not len(results.scores):

@@ -291,11 +291,14 @@ class Reading:
         fixed = groups.of(table.index).named("fixed") if groups else []
         if groups is None or not fixed or table.shape[1] < 2:
             return []
+        scored = table.dropna(axis=1, how="all")
+        units = groups.of(table.index).by_cluster(scored, fixed[0])
+        if units is None:
+            return []
         try:
-            labels = groups.of(table.index).labels[fixed[0]].to_numpy(dtype=object)
             found = interaction(
-                table.dropna(axis=1, how="all"),
-                labels,
+                units[0],
+                units[1],
                 higher_is_better=self.higher_is_better(panel.metric),
                 alpha=self.page.level / len(self.panels),
             )

@@ -115,20 +115,20 @@ def _block(results: Results, metrics: Sequence[str], dataset: str, model: str) -
             reasons[metric] = str(error)
             continue
         own = table[~table["control"]]
-        told = bool((own["rank_low"] > 1).any())
+        distinguished = bool((own["rank_low"] > 1).any())
         for row in table.to_dict("records"):
-            found.setdefault(str(row["method"]), {})[metric] = _cell(row, len(own), told)
+            found.setdefault(str(row["method"]), {})[metric] = _cell(row, len(own), distinguished)
     controls = frozenset(method for method in found if results.is_control(method))
     ordered = sorted(found, key=lambda method: (method in controls, _standing(found[method])))
     return Block(dataset, model, {method: found[method] for method in ordered}, controls, reasons)
 
 
-def _cell(row: Mapping[Hashable, Any], methods: int, told: bool) -> Cell:
+def _cell(row: Mapping[Hashable, Any], methods: int, distinguished: bool) -> Cell:
     plain = float(row["mean"]), float(row["low"]), float(row["high"]), int(row["n"])
     if row["control"]:
         return Cell(*plain, against_blind="control")
     wins, losses = methods - int(row["rank_high"]), int(row["rank_low"]) - 1
-    return Cell(*plain, told and not losses, wins, losses, str(row["against_blind"]))
+    return Cell(*plain, distinguished and not losses, wins, losses, str(row["against_blind"]))
 
 
 def _standing(row: Mapping[str, Cell]) -> float:

@@ -30,6 +30,9 @@ def flips_of(arrays: Mapping[str, np.ndarray[Any, Any]]) -> Iterator[tuple[str, 
 
 
 def coloured(pictures: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """(…, C, H, W) -> (…, H, W, 3); grey pictures have three equal channels."""
+    """(…, C, H, W) -> (…, H, W, 3); pictures of other than three channels are drawn in grey, as the mean of them."""
     last = np.moveaxis(pictures, -3, -1)
-    return last.repeat(3, -1) if last.shape[-1] == 1 else last
+    if last.shape[-1] == 3:
+        return last
+    grey = last if last.shape[-1] == 1 else last.mean(-1, keepdims=True).round().astype(last.dtype)
+    return grey.repeat(3, -1)

@@ -70,13 +70,13 @@ def kept_pictures(root: Path, files: Mapping[str, str]) -> list[Picture]:
 def _pictures(folder: Path, files: Sequence[Path]) -> Iterator[Picture]:
     where = folder / "about.json"
     about = sealed_json.typed(GalleryFolder, sealed_json.read(where.read_bytes(), where), where)
-    with np.load(folder / "pictures.npz") as arrays:
+    with (folder / "pictures.npz").open("rb") as kept, np.load(kept) as arrays:
         images, targets = arrays["images"], arrays["targets"]
         regions = arrays.get("regions")
     maps: dict[str, dict[str, np.ndarray[Any, Any]]] = {identity: {} for identity in about.ids}
     flips: dict[str, dict[str, dict[str, Flips]]] = {identity: {} for identity in about.ids}
     for file in files:
-        with np.load(file) as arrays:
+        with file.open("rb") as kept, np.load(kept) as arrays:
             if "gone" in arrays:
                 for identity, book in flips_of(arrays):
                     by_metric = flips.get(identity, {}).setdefault(str(arrays["method"]), {})

@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from heatproof.errors import BadInput, UnknownName
 from heatproof.results import run_state
 from heatproof.results.gallery import Picture, kept_pictures
 from heatproof.results.looks import page_of_looks
 from heatproof.results.plots import Plots
+from heatproof.results.ranking import Ranking, ranked
+from heatproof.results.read_table import as_text, read_table
 from heatproof.results.run_info import RunInfo, run_info
-from heatproof.stats import bootstrap, ranks
-from heatproof.stats.against_blind import against_blind
-from heatproof.stats.bootstrap_t import RESAMPLES
-from heatproof.stats.decisions import FINE
 from heatproof.stats.groups import Groups
 from heatproof.stats.luck import Luck, luck_of
-from heatproof.stats.mean_interval import mean_intervals
 from heatproof.stats.page import Card, Page, PairTests, page_tests
-from heatproof.stats.rank_sets import rank_sets
 from heatproof.stats.significance import PairwiseTests, compare_pairs
 from heatproof.storage import sealed_json
+from heatproof.storage.any_path import folder
 
 Place = tuple[str, str, str]  # metric, data set, model
 PICTURE = ("dataset", "model", "image")
@@ -36,31 +30,6 @@ NO_PICTURES = pd.DataFrame(columns=[*PICTURE, "label", "predicted", "right"])
 NO_DETAILS = pd.DataFrame(columns=["dataset", "model", "method", "metric", "image", "detail", "value"])
 
 NO_REPEATS = pd.DataFrame(columns=["dataset", "model", "method", "metric", "image", "repeat", "value"])
-
-
-@dataclass(frozen=True, eq=False)
-class Ranking:
-    """Methods from best to worst under one metric, with intervals of the means and simultaneous sets of ranks.
-
-    The ranks a method can have follow from the same tests as the verdict and the pairs: it is below those that beat it,
-    and above those it beats. They hold at once for all methods of the page.
-    """
-
-    metric: str
-    higher_is_better: bool
-    # method, n, mean, low, high, skewed, rank, rank_low, rank_high (among the methods), control, and against_blind:
-    # "clear" of every blind control, "level" with some, "beaten" by some, "unknown" where none was run
-    table: pd.DataFrame
-
-    def __str__(self) -> str:
-        arrow = "higher" if self.higher_is_better else "lower"
-        rows = self.table.to_string(index=False, na_rep="", float_format="{:.4g}".format)
-        return f"{self.metric} ({arrow} is better)\n{rows}"
-
-    __repr__ = __str__
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.table["method"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,14 +52,14 @@ class Results:
     @classmethod
     def load(cls, path: str | Path) -> Results:
         """The results that a run last committed to its directory, checked to be complete and to belong together."""
-        root = Path(path)
+        root = folder(path)
         state = run_state.committed(root)
         with run_state.opened(root, "info.json", state.results) as file:
             info = run_info(sealed_json.read(file.read(), root / "info.json"), root / "info.json")
         later = "" if state.state in ("complete", "stopped") else state.state
-        scores = _read_table(root, "scores.parquet", state.results)
+        scores = read_table(root, "scores.parquet", state.results)
         grouped = "groups.parquet" in state.results
-        groups = _groups(_read_table(root, "groups.parquet", state.results)) if grouped else {}
+        groups = _groups(read_table(root, "groups.parquet", state.results)) if grouped else {}
         return cls(scores, None, root, info, files=state.results, groups=groups, commit=state.commit, later=later)
 
     @cached_property
@@ -100,7 +69,7 @@ class Results:
             return self._of_kept(self.lines)
         if self.root is None:
             return pd.DataFrame()
-        return self._of_kept(_read_table(self.root, "curves.parquet", self.files))
+        return self._of_kept(read_table(self.root, "curves.parquet", self.files))
 
     @cached_property
     def details(self) -> pd.DataFrame:
@@ -109,7 +78,7 @@ class Results:
             return self._of_kept(self.numbers)
         if self.root is None:
             return NO_DETAILS
-        return self._of_kept(_read_table(self.root, "details.parquet", self.files))
+        return self._of_kept(read_table(self.root, "details.parquet", self.files))
 
     @cached_property
     def pictures(self) -> pd.DataFrame:
@@ -126,7 +95,7 @@ class Results:
             return self.truth
         if self.root is None or "pictures.parquet" not in self.files:
             return NO_PICTURES
-        return _read_table(self.root, "pictures.parquet", self.files)
+        return read_table(self.root, "pictures.parquet", self.files)
 
     def correct_only(self) -> Results:
         """The same results on the pictures that each model classifies correctly, tests and ranks included.
@@ -160,7 +129,7 @@ class Results:
             return self._of_kept(self.again)
         if self.root is None or "repeats.parquet" not in self.files:
             return NO_REPEATS
-        return self._of_kept(_read_table(self.root, "repeats.parquet", self.files))
+        return self._of_kept(read_table(self.root, "repeats.parquet", self.files))
 
     def luck(self, metric: str, *, model: str | None = None, dataset: str | None = None) -> list[Luck]:
         """How far the scores of random methods depend on the seed, beside how far they differ between pictures.
@@ -246,7 +215,7 @@ class Results:
                 if wanted not in set(rows[column]):
                     raise UnknownName.among(f"{column} in these results", wanted, rows[column].unique())
                 rows = rows[rows[column] == wanted]
-        return rows
+        return as_text(rows)
 
     def table(self, metric: str, *, model: str | None = None, dataset: str | None = None) -> pd.DataFrame:
         """Images (of each data set and model) × methods; NaN where there is no score."""
@@ -269,57 +238,7 @@ class Results:
         has several models or data sets, name one of each: pictures that were judged twice are not twice as many.
         """
         self._check_ranks(metric)
-        higher = self.higher_is_better(metric)
-        wide = self._panel(metric, model, dataset)
-        controls = [method for method in wide.columns if self.is_control(method)]
-        contest = wide.drop(columns=controls)
-        alone = not len(contest.columns)
-        shared = ranks.complete(wide if alone else contest).table
-        own = ranks.rank_methods(shared, higher_is_better=higher, resamples=1)
-        if not alone:
-            shared = shared.join(wide.loc[shared.index, controls].dropna(axis=1))
-        everyone = ranks.rank_methods(shared, higher_is_better=higher, resamples=1)
-        share = self.is_share(metric) or bootstrap.is_share(wide)
-        ((dataset, model),) = {(str(d), str(m)) for d, m, _ in wide.index}
-        alike = shared[list(everyone.methods)].droplevel(["dataset", "model"])
-        level = self.page.level
-        # At a level as small as that of a look more resamples are needed, and the groups have no fixed shares.
-        spans = mean_intervals(
-            alike,
-            self.groups.get(dataset),
-            level=1 - level,
-            resamples=max(RESAMPLES, int(np.ceil(FINE / level))),
-            share=share,
-            stratified=not self.page.looks,
-        )
-        tests = self.page.tests.get((metric, dataset, model))
-        sets = rank_sets(own.methods, tests.beats() if tests else ())
-        places = dict(zip(own.methods, own.ranks, strict=True))
-        blind = against_blind(tests, own.methods, [method for method in controls if self.is_blind(method)])
-        missing = float("nan")
-        placed = []
-        for method in everyone.methods:
-            if method in controls:
-                placed.append((missing, missing, missing))
-            else:  # means are of pictures that all methods have, tests of those that two have
-                rank, (low, high) = places[method], sets[method]
-                placed.append((rank, float(min(low, np.floor(rank))), float(max(high, np.ceil(rank)))))
-        table = pd.DataFrame(
-            {
-                "method": everyone.methods,
-                "n": everyone.n,
-                "mean": everyone.scores,
-                "low": spans["low"].to_numpy(),
-                "high": spans["high"].to_numpy(),
-                "skewed": spans["skewed"].to_numpy(),
-                "rank": [rank for rank, _, _ in placed],
-                "rank_low": [low for _, low, _ in placed],
-                "rank_high": [high for _, _, high in placed],
-                "control": [method in controls for method in everyone.methods],
-                "against_blind": ["control" if m in controls else blind[m] for m in everyone.methods],
-            }
-        )
-        return Ranking(metric, higher, table)
+        return ranked(self, metric, self._panel(metric, model, dataset))
 
     def pairs(self, metric: str, *, model: str | None = None, dataset: str | None = None) -> PairTests:
         """Every two methods compared by the mean of their paired difference, p adjusted for the whole page."""
@@ -379,19 +298,15 @@ class Results:
 
         return tables.written(tables.rankings(self, metrics), "json")
 
+    def _repr_html_(self) -> str:
+        from heatproof.results.notebook import results_html  # it is made of results
+
+        return results_html(self)
+
     @cached_property
     def gallery(self) -> list[Picture]:
         """The gallery: the pictures that the last run kept with their maps, in its order."""
         return [] if self.root is None else kept_pictures(self.root, self.files)
-
-
-def _read_table(root: Path, name: str, files: Mapping[str, str]) -> pd.DataFrame:
-    with run_state.opened(root, name, files) as file:
-        try:
-            table: pd.DataFrame = pq.read_table(file).to_pandas()
-        except (OSError, pa.ArrowException) as error:
-            raise sealed_json.Damaged(f"{root / name} cannot be read ({error}): {run_state.AGAIN}") from error
-    return table
 
 
 def _groups(rows: pd.DataFrame) -> dict[str, Groups]:

@@ -42,6 +42,8 @@ class ComponentInfo:
 class MethodInfo(MethodTraits, ComponentInfo):
     """A method that was judged. `unstable` is as declared, or as measured; `random`, as of its parts."""
 
+    float_noise: Positive | None = None  # how far rounding moved its maps of a sample, relative to their length
+
 
 @dataclass(frozen=True)
 class MetricInfo(MetricTraits, ComponentInfo):

@@ -68,7 +68,7 @@ def forecast(
 ) -> Forecast:
     """Measure every unit on one picture and, where that is affordable, judge a few pictures of each data set.
 
-    Nothing of it is kept. `show` is told what is being measured, which takes as long as one picture of the run.
+    Nothing of it is kept. `show` is called with what is being measured, which takes as long as one picture of the run.
     """
     studies = list(studies) if until is None else prepared(studies, until)
     place = engine.pick(device)

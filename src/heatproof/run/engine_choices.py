@@ -12,7 +12,8 @@ import torch
 from heatproof import engine
 from heatproof.engine import Choice, Engine, EngineKind
 from heatproof.engine.backends import onnx
-from heatproof.engine.execute import EDITION, place
+from heatproof.engine.execute import EDITION
+from heatproof.engine.machine import place
 from heatproof.errors import BadInput
 from heatproof.run.shards import Shard
 from heatproof.run.store import Store

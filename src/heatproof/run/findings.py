@@ -13,7 +13,8 @@ import numpy as np
 
 from heatproof.results.gallery import GalleryFolder
 from heatproof.run.census import ShardRecord
-from heatproof.run.store import Store, Unit
+from heatproof.run.columns import Unit
+from heatproof.run.store import Store
 
 Arrays: TypeAlias = Mapping[str, np.ndarray[Any, Any]]
 
@@ -39,11 +40,10 @@ class Rows:
 class Counted:
     """What the pictures of a shard are to its model."""
 
-    file: str
     record: ShardRecord
 
     def put(self, store: Store) -> None:
-        store.put_json(self.file, asdict(self.record))
+        store.put_record(self.record)
 
 
 @dataclass(frozen=True)

@@ -107,7 +107,10 @@ def _is_sound(store: Store, name: str, wanted: Sequence[str]) -> bool:
     if not path.is_file():
         return False
     try:
-        with np.load(path, allow_pickle=False) as arrays:  # a zip archive: each member carries a checksum
+        with (
+            path.open("rb") as file,
+            np.load(file, allow_pickle=False) as arrays,
+        ):  # a zip archive: each member carries a checksum
             return all(len(np.atleast_1d(arrays[key])) >= 0 for key in wanted)
     # A flipped bit may ask for a compression method or an encryption that zipfile does not know.
     except (OSError, ValueError, LookupError, BadZipFile, BadStream, EOFError, NotImplementedError, RuntimeError):

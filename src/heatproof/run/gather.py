@@ -18,13 +18,14 @@ from heatproof.run.engine_choices import engine_of, resume_choices, take_over
 from heatproof.run.findings import Counted, Maps, Pictures, Rows
 from heatproof.run.gallery import book_file, is_kept, shown_files
 from heatproof.run.recording import recording
-from heatproof.run.shards import counted, shards
+from heatproof.run.shards import shards
 from heatproof.run.share import Share
 from heatproof.run.store import Store
 from heatproof.run.stored_engine import StoredEngine
-from heatproof.run.task import Task, tasks
+from heatproof.run.task import Task, sound, tasks
 from heatproof.spec import study_file
 from heatproof.spec.study import load
+from heatproof.storage.any_path import folder as folder_of
 from heatproof.storage.sealed_json import typed
 
 FILE = "study.json"
@@ -45,12 +46,12 @@ def gather(
     were computed on. `models` and `images` say where they are now. Refuses parts of different studies, and parts that
     are not all there.
     """
-    places = [Path(one) for one in directories]
+    places = [folder_of(one) for one in directories]
     first = _same_study(places)
     before = StoredEngine.beside(places[0] / FILE)
     with engine_of(before.kind, before.choices):
         studies = load(places[0] / FILE, trust_pickle, models, images, trust_code)
-        store, sources = Store(Path(out)), [Store(place) for place in places]
+        store, sources = Store(folder_of(out)), [Store(place) for place in places]
         resume_choices(store)
         work = [shard for one in studies for shard in shards(one, engine.pick("cpu"))]
         with recording(studies, work, store, None, None) as record:
@@ -61,6 +62,7 @@ def gather(
             for task in todo:
                 for found in _found(task, sources):
                     found.put(store)
+            store.flush()
             return commit(studies, work, store, record, "complete")
 
 
@@ -99,11 +101,13 @@ def _apart(one: dict[str, Any], other: dict[str, Any]) -> str:
 
 def _complete(todo: Sequence[Task], sources: Sequence[Store], shares: Sequence[Share]) -> None:
     """Every unit must be in one of the parts; else says which parts to run."""
+    for source in sources:
+        sound(source, [task.shard for task in todo])
     lost = [
         (names, task.shard)
         for task in todo
         for names, key in task.units.items()
-        if not any(source.get(key, task.shard.ids) for source in sources)
+        if all(source.failed(key, task.shard.ids) is None for source in sources)
     ]
     if not lost:
         return
@@ -123,8 +127,8 @@ def _found(task: Task, sources: Sequence[Store]) -> Iterator[Counted | Rows | Pi
     """What the parts hold of a task, as if it were computed."""
     shard = task.shard
     for source in sources:
-        if (record := counted(shard, source)) is not None:
-            yield Counted(shard.file, record)
+        if (record := source.record(shard.key)) is not None:
+            yield Counted(record)
             break
     for names, key in task.units.items():
         unit = next(unit for source in sources if (unit := source.get(key, shard.ids)) is not None)
@@ -141,5 +145,5 @@ def _found(task: Task, sources: Sequence[Store]) -> Iterator[Counted | Rows | Pi
 
 
 def _arrays(source: Store, name: str) -> dict[str, np.ndarray[Any, Any]]:
-    with np.load(source.root / name, allow_pickle=False) as arrays:
+    with (source.root / name).open("rb") as file, np.load(file, allow_pickle=False) as arrays:
         return dict(arrays)

@@ -6,7 +6,7 @@ import dataclasses
 import importlib.metadata
 import platform
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -24,8 +24,11 @@ from heatproof.storage.sealed_json import typed
 from heatproof.traits import cost_of, is_random, method_traits, metric_traits, part_traits, parts_of
 
 
-def describe(studies: Sequence[Study], state: RunState, damaged: Sequence[str]) -> RunInfo:
-    """What was run: enough to run it again, and for the report to speak of each component."""
+def describe(studies: Sequence[Study], state: RunState, damaged: Sequence[str], noise: Mapping[str, float]) -> RunInfo:
+    """What was run: enough to run it again, and for the report to speak of each component.
+
+    `noise` is how far rounding moves maps of methods, as measured in this run.
+    """
     methods = {recipe.label(m): m for one in studies for m in one.methods}
     metrics = {recipe.label(m): m for one in studies for m in one.metrics}
     # A protocol says which of its metrics are its answer; the others are variants of it, or measure something else.
@@ -35,7 +38,7 @@ def describe(studies: Sequence[Study], state: RunState, damaged: Sequence[str]) 
         studies=tuple(typed(StudyInfo, one.plain(), "a study") for one in studies),
         protocols=tuple(sorted({one.protocol for one in studies if one.protocol})),
         left_out=left_out(studies),
-        methods={label: _method(m) for label, m in methods.items()},
+        methods={label: _method(m, noise.get(label)) for label, m in methods.items()},
         metrics={label: _metric(m, label in main) for label, m in metrics.items()},
         versions={
             "heatproof": __version__,
@@ -53,9 +56,10 @@ def describe(studies: Sequence[Study], state: RunState, damaged: Sequence[str]) 
     )
 
 
-def _method(method: object) -> MethodInfo:
+def _method(method: object, noise: float | None) -> MethodInfo:
     traits = dataclasses.asdict(method_traits(method))
-    found = {"unstable": stability.is_unstable(method), "random": is_random(method)}
+    moved = noise is not None and noise > stability.UNSTABLE
+    found = {"unstable": stability.is_unstable(method) or moved, "random": is_random(method), "float_noise": noise}
     return MethodInfo(**{**traits, **found, **_about(method)})
 
 

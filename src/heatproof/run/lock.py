@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from heatproof.errors import HeatproofError
+from heatproof.storage.any_path import is_remote
 from heatproof.storage.atomic_file import NotWritable
 
 try:
@@ -27,8 +28,11 @@ class InUse(HeatproofError):
 
 
 @contextmanager
-def held(root: Path) -> Iterator[None]:
-    """Holds the lock of a run directory; a second process gets `InUse`."""
+def held(root: Path) -> Iterator[bool]:
+    """Holds the lock of a run directory; a second process gets `InUse`. Yields whether there are locks here."""
+    if is_remote(root):
+        yield False
+        return
     path = root / FILE
     try:
         root.mkdir(parents=True, exist_ok=True)
@@ -36,26 +40,27 @@ def held(root: Path) -> Iterator[None]:
     except OSError as error:
         raise NotWritable(f"{path} cannot be written ({error.strerror}): choose another --out") from error
     with file:
-        if not _locked(file):
+        locked = _locked(file)
+        if locked is False:
             raise InUse(f"{root} is being written by another run{_holder(file)}: wait for it, or choose another --out")
         file.truncate(0)
         holder = {"process": os.getpid(), "host": platform.node(), "since": time.strftime("%H:%M:%S")}
         with suppress(OSError):  # it is for people; a full disk has a sentence for the first file that counts
             os.write(file.fileno(), json.dumps(holder).encode())
-        yield
+        yield bool(locked)
 
 
-def _locked(file: IO[str]) -> bool:
-    """Whether the lock was acquired. It is released with the last process that has the file open, also by kill -9."""
+def _locked(file: IO[str]) -> bool | None:
+    """Whether the lock was acquired; None without locks. It ends with the last process that has the file open."""
     if fcntl is None:
-        return True
+        return None
     for _ in range(25):
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             time.sleep(0.2)  # workers of a run that was killed end a moment after it
         except OSError:  # a file system without locks
-            return True
+            return None
         else:
             return True
     return False

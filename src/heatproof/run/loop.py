@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from heatproof import engine
+from heatproof.data._support.manifest import manifests
 from heatproof.engine import EngineKind
 from heatproof.errors import BadInput
 from heatproof.executors import Executor, Workers, executor
@@ -32,9 +33,10 @@ from heatproof.run.rounds import course_of, rounds
 from heatproof.run.shards import Shard, shards
 from heatproof.run.share import Share
 from heatproof.run.store import Store
-from heatproof.run.task import finished, perform, tasks
+from heatproof.run.task import finished, perform, sound, tasks
 from heatproof.run.until import Solid, prepared
 from heatproof.spec.study import Study
+from heatproof.storage.any_path import folder
 
 
 def run(
@@ -84,7 +86,7 @@ def _run(
     display.phase("reading pictures", 0, len(listed))
     if until is not None:
         listed = prepared(listed, until)
-    store = Store(Path(out))
+    store = Store(folder(out))
     resume_choices(store)
     place = engine.pick(device)
     count = crew.how_many(workers, place)
@@ -94,6 +96,7 @@ def _run(
     for at, one in enumerate(listed, start=1):
         work += shards(one, place)
         display.phase("reading pictures", at, len(listed))
+    manifests().keep()
     own, again = ([shard for shard in work if bool(shard.repeat) == later] for later in (False, True))
     if share is not None:
         own, again = share.of_work(own), share.among(again)
@@ -123,7 +126,21 @@ def _work(
     record: Record,
     display: Display,
 ) -> None:
-    """Do what is not done, spread over the workers, and put what they find in the store."""
+    """Do what is not done, spread over the workers. What proves to be damaged when it is read is done again."""
+    _do(work, store, spread, count, record, display)
+    if not sound(store, work):
+        _do(work, store, spread, count, record, display)
+
+
+def _do(
+    work: Sequence[Shard],
+    store: Store,
+    spread: Callable[..., Generator[Finding]],
+    count: int,
+    record: Record,
+    display: Display,
+) -> None:
+    """Do what is not done, and put what the workers find in the store."""
     todo = tasks(work, store)
     left = {key for task in todo for key in task.units.values()}
     total = units_of(work)
@@ -134,7 +151,7 @@ def _work(
         if display.pace:
             units = {task.shard: task.units for task in todo}
             display.pace.begin(list(units), units.__getitem__, count)
-        with closing(spread(perform, todo, count)) as findings:
+        with store.writing(), closing(spread(perform, todo, count)) as findings:
             for found in findings:
                 if isinstance(found, Choices):
                     take_over(found.made, store)

@@ -56,11 +56,12 @@ class Pace:
         """The work begins: `todo` are the units of a shard that are not done."""
         wanted = [(shard, set(todo(shard))) for shard in waiting]
         pictures = max((sum(len(s.ids) for s in waiting if s.place == one.place) for one in waiting), default=0)
-        units = len({unit_of(shard, *pair) for shard, names in wanted for pair in names} - self._measured.keys())
+        before = set(self._measured)
+        units = len({unit_of(shard, *pair) for shard, names in wanted for pair in names} - before)
         if pictures >= self.fewest:
-            for done, (unit, seconds) in enumerate(_measured(wanted, self._measured), start=1):
+            for unit, seconds in _measured(wanted, before):
                 self._measured[unit] = seconds
-                self.show(Progress("measuring", done, units, f"{unit[-2]} · {unit[-1]}"))
+                self.show(Progress("measuring", len(self._measured) - len(before), units, f"{unit[-2]} · {unit[-1]}"))
         self._start(wanted, self._measured or None, max(1, min(workers, len(waiting))))
 
     def _start(
@@ -126,20 +127,25 @@ def unit_of(shard: Shard, method: str, metric: str) -> Unit:
 def _measured(
     wanted: Sequence[tuple[Shard, set[Names]]], before: Collection[Unit] = ()
 ) -> Iterator[tuple[Unit, float]]:
-    """Seconds per picture of every unit that is to be done, from the first pictures of the first shard that has it."""
+    """Seconds per picture of every unit that is to be done, from the first pictures of the first shard that has it.
+
+    A quick unit comes twice: the second time is the better one.
+    """
     known: set[Unit] = set(before)
     for shard, names in wanted:
         new = {pair for pair in names if unit_of(shard, *pair) not in known}
         if not new:
             continue
         known |= {unit_of(shard, *pair) for pair in new}
-        first = dict(_timed(shard, new, 0, 1))
+        quick: set[Names] = set()
+        for pair, seconds in _timed(shard, new, 0, 1):
+            yield unit_of(shard, *pair), seconds
+            if seconds < CHEAP:
+                quick.add(pair)
         # Several pictures at once take less than as many single ones, where a network is small.
-        quick = {pair for pair, seconds in first.items() if seconds < CHEAP}
         many = min(SEVERAL, len(shard.ids) - 1)
-        again = dict(_timed(shard, quick, 1, 1 + many)) if quick and many > 0 else {}
-        for pair, seconds in first.items():
-            yield unit_of(shard, *pair), again.get(pair, seconds)
+        for pair, seconds in _timed(shard, quick, 1, 1 + many) if quick and many > 0 else ():
+            yield unit_of(shard, *pair), seconds
 
 
 def _timed(shard: Shard, names: Collection[Names], start: int, stop: int) -> Iterator[tuple[Names, float]]:

@@ -57,7 +57,7 @@ def check(
 ) -> list[Hindrance]:
     """What will have no score, from the first picture of every place that is not finished; warns of it.
 
-    `show` is told how many places are done.
+    `show` is called with how many places are done.
 
     Refuses a study in which no method or no metric can have any: at once, not after hours.
     """
@@ -73,11 +73,15 @@ def check(
     for study in dict.fromkeys(study for study, _, _ in found):
         _refuse(study, [some for (of, _, _), some in found.items() if of is study])
     every = list(dict.fromkeys(one for some in found.values() for one in some))
+    # A network that is sure of ordinary pictures is trained, however even its answers to mosaics of them are.
+    trained = {model.name for (_, model, _), some in found.items() if all(one.kind != "model" for one in some)}
+    every = [one for one in every if not (one.kind == "model" and one.name in trained)]
     for reason, some in _by_reason([one for one in every if one.hinders]).items():
         names = list(dict.fromkeys(one.name for one in some))
         warnings.warn(f"{', '.join(names)} will have no score ({some[0].place}): {reason}", stacklevel=3)
     for reason, some in _by_reason([one for one in every if not one.hinders]).items():
-        warnings.warn(f"{', '.join(dict.fromkeys(one.name for one in some))}: {reason}", stacklevel=3)
+        named = (one.place if one.kind == "model" else one.name for one in some)
+        warnings.warn(f"{', '.join(dict.fromkeys(named))}: {reason}", stacklevel=3)
     return [one for one in every if one.hinders]
 
 
@@ -112,7 +116,7 @@ def cautions(method: Any, model: Model, batch: Batch) -> str:
     found = []
     for part in parts_of(method):
         if (caution := caution_of(part)) is not None:
-            with suppress(Exception):  # what keeps the method from working at all is said elsewhere
+            with suppress(Exception):  # what keeps the method from working at all is reported elsewhere
                 found.append(caution(model, batch))
     return "; ".join(filter(None, found))
 

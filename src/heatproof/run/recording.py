@@ -25,15 +25,18 @@ def recording(
     studies: Sequence[Study], work: Sequence[Shard], store: Store, extent: Solid | Share | None, course: Course | None
 ) -> Iterator[Record]:
     """Hold the directory, store the study, and keep the record true: of a run that is stopped its part is committed."""
-    with lock.held(store.root), sigterm_as_ctrl_c():
-        store.clear_leftovers()
+    with lock.held(store.root) as alone, sigterm_as_ctrl_c():
+        if alone:
+            store.clear_leftovers()
         warn_of_edition(store)
-        resumed = any(store.get(key, shard.ids) for shard in work for key in shard.units.values())
+        resumed = any(store.failed(key, shard.ids) is not None for shard in work for key in shard.units.values())
         record = Record(store.root, resumed or _begun(store, dump(studies, extent)))
         if not record.state.results:  # else it belongs to those results until there are others
             store.put_json("study.json", dump(studies, extent))
         try:
             yield record
+            if alone:
+                store.clear_leftovers()  # of parts that were set aside
         except KeyboardInterrupt:
             commit_finished(studies, work, store, record, course, extent if isinstance(extent, Share) else None)
             raise

@@ -1,4 +1,4 @@
-"""Repeats: random methods explain a few pictures again under other seeds, so that their luck can be told.
+"""Repeats: random methods explain a few pictures again under other seeds, so that their luck can be measured.
 
 A repeat changes the dice of the method alone: its maps are judged as the study's own are. The scores stand in
 `repeats.parquet`, beside those of the study, and take no part in rankings or tests.
@@ -15,7 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from heatproof.run.store import Unit
+from heatproof.run.columns import Unit
 from heatproof.run.unit import Explained
 from heatproof.spec.study import Study
 from heatproof.storage.atomic_file import write_atomically

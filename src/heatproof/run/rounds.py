@@ -98,9 +98,9 @@ class Series:
         for step in self.steps[self.at : upto]:
             for shard in self.needed(step):
                 for (method, metric), key in shard.units.items():
-                    if metric in self.contests and (unit := store.get(key, shard.ids)) is not None:
+                    if metric in self.contests and (values := store.values(key, shard.ids)) is not None:
                         known = self.contests[metric].scores.setdefault(method, {})
-                        pairs = zip(unit.images, unit.values, strict=True)
+                        pairs = zip(shard.ids, values, strict=True)
                         known |= {image: value for image, value in pairs if value is not None}
                 self.kept.append(shard)
         self.at = min(upto, len(self.steps))

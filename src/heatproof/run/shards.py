@@ -18,17 +18,17 @@ from heatproof.data._support.value_range import warn_of_narrow
 from heatproof.errors import BadInput
 from heatproof.models._support.outputs import SHOWN, recognised
 from heatproof.models._support.targets import CHOSEN, target_index
-from heatproof.run.census import ShardRecord
 from heatproof.run.repeats import repeated_methods, repeated_pictures
 from heatproof.run.rows_of_labels import per_label
-from heatproof.run.store import Store
 from heatproof.spec import recipe
 from heatproof.spec.study import Study
-from heatproof.storage.sealed_json import Damaged, typed
 from heatproof.traits import bound_to, dataset_traits, metric_traits
 from heatproof.types import AnyMethod, Batch, Dataset, Model
 
+SAMPLED = 16  # pictures, at least, of which the first is explained again: it costs a sixteenth of explaining, or two
 EDITION = 8  # of what components mean: numbers of another one answer other questions and are computed anew
+
+LARGEST = 1024  # pixels on a side of pictures that are shown as they are: a camera's would take minutes each
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,19 +45,16 @@ class Shard:
     key: str  # of the shard itself: what its pictures are to the model is kept under it
     guessed: tuple[str, ...]  # class names that were numbered in alphabetical order
     repeat: int = 0  # which other seed its methods have; 0: the study's own
+    sampled: bool = False  # whether its first picture is explained again, in double precision
 
     @cached_property
     def methods(self) -> tuple[AnyMethod, ...]:
         """The study's methods as they are on this data set."""
         return tuple(bound_to(method, self.dataset) for method in self.study.methods)  # type: ignore[misc]
 
-    @property
+    @cached_property
     def place(self) -> dict[str, str]:
         return {"dataset": recipe.label(self.dataset), "model": self.model.name}
-
-    @property
-    def file(self) -> str:
-        return f"shards/{self.key[:2]}/{self.key}.json"
 
 
 def shards(study: Study, device: torch.device) -> Iterator[Shard]:
@@ -116,8 +113,10 @@ def shards(study: Study, device: torch.device) -> Iterator[Shard]:
                 key = recipe.key([*place, *common])
                 folder = f"gallery/{key}"
                 files = {name: f"{folder}/{recipe.key(plain)}.npz" for name, plain in recipes.items()}
-                shown = files if not repeat and indices[0] == places[0] else {}
-                yield Shard(study, model, dataset, indices, names, shown, units, key, guessed, repeat)
+                opening = not repeat and indices[0] == places[0]
+                shown = files if opening else {}
+                sampled = opening and len(places) >= SAMPLED
+                yield Shard(study, model, dataset, indices, names, shown, units, key, guessed, repeat, sampled)
 
 
 def _read_as(model: Model) -> list[str]:
@@ -132,14 +131,25 @@ def fitted(dataset: Dataset, model: Model, study: Study) -> Dataset:
     dataset = seen_by(model, dataset)
     if whole:
         return dataset
-    if dataset_traits(dataset).uncut:
+    if dataset_traits(dataset).uncut and not _has_one_size(dataset, model):
         raise BadInput(
             f"model {model.name!r} does not say which input size it wants and data set {recipe.label(dataset)!r} "
-            "has none: say factory.size = 224 in the model's file, or give the data set a view, e.g. "
-            "view=heatproof.View(size=224, resize=256)"
+            f"has none: say factory.size = 224 in the model's file, or give the data set a view, e.g. "
+            f"view=heatproof.View(size=224, resize=256); pictures of one size of up to {LARGEST} pixels need none"
         )
     # Folders named by class must mean the model's classes, not the k-th folder.
     return named_by(model, dataset) if by_label(study) else dataset
+
+
+def _has_one_size(dataset: Dataset, model: Model) -> bool:
+    """Whether the pictures can be shown at their own size, square or not: the first and the last have the same."""
+    if model.fixed_size or not len(dataset):
+        return False
+    try:
+        ends = dataset.batch(sorted({0, len(dataset) - 1})).images
+    except BadInput:  # of different sizes
+        return False
+    return len(ends) > 0 and max(ends.shape[2:]) <= LARGEST
 
 
 def by_label(study: Study) -> bool:
@@ -212,13 +222,3 @@ def aimed(shard: Shard) -> tuple[Batch, Tensor | None]:
             f"{recipe.label(shard.dataset)!r}: use target='predicted', or name the sub-folders index_name"
         )
     return batch.aimed(labels), answers
-
-
-def counted(shard: Shard, store: Store) -> ShardRecord | None:
-    """What the shard's pictures are to its model, if that is known and this shard's."""
-    stored = store.get_json(shard.file)
-    try:
-        found = None if stored is None else typed(ShardRecord, stored, shard.file)
-    except Damaged:
-        return None
-    return found if found and found.key == shard.key else None

@@ -11,7 +11,10 @@ from heatproof.run.store import Store
 
 def judged_part(work: Sequence[Shard], store: Store) -> tuple[list[Shard], str]:
     """The shards that a report of a stopped run can be drawn of, and how far it came, in words."""
-    done = {id(shard): {names for names, key in shard.units.items() if store.get(key, shard.ids)} for shard in work}
+    done = {
+        id(shard): {names for names, key in shard.units.items() if store.failed(key, shard.ids) is not None}
+        for shard in work
+    }
     whole = [shard for shard in work if len(done[id(shard)]) == len(shard.units)]
     if whole:
         return whole, f"after {_pictures(whole, work)}"

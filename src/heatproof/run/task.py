@@ -11,7 +11,8 @@ from heatproof.run.census import recorded
 from heatproof.run.findings import Choices, Counted, Finding, Rows
 from heatproof.run.gallery import book_of, is_kept, maps_of, pictures_of
 from heatproof.run.repeats import judged_alike, other_dice
-from heatproof.run.shards import Shard, aimed, by_label, counted
+from heatproof.run.rounding import Sample, beside
+from heatproof.run.shards import Shard, aimed, by_label
 from heatproof.run.store import Store
 from heatproof.run.unit import explain, judge
 from heatproof.spec import recipe
@@ -29,13 +30,12 @@ class Task:
 
 def finished(shard: Shard, store: Store) -> bool:
     """Whether every unit of a shard has its rows, every map its picture, and the pictures are counted."""
-    return not (unfinished(shard, store) or unseen(shard, store)) and counted(shard, store) is not None
+    return not (unfinished(shard, store) or unseen(shard, store)) and store.has_record(shard.key)
 
 
 def unfinished(shard: Shard, store: Store) -> dict[tuple[str, str], str]:
     """The units of a shard that are still to be done, or done again."""
-    known = {names: store.get(key, shard.ids) for names, key in shard.units.items()}  # damaged ones are set aside
-    return {names: shard.units[names] for names, unit in known.items() if unit is None or unit.failed}
+    return {names: key for names, key in shard.units.items() if store.failed(key, shard.ids) is not False}
 
 
 def unseen(shard: Shard, store: Store) -> dict[str, str]:
@@ -46,14 +46,20 @@ def unseen(shard: Shard, store: Store) -> dict[str, str]:
 def tasks(work: Sequence[Shard], store: Store) -> list[Task]:
     """One for each shard that is not finished. What two shards share is done by the first."""
     found: list[Task] = []
-    taken: set[str] = set()  # keys of units, files of maps and of records
+    taken: set[str] = set()  # keys of units and shards, files of maps
     for shard in work:
         units = {names: key for names, key in unfinished(shard, store).items() if key not in taken}
         maps = {method: file for method, file in unseen(shard, store).items() if file not in taken}
-        if units or maps or (shard.file not in taken and counted(shard, store) is None):
+        if units or maps or not (shard.key in taken or store.has_record(shard.key)):
             found.append(Task(shard, units, maps))
-            taken |= {shard.file, *units.values(), *maps.values()}
+            taken |= {shard.key, *units.values(), *maps.values()}
     return found
+
+
+def sound(store: Store, work: Sequence[Shard]) -> bool:
+    """Whether what is stored of these shards is sound; what is not is set aside."""
+    units = ((key, shard.ids) for shard in work for key in shard.units.values())
+    return store.check(units, (shard.key for shard in work))
 
 
 def perform(task: Task) -> Iterator[Finding]:
@@ -61,10 +67,11 @@ def perform(task: Task) -> Iterator[Finding]:
     shard, known = task.shard, engine.current().record()
     batch, answers = aimed(shard)
     found = recorded(shard.key, shard.model, batch, answers, shard.guessed, by_label(shard.study))
-    yield Counted(shard.file, found)
+    yield Counted(found)
     if task.maps:
         about = GalleryFolder(**shard.place, ids=(), classes=tuple(shard.model.classes))
         yield pictures_of(next(iter(task.maps.values())), about, batch)
+    sample = Sample(shard.model, shard.sampled)
     for method in shard.methods:
         title = recipe.label(method)
         metrics = [metric for metric in shard.study.metrics if (title, recipe.label(metric)) in task.units]
@@ -73,9 +80,10 @@ def perform(task: Task) -> Iterator[Finding]:
         explained = judged_alike(explain(shard.model, other_dice(batch, shard.repeat), method), batch)
         if title in task.maps:
             yield maps_of(task.maps[title], batch, title, explained.attribution)
+        noise = sample.of(method, explained) if metrics else {}
         for metric in metrics:
             name = recipe.label(metric)
-            unit = judge(explained, batch, shard.ids, metric)  # type: ignore[arg-type]
+            unit = beside(judge(explained, batch, shard.ids, metric), noise)  # type: ignore[arg-type]
             if (made := engine.current().record()) != known:
                 yield Choices(made)
                 known = made

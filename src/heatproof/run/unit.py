@@ -19,7 +19,7 @@ from heatproof.engine import place
 from heatproof.engine.machine import out_of_memory
 from heatproof.errors import BadInput, HeatproofError, NotApplicable, OutOfMemory
 from heatproof.occlusion.game import NOTHING_CHANGES, flat_rows
-from heatproof.run.store import Unit
+from heatproof.run.columns import Unit
 from heatproof.spec import recipe
 from heatproof.traits import misfit
 from heatproof.types import AnyMethod, Attribution, Batch, Metric, Model, Reason, Scored

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 from heatproof.errors import BadInput
 from heatproof.run.share import Share
 from heatproof.spec import recipe
+from heatproof.storage.any_path import folder
 from heatproof.traits import fast_of
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class Solid:
         """The rule that a run stored in its study.json; None if it judged a fixed number of pictures."""
         from heatproof.spec import study_file
 
-        path = Path(path)
+        path = folder(path)
         if path.suffix == ".py":
             return None
         study_file.read(path)  # refuses what no run wrote

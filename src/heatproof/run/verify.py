@@ -10,8 +10,9 @@ from heatproof.errors import BadInput, HeatproofError
 from heatproof.report import is_intact, shown_commit
 from heatproof.results import run_state
 from heatproof.results.gallery import gallery_files
-from heatproof.run.store import unit_in
-from heatproof.storage import sealed_json
+from heatproof.run.json_units import unit_in
+from heatproof.run.parts import FOLDER, Parts
+from heatproof.storage import part, sealed_json
 from heatproof.storage.atomic_file import content_of, leftovers
 
 SEALED = ("engine.json",)
@@ -46,6 +47,7 @@ def check(root: Path) -> Iterator[Finding]:
     for name in SEALED:
         if (root / name).is_file():
             yield _sealed(root, root / name)
+    yield from _parts(root)
     for path in sorted((root / "shards").rglob("*.json")):
         yield _sealed(root, path)
     for path in sorted((root / "units").rglob("*.json")):
@@ -60,6 +62,21 @@ def _against(root: Path, hashes: dict[str, str]) -> Iterator[Finding]:
     wrong = run_state.changed(root, hashes)
     for name in hashes:
         yield Finding(name, "is not as it was committed" if name in wrong else "")
+
+
+def _parts(root: Path) -> Iterator[Finding]:
+    """Every part, by its content; and those that the footers of others miss or do not mention."""
+    wrong: list[Path] = []
+    unused = Parts(root, wrong.append).unused()
+    for path in sorted((root / FOLDER).glob("*.parquet")):
+        if not part.is_sound(path):
+            yield Finding(_name(root, path), "is damaged, or was edited")
+        elif path in wrong:
+            yield Finding(_name(root, path), "has lost the curves or details written with it, or has no notes")
+        elif path in unused:
+            yield Finding(_name(root, path), "is a leftover of a crash or of a repair, and may be deleted")
+        else:
+            yield Finding(_name(root, path))
 
 
 def _unit(root: Path, path: Path) -> Finding:

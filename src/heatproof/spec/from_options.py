@@ -26,6 +26,7 @@ def studies(
     protocols: str | None,
     trust_pickle: bool = False,
     output: str | None = None,
+    value_range: str | None = None,
     changes: Mapping[str, Any] | None = None,
 ) -> list[Study]:
     """The studies that the options describe; missing options stand for the embedded models and first contestants."""
@@ -43,6 +44,12 @@ def studies(
             raise BadInput("--output says what a model's numbers mean, and no model is named: add --model")
         chosen = [dataclasses.replace(model, output=output, probabilities=None) for model in chosen]
     pictures = [data.load(spec, masks) for spec in images]
+    if value_range is not None:
+        if not pictures:
+            raise BadInput(
+                "--value-range says what is black and white in your pictures, and none are named: add --images"
+            )
+        pictures = [data.between(one, value_range) for one in pictures]
     contestants = components("method", methods) if methods else None
     found = []
     for protocol in components("protocol", protocols) if protocols else []:

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Mapping
 from typing import Any, get_args
 
-from heatproof import registry
+from heatproof import field_types, registry
 from heatproof.errors import BadInput, UnknownName
 from heatproof.spec import short_form
 from heatproof.spec.recipe import BARE, is_number
@@ -100,7 +100,7 @@ def _of_file(kind: registry.Kind | None, own: re.Match[str], node: ast.Name | as
         raise BadInput(f"{text!r} must name its fields: file.py:Name(field=value, …)")
     known = registry.Entry(kind or "method", name, make).fields()
     fields = _fields(make, known, node, text) if isinstance(node, ast.Call) else {}
-    registry.check_fields(f"{kind or 'component'} {name!r}", make, known, fields)
+    field_types.check_fields(f"{kind or 'component'} {name!r}", make, known, fields)
     try:
         return make(**fields)
     except TypeError as error:
@@ -152,7 +152,7 @@ def _dataset(node: ast.expr, text: str) -> Any:
 
 
 def _fields(make: Any, defaults: Mapping[str, Any], call: ast.Call, text: str) -> dict[str, Any]:
-    hints = registry.hints_of(make)
+    hints = field_types.hints_of(make)
     names = [word.arg or "" for word in call.keywords]
     twice = [name for name in names if names.count(name) > 1]
     if twice:
@@ -177,7 +177,7 @@ def _field(default: Any, hint: Any, node: ast.expr, text: str) -> Any:
     if dataclasses.is_dataclass(default) and not isinstance(default, type) and isinstance(node, ast.Call):
         parts = {f.name: getattr(default, f.name) for f in dataclasses.fields(default) if f.init}
         changed = _fields(type(default), parts, node, text)
-        registry.check_fields(registry.snake(type(default).__name__), type(default), parts, changed)
+        field_types.check_fields(field_types.snake(type(default).__name__), type(default), parts, changed)
         return dataclasses.replace(default, **changed)
     value = _value(node, hint, text)
     if isinstance(value, str) and known is not None and known[0] != "part" and IN_FILE.fullmatch(value):
@@ -226,13 +226,13 @@ def _value(node: ast.expr, hint: Any, text: str) -> Any:
     if isinstance(node, ast.Name):
         words = {"true": True, "false": False, "none": None}
         meant = words.get(node.id.lower(), node.id)
-        return meant if registry.fits(meant, hint) else node.id  # `none` may be one of a field's choices
+        return meant if field_types.fits(meant, hint) else node.id  # `none` may be one of a field's choices
     if isinstance(node, ast.Tuple | ast.List):
         # A component in a list stays text: only the owner of the field knows its kind.
         return tuple(ast.unparse(item) if isinstance(item, ast.Call) else _value(item, Any, text) for item in node.elts)
     try:
         value = ast.literal_eval(node)
-        wordlike = not registry.fits(value, hint) and registry.fits(ast.unparse(node), hint)
+        wordlike = not field_types.fits(value, hint) and field_types.fits(ast.unparse(node), hint)
         return ast.unparse(node) if wordlike else value  # layer=3 means the layer named "3"
     except ValueError as error:
         raise BadInput(f"{text!r}: a field must be a number, a word, true, false, none or a list of them") from error

@@ -21,10 +21,12 @@ from typing import Any
 
 from heatproof import registry, stability
 from heatproof.errors import BadInput, HeatproofError, UnknownName, UntrustedCode
+from heatproof.field_types import snake
 from heatproof.questions import QUESTIONS
 from heatproof.spec import source_hash
+from heatproof.spec.former_names import former_part
 from heatproof.spec.user_files import IN_FILE, imported
-from heatproof.traits import cost_of, metric_traits, unfit_part
+from heatproof.traits import cost_of, has_revision, metric_traits, unfit_part
 
 Plain = Any  # None | bool | int | float | str | list[Plain] | dict[str, Plain]
 
@@ -49,8 +51,7 @@ def plain(value: Any) -> Plain:
         named = identity(value)
         source = {"source": source_hash.digest(type(value))} if source_hash.is_component(type(value)) else {}
         # The same path with other pictures or maps is another component.
-        declared = hasattr(type(value), "revision")  # on the type: errors of the property must surface
-        revision = value.revision if declared else ""  # type: ignore[attr-defined]
+        revision = value.revision if has_revision(value) else ""  # type: ignore[attr-defined]
         held = {"revision": revision} if revision and isinstance(revision, str) else {}
         return {**named, "fields": fields, **source, **held}
     if isinstance(value, functools.partial) and _is_plain((*value.args, *value.keywords.values())):
@@ -171,13 +172,13 @@ def label(value: Any) -> str:
     if isinstance(value, functools.partial):
         arguments = [_short(item) for item in value.args] + [f"{k}={_short(v)}" for k, v in value.keywords.items()]
         return f"{label(value.func)}({', '.join(arguments)})"
-    return str(getattr(value, "__name__", registry.snake(type(value).__name__)))
+    return str(getattr(value, "__name__", snake(type(value).__name__)))
 
 
 def spelt(value: Any) -> str:
     """`integrated_gradients(steps=32)`: the registered name and the fields that differ from their defaults."""
     known = registry.name_of(value)
-    title = known[1] if known else registry.snake(type(value).__name__)
+    title = known[1] if known else snake(type(value).__name__)
     form_of = _found_again if known and known[0] == "method" else _short
     changed = [
         f"{f.name}={form_of(getattr(value, f.name))}"
@@ -285,25 +286,6 @@ def parts(recipe: Mapping[str, Any]) -> Iterator[tuple[str, Plain]]:
             yield from ((f"fields.{field}", value) for field, value in item.items())
         else:
             yield name, item
-
-
-# Import paths of parts in studies written before parts had registered names.
-FORMER = {
-    "heatproof.types:View": "view",
-    "heatproof.occlusion.game:Occlusion": "occlusion",
-    "heatproof.occlusion.diffusion.sampler:Sampler": "sampler",
-    "heatproof.metrics.insignificant_patch:PatchSolver": "patch_solver",
-    "heatproof.audit.evaluation:Removal": "removal",
-    "heatproof.audit.model_scope:RandomOrders": "random_orders",
-    "heatproof.audit.other_classes:OtherClasses": "other_classes",
-    "heatproof.data.mosaic_plan:Laid": "laid",
-    "heatproof.occlusion.diffusion.guidance:Guidance": "guidance",
-}
-
-
-def former_part(where: str) -> type | None:
-    """heatproof's own part that an older study names by the import path of its class; looked up, not imported."""
-    return registry.entry("part", FORMER[where]).make if where in FORMER else None  # type: ignore[return-value]
 
 
 def _class(where: str, trust_code: bool) -> Any:

@@ -311,8 +311,10 @@ def load(
     `models` and `images` give new paths of the models and pictures of a `study.json`. A `study.json` is
     data: code that it names runs only with `trust_code`. A Python file is code, and runs.
     """
-    path = Path(path)
+    path = any_path.folder(path)
     if path.suffix == ".py":
+        if any_path.is_remote(path):
+            raise BadInput(f"{path} is code, which runs from files of this machine only: copy it here")
         return _of_python(path)
     stored = study_file.read(path)
     if not trust_code:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from heatproof.errors import BadInput, UntrustedCode
 from heatproof.spec import recipe
+from heatproof.spec.former_names import former_part
 from heatproof.spec.parse import expression
 
 COMPONENTS = ("datasets", "methods", "metrics")
@@ -65,7 +66,7 @@ def _in(value: Any, where: str) -> Iterator[Named]:
             yield from _in(item, f"{where}[{i}]")
     elif isinstance(value, dict):
         kind = recipe.form(value)
-        is_code = kind in (*recipe.CODE, "model") or (kind == "class" and recipe.former_part(value["class"]) is None)
+        is_code = kind in (*recipe.CODE, "model") or (kind == "class" and former_part(value["class"]) is None)
         if is_code:
             yield Named(where, value[kind] if isinstance(value[kind], str) else kind)
         for name, item in recipe.parts(value):

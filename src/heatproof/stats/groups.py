@@ -64,6 +64,20 @@ class Groups:
         numbered = {name: np.unique(index, return_inverse=True)[1].ravel() for name, index in codes.items()}
         return {name: index.astype(np.int64) for name, index in numbered.items()}
 
+    def by_cluster(self, table: pd.DataFrame, fixed: str) -> tuple[pd.DataFrame, NDArray[np.object_]] | None:
+        """Rows that are independent, with their fixed group: pictures, or means of the sampled groups they fall into.
+
+        The table is of these pictures in their order. None where sampled groups cross each other or the fixed ones.
+        """
+        labels = self.labels[fixed].to_numpy(dtype=object)
+        clusters = list(self.clusters().values())
+        if not clusters:
+            return table, labels
+        if len(clusters) > 1 or not _lies_in(clusters[0], self.codes(fixed)):
+            return None
+        first = np.unique(clusters[0], return_index=True)[1]
+        return table.groupby(clusters[0]).mean(), labels[first]
+
 
 def outermost(clusterings: Mapping[str, NDArray[np.int64]]) -> dict[str, NDArray[np.int64]]:
     """The clusterings not nested in another one: bursts within patients need the patients only."""

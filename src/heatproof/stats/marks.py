@@ -24,9 +24,9 @@ def mark_of(
     """The mark of one of the contestants.
 
     `best`: it beats every other method. `good`: no method beats it. `behind`: some method does. All three beat every
-    blind control. `open`: not told from a blind control, or from any method. `beaten`: some blind control beats it.
-    Without a `yardstick` blind controls do not count, since a map that ignores the picture passes for free; `good`
-    then means that it beats some method.
+    blind control. `open`: the tests do not separate it from a blind control, or from any method. `beaten`: some blind
+    control beats it. Without a `yardstick` blind controls do not count, since a map that ignores the picture passes for
+    free; `good` then means that it beats some method.
     """
     if tests is None or method not in tests.methods:
         return "open"

@@ -27,6 +27,7 @@ from heatproof.stats.significance import holm, without_rounding
 
 ALPHA = 0.05
 MANY_CLUSTERS = 30  # with at least this many, whole clusters are resampled; with fewer, resamples are too much alike
+PAIRS_SHOWN = 20  # rows of pairs in a notebook
 SKEWED, MANY = 1.0, 200  # intervals of fewer images whose differences are more skewed are somewhat narrow
 IDENTICAL, FEW, CONSTANT, FEW_GROUPS, ALIKE_GROUPS, CROSSED = (
     "identical",
@@ -70,6 +71,22 @@ class PairTests:
     basis: Basis
     margin: float = 0.0  # within which differences were decided to be none, where pictures came in until it was solid
 
+    def _repr_html_(self) -> str:
+        shown = [
+            "method_a",
+            "method_b",
+            "mean_difference",
+            "low",
+            "high",
+            "effect",
+            "p_adjusted",
+            "winner",
+            "significant",
+        ]
+        rows = self.frame.sort_values(["controls", "p_adjusted"], kind="stable")[shown]
+        table: str = rows.to_html(index=False, float_format="{:.3g}".format, max_rows=PAIRS_SHOWN)
+        return table
+
     def beats(self) -> set[tuple[str, str]]:
         """The (better, worse) pairs that the tests separate."""
         rows = self.frame[self.frame["significant"]]
@@ -91,11 +108,12 @@ class Basis:
 
     def words(self) -> str:
         """The population that the verdict holds for, as the end of a sentence."""
-        if self.fixed:
-            return f"new pictures of the same {_listed([plural(name) for name in self.fixed])}"
+        same = [f"{self.sizes.get(name, 0):,} {plural(name)}" for name in self.fixed]
+        of = f" of the same {_listed(same)}" if same else ""
         if self.sampled:
-            return f"new {_listed([plural(name) for name in self.sampled])} like these"
-        return "new pictures like these"
+            sizes = [f"{self.sizes.get(name, 0):,}" for name in self.sampled]
+            return f"new {_listed([plural(name) for name in self.sampled])} like these {_listed(sizes)}{of}"
+        return f"new pictures{of}" if of else "new pictures like these"
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,6 +28,7 @@ class Strategy:
     lif: str | None = None
     srg: str | None = None
     r_oms: str | None = None
+    nr_oms: str | None = None
     asked: str = ""  # the variant, in runs of earlier versions
 
     @property

@@ -34,17 +34,27 @@ class _Outcome:
 
     winners: dict[frozenset[str], str]  # pairs that differ only
     p: dict[frozenset[str], float]
+    effect: dict[frozenset[str], float]  # sizes, in standard deviations of the paired differences
     same: frozenset[frozenset[str]]  # pairs with equal scores on every image
+    near: frozenset[frozenset[str]]  # pairs that were shown to differ by less than the margin
+    margin: float
 
     def beats(self, a: str, b: str) -> bool:
         return self.winners.get(frozenset((a, b))) == a
 
     def p_words(self, pairs: Sequence[tuple[str, str]]) -> str:
-        """`p = 0.003`, or the largest of several as `p ≤ 0.003`."""
+        """`p = 0.003, effect 0.7`, or of several the largest p and the least effect: `p ≤ 0.003, effects ≥ 0.7`."""
         worst = max(self.p[frozenset(pair)] for pair in pairs)
-        if worst < 0.001:
-            return "p < 0.001"
-        return f"p {'=' if len(pairs) == 1 else '≤'} {_number(worst)}"
+        least = min(self.effect[frozenset(pair)] for pair in pairs)
+        p = "p < 0.001" if worst < 0.001 else f"p {'=' if len(pairs) == 1 else '≤'} {_number(worst)}"
+        return f"{p}, effect{'' if len(pairs) == 1 else 's ≥'} {least:.2g}"
+
+    def alike(self, tier: Sequence[str]) -> str:
+        """What holds of methods no two of which are separated."""
+        pairs = {frozenset(pair) for pair in combinations(tier, 2)}
+        if pairs <= self.same:
+            return "score the same on every image"
+        return f"differ by less than {self.margin:g}" if pairs <= self.near else "are not separated"
 
     def separated(self, a: str, b: str) -> bool:
         return frozenset((a, b)) in self.winners
@@ -70,13 +80,13 @@ def verdict(
         scores = table.drop(columns=list(part.unscored_methods))
         tests = compare_means(scores, higher_is_better=higher_is_better, alpha=alpha)
     rows = tests.among(order)
-    outcome = _outcome(rows)
+    outcome = _outcome(rows, tests.margin)
     n = int(rows["n"].max())
     if len(outcome.same) == len(rows):
         return [f"{_list(order)} score the same on every image.", *notes]
     if (rows["reason"] != "").all():
         return [_no_test(rows, tests.basis, n, len(order)), _by_mean(order), *notes]
-    equivalent = _equivalent(rows, tests.margin)
+    equivalent = _equivalent(rows, tests.margin, [] if not outcome.winners else _alike_tiers(order, outcome))
     if not outcome.winners:
         return [_nothing_separated(order, rows, n), *equivalent, _by_mean(order), *notes]
     return [
@@ -85,6 +95,7 @@ def verdict(
         *_constant(rows),
         *equivalent,
         *_beyond(rows, tests.basis),
+        *_worth(rows, tests.basis, n),
         *notes,
     ]
 
@@ -101,23 +112,38 @@ def reach(tests: PairTests) -> str:
     return f"{text}."
 
 
-def _outcome(rows: pd.DataFrame) -> _Outcome:
+def _outcome(rows: pd.DataFrame, margin: float) -> _Outcome:
     pairs = [frozenset(pair) for pair in zip(rows["method_a"], rows["method_b"], strict=True)]
     winners = {
         pair: winner for pair, winner, solid in zip(pairs, rows["winner"], rows["significant"], strict=True) if solid
     }
     same = frozenset(pair for pair, reason in zip(pairs, rows["reason"], strict=True) if reason == IDENTICAL)
-    return _Outcome(winners, dict(zip(pairs, rows["p_adjusted"], strict=True)), same)
+    shown = rows["outcome"] == "equivalent" if "outcome" in rows else [False] * len(pairs)
+    near = frozenset(pair for pair, alike in zip(pairs, shown, strict=True) if alike)
+    p, effect = (dict(zip(pairs, values, strict=True)) for values in (rows["p_adjusted"], rows["effect"].abs()))
+    return _Outcome(winners, p, effect, same, near, margin)
 
 
-def _tiers(order: list[str], outcome: _Outcome) -> list[str]:
-    """Runs of methods no two of which are separated, each with what it beats."""
+def _grouped(order: list[str], outcome: _Outcome) -> list[list[str]]:
+    """Runs of methods no two of which are separated."""
     tiers: list[list[str]] = []
     for method in order:
         if tiers and not any(outcome.separated(method, other) for other in tiers[-1]):
             tiers[-1].append(method)
         else:
             tiers.append([method])
+    return tiers
+
+
+def _alike_tiers(order: list[str], outcome: _Outcome) -> list[list[str]]:
+    """Those whose methods were all shown to differ by less than the margin."""
+    pairs = [(tier, {frozenset(pair) for pair in combinations(tier, 2)}) for tier in _grouped(order, outcome)]
+    return [tier for tier, inside in pairs if inside and inside <= outcome.near]
+
+
+def _tiers(order: list[str], outcome: _Outcome) -> list[str]:
+    """What the methods of each run beat."""
+    tiers = _grouped(order, outcome)
     sentences = []
     for at, tier in enumerate(tiers):
         below = [method for later in tiers[at + 1 :] for method in later]
@@ -132,8 +158,7 @@ def _tier(tier: list[str], beaten: list[str], everything: bool, outcome: _Outcom
     """That the methods of a tier are not separated, and what all of them beat."""
     subject, parts = _list(tier), []
     if len(tier) > 1:
-        equal = all(frozenset(pair) in outcome.same for pair in combinations(tier, 2))
-        parts.append(f"{subject} score the same on every image" if equal else f"{subject} are not separated")
+        parts.append(f"{subject} {outcome.alike(tier)}")
     if beaten:
         p = outcome.p_words([(one, method) for one in tier for method in beaten])
         who = f"{subject} beats" if len(tier) == 1 else "both beat" if len(tier) == 2 else "all of them beat"
@@ -176,14 +201,28 @@ def _constant(rows: pd.DataFrame) -> list[str]:
     ]
 
 
-def _equivalent(rows: pd.DataFrame, margin: float) -> list[str]:
-    """The pairs that were shown to differ by less than the margin, in a run that stopped when it was solid."""
-    if "outcome" not in rows or not (rows["outcome"] == "equivalent").any():
+def _equivalent(rows: pd.DataFrame, margin: float, tiers: Sequence[Sequence[str]]) -> list[str]:
+    """The pairs that were shown to differ by less than the margin, in a run that stopped when it was solid.
+
+    Those of `tiers` are left out: another sentence says that they are alike.
+    """
+    if "outcome" not in rows:
         return []
     found = rows[rows["outcome"] == "equivalent"]
-    pairs = [f"{a} and {b}" for a, b in zip(found["method_a"], found["method_b"], strict=True)]
+    named = zip(found["method_a"], found["method_b"], strict=True)
+    pairs = [f"{a} and {b}" for a, b in named if not any({a, b} <= set(tier) for tier in tiers)]
+    if not pairs:
+        return []
     shown = pairs if len(pairs) <= PAIRS else [*pairs[: PAIRS - 1], f"{len(pairs) - PAIRS + 1} further pairs"]
     return [f"Shown to differ by less than {margin:g}: {'; '.join(shown)}."]
+
+
+def _worth(rows: pd.DataFrame, basis: Basis, n: int) -> list[str]:
+    """How many independent images those of sampled groups are worth: the median over the pairs with a test."""
+    tested = rows.loc[rows["reason"] == "", "n_effective"]
+    if not basis.sampled or tested.empty:
+        return []
+    return [f"These {_images(n)} are worth about {tested.median():.0f} independent ones."]
 
 
 def _beyond(rows: pd.DataFrame, basis: Basis) -> list[str]:

@@ -1,7 +1,7 @@
 """Files that are wholly there or not there, also across a power cut.
 
-Every file of a run is written beside its place, synced, renamed into it, and then the folder is synced. Only these
-few functions touch the disk, so a test can make each step fail or be the last.
+Every file of a run is written beside its place, synced, renamed into it, and then the folder is synced; in an object
+store it is put whole. Only these few functions touch the disk, so a test can make each step fail or be the last.
 """
 
 from __future__ import annotations
@@ -9,13 +9,15 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import tempfile
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, Any, BinaryIO
 
 from heatproof.errors import HeatproofError
+from heatproof.storage.any_path import is_remote
 
 PARTIAL = ".partial-"  # prefix of unfinished files, by which the remains of a crash are found
 
@@ -31,7 +33,7 @@ class NotWritable(HeatproofError, OSError):
 class Sink:
     """A new file that hashes what is written to it."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: IO[bytes]) -> None:
         self._file = file
         self._hash = hashlib.sha256()
         self.closed = False  # pyarrow reads it
@@ -51,6 +53,10 @@ class Sink:
 @contextmanager
 def atomic_writer(path: Path) -> Iterator[Sink]:
     """A sink whose content appears at `path` if the block ends without an error, and not at all otherwise."""
+    if is_remote(path):
+        with _put_whole(path) as sink:
+            yield sink
+        return
     beside = path.parent / f"{PARTIAL}{path.name}-{uuid.uuid4().hex}"
     try:
         _make_folder(path.parent)
@@ -76,6 +82,19 @@ def atomic_writer(path: Path) -> Iterator[Sink]:
         raise
 
 
+@contextmanager
+def _put_whole(path: Any) -> Iterator[Sink]:
+    """A sink for a file of an object store, which shows a file when all of it has arrived."""
+    with tempfile.NamedTemporaryFile() as file:
+        sink = Sink(file)
+        yield sink
+        sink.flush()
+        try:
+            path.fs.put_file(file.name, path.path)
+        except OSError as error:
+            raise NotWritable(f"{path} cannot be written ({error}): choose another place for it") from error
+
+
 def write_atomically(path: Path, payload: bytes) -> None:
     """Writes the whole file or nothing."""
     with atomic_writer(path) as sink:
@@ -97,7 +116,7 @@ def content_of(path: Path) -> bytes:
 
 def leftovers(folder: Path) -> Iterator[Path]:
     """Unfinished files left by a crash."""
-    if folder.is_dir():
+    if not is_remote(folder) and folder.is_dir():
         yield from (path for path in folder.rglob(f"{PARTIAL}*") if path.is_file())
 
 

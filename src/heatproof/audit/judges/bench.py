@@ -23,10 +23,10 @@ from heatproof.audit.judges.graded_maps import Blind, Source, Truth, blind_sourc
 from heatproof.audit.judges.ladders import Ladder, forms, ladder_of, ladder_sources
 from heatproof.audit.judges.price import passes_of
 from heatproof.errors import HeatproofError, NotApplicable
+from heatproof.field_types import hints_of
 from heatproof.occlusion.game import Occlusion
 from heatproof.occlusion.imputers.constant import Constant
 from heatproof.occlusion.imputers.mean import Mean
-from heatproof.registry import hints_of
 from heatproof.spec import recipe
 from heatproof.stats.bootstrap import FloatArray
 from heatproof.stats.judges.evidence import Disturbed, Evidence, Shown, Size, Trial

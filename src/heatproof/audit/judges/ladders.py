@@ -30,9 +30,9 @@ from heatproof.audit.judges.graded_maps import (
     place_sources,
 )
 from heatproof.errors import HeatproofError
+from heatproof.field_types import hints_of
 from heatproof.methods.controls import Oracle
 from heatproof.methods.integrated_gradients import IntegratedGradients
-from heatproof.registry import hints_of
 from heatproof.spec import recipe
 from heatproof.stats.judges.evidence import Shown
 from heatproof.traits import Measures

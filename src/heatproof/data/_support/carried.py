@@ -86,7 +86,7 @@ def _indices(names: Sequence[str], classes: Sequence[str]) -> dict[str, int]:
 def _of_columns(
     row: Mapping[str, str], columns: Mapping[str, str], places: Mapping[str, int], line: int, where: Any
 ) -> Carried | None:
-    said: dict[str, bool | None] = {}
+    marked: dict[str, bool | None] = {}
     for label, column in columns.items():
         text = row[column].casefold()
         if text not in _SAYS:
@@ -94,10 +94,10 @@ def _of_columns(
                 f"{where}: line {line} must say in column {column!r} whether the label is there: 1, 0, or nothing "
                 f"where it is not known (-1 means the same), got {row[column]!r}"
             )
-        said[label] = _SAYS[text]
-    if all(value is None for value in said.values()):
+        marked[label] = _SAYS[text]
+    if all(value is None for value in marked.values()):
         return None
     there, unsure = (
-        frozenset(places[label] for label, value in said.items() if value is wanted) for wanted in (True, None)
+        frozenset(places[label] for label, value in marked.items() if value is wanted) for wanted in (True, None)
     )
     return Carried(there, unsure)

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from heatproof.data._support.manifest import manifests
 from heatproof.data._support.masks import cut_region, read_mask, share
-from heatproof.data._support.pictures import Levels, apply_view, read_picture
+from heatproof.data._support.pictures import Levels, is_deep
+from heatproof.data._support.pixels import Reading, as_input, read_pixels, size_of
 from heatproof.data._support.regions import Region
 from heatproof.errors import BadInput
 from heatproof.types import Batch, View
 
-SETTLED = 2.0  # seconds since a file was written, after which another change shows in its time
+PLAIN = Reading()
 UNKNOWN = -1  # the label of a picture whose class is not known
 
 
@@ -47,10 +47,12 @@ def as_view(view: Any) -> View | None:
 
 
 def as_levels(levels: Any) -> Levels | None:
-    """The grey values of black and white, also from the highest alone (`4095`) or a recipe's list."""
+    """The values of black and white, also from the highest alone (`4095`), a recipe's list or text (`0,4095`)."""
     if levels is None:
         return None
-    parts = levels if isinstance(levels, tuple | list) else (0, levels)
+    given = levels.split(",") if isinstance(levels, str) else levels
+    parts = given if isinstance(given, tuple | list) else [given]
+    parts = (0, *parts) if len(parts) == 1 else parts
     try:
         low, high = (float(part) for part in parts)
     except (TypeError, ValueError):
@@ -85,8 +87,7 @@ def read_batch(
     files: Sequence[PictureFile],
     view: View | None,
     masked: bool = False,
-    grey: bool = False,
-    levels: Levels | None = None,
+    reading: Reading = PLAIN,
 ) -> Batch:
     """The readable pictures as a batch; the others are named in `missing` with the reason."""
     images: list[Tensor] = []
@@ -96,10 +97,10 @@ def read_batch(
     missing: dict[str, str] = {}
     for file in files:
         try:
-            picture = read_picture(file.path, grey, levels)
-            image = apply_view(picture, view)
+            picture = read_pixels(file.path, reading)
+            image = as_input(picture, view)
             if masked:
-                region, covered = _region(file, picture.size, view)
+                region, covered = _region(file, size_of(picture), view)
                 regions.append(region)
                 shares.append(covered)
         except BadInput as error:
@@ -116,7 +117,7 @@ def read_batch(
     if any(file.cluster != UNKNOWN for file in files):
         known["cluster"] = torch.tensor([file.cluster for file in kept], dtype=torch.int64)
     return Batch(
-        images=torch.stack(images) if images else torch.zeros(0, 1 if grey else 3, side, side),
+        images=torch.stack(images) if images else torch.zeros(0, 1 if reading.grey else 3, side, side),
         targets=labels.clamp(min=0),
         ids=tuple(file.id for file in kept),
         regions=_stacked(regions, side) if masked else None,
@@ -142,8 +143,13 @@ def _stacked(regions: list[Tensor], side: int) -> Tensor:
 
 
 def _check_sizes(images: list[Tensor], files: list[PictureFile]) -> None:
-    """Checks that pictures without a view all have one size."""
+    """Checks that all pictures have as many channels, and without a view one size."""
     for image, file in zip(images, files, strict=True):
+        if len(image) != len(images[0]):
+            raise BadInput(
+                f"pictures must have the same channels: {files[0].id} has {len(images[0])}, {file.id} has "
+                f"{len(image)}; make a data set of each kind"
+            )
         if image.shape != images[0].shape:
             first, other = (f"{i.shape[2]}x{i.shape[1]}" for i in (images[0], image))
             raise BadInput(
@@ -153,13 +159,15 @@ def _check_sizes(images: list[Tensor], files: list[PictureFile]) -> None:
             )
 
 
-def digest(files: Sequence[PictureFile], grey: bool = False, levels: Levels | None = None) -> str:
+def digest(files: Sequence[PictureFile], reading: Reading = PLAIN) -> str:
     """A hash of names, labels and the bytes of pictures and masks, and of how they are read."""
-    total = hashlib.sha256(b"grey" if grey else b"")
-    total.update(repr(levels).encode() if levels else b"")
+    total = hashlib.sha256(b"grey" if reading.grey else b"")
+    total.update(repr(reading.levels).encode() if reading.levels else b"")
+    total.update(reading.key.encode())
     for file in files:
         total.update(f"{file.id}\x1f{file.label}\x1f{file.cluster}\x1f".encode())
         total.update(_bytes_digest(file.path))
+        total.update(b"every bit" if is_deep(file.path) else b"")  # such pictures used to be rounded to 8 bits
         if file.mask is None or isinstance(file.mask, Path):
             total.update(_bytes_digest(file.mask))
         else:
@@ -173,19 +181,9 @@ def _bytes_digest(path: Path | None) -> bytes:
     try:
         if not path.is_file():  # also for a pipe or a device, whose reading would never end
             return b"unreadable"
-        state = path.stat()
-        # A file just written may change again without another time; an older one is hashed once for all models.
-        settled = time.time() - state.st_mtime > SETTLED
-        return (_hashed if settled else _hashed.__wrapped__)(path, state.st_mtime_ns, state.st_size, state.st_ino)
+        return manifests().hash_of(path)
     except (OSError, ValueError):  # a missing file is part of the content
         return b"unreadable"
-
-
-@lru_cache(maxsize=200_000)
-def _hashed(path: Path, *_: int) -> bytes:
-    """The hash of a file in this state."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").digest()
 
 
 def numbered(names: Sequence[str]) -> dict[str, int]:

@@ -8,7 +8,7 @@ from collections import Counter, deque
 from collections.abc import Sequence
 from pathlib import Path
 
-from heatproof.data._support.pictures import SUFFIXES
+from heatproof.data._support.pictures import is_picture
 from heatproof.errors import BadInput
 
 # Files that are expected beside pictures and say nothing of a picture that is missing.
@@ -77,7 +77,7 @@ def _read_tree(top: Path, found: list[Path], others: list[Path], read: dict[Path
                 inner.append((path, real / entry.name))
             elif entry.is_symlink() and path.is_dir():
                 links.append(path)
-            elif path.suffix.lower() in SUFFIXES:
+            elif is_picture(path):
                 found.append(path)
             else:
                 others.append(path)

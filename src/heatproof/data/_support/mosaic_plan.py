@@ -48,11 +48,14 @@ def pools_of(labels: Mapping[str, int], classes: Sequence[int]) -> dict[int, lis
     return {name: [picture for picture, label in labels.items() if label == name] for name in chosen}
 
 
-def draw(pools: Mapping[int, Sequence[str]], per_class: int, grid: int = 2, seed: int = 0) -> tuple[Laid, ...]:
+def draw(
+    pools: Mapping[int, Sequence[str]], per_class: int, grid: int = 2, seed: int = 0, apart: bool = False
+) -> tuple[Laid, ...]:
     """A plan: every class is the target `per_class` times, the classes taking turns.
 
     All layouts occur equally often (up to one). No picture is a target twice, and none a distractor twice, in
-    the whole plan; distractors are shared out evenly among the other classes.
+    the whole plan; distractors are shared out evenly among the other classes. With `apart` no picture stands in two
+    mosaics; where there are too few, those of some turns share pictures among themselves.
     """
     most = most_per_class(pools, grid)
     small, few = min(((len(pictures), name) for name, pictures in pools.items()), default=(0, -1))
@@ -72,10 +75,14 @@ def draw(pools: Mapping[int, Sequence[str]], per_class: int, grid: int = 2, seed
     wanted, other = len(places[0]), grid**2 - len(places[0])
     targets = {name: luck.sample(list(pictures), per_class * wanted) for name, pictures in pools.items()}
     supply = {name: luck.sample(list(pictures), len(pictures)) for name, pictures in pools.items()}
-    distractors = {
-        name: [(supply[giver].pop(), giver) for giver in givers]
-        for name, givers in _givers(list(pools), per_class, other, luck).items()
-    }
+    if apart:
+        supply = {name: _kept_apart(supply[name], targets[name], wanted, other, luck) for name in pools}
+    givers = _givers(list(pools), per_class, other, luck)
+    distractors: dict[int, list[tuple[str, int]]] = {name: [] for name in pools}
+    # Apart, every class gives `other` pictures a turn; the plans of stored studies go through the classes one by one.
+    for begin, end in [(turn * other, (turn + 1) * other) for turn in range(per_class)] if apart else [(0, None)]:
+        for name, every in givers.items():
+            distractors[name] += [(supply[giver].pop(), giver) for giver in every[begin:end]]
     plan = []
     for turn in range(per_class):
         for name in pools:
@@ -84,6 +91,24 @@ def draw(pools: Mapping[int, Sequence[str]], per_class: int, grid: int = 2, seed
             tiles = [next(mine if tile in dealt[name][turn] else theirs) for tile in range(grid**2)]
             plan.append(Laid(name, tuple(p for p, _ in tiles), tuple(label for _, label in tiles)))
     return tuple(plan)
+
+
+def _kept_apart(
+    pictures: Sequence[str], targets: Sequence[str], wanted: int, other: int, luck: random.Random
+) -> list[str]:
+    """The distractors that a class gives, the last turn's first: pictures that are no targets as far as they suffice.
+
+    The first turns take as distractors their own targets, so that pictures are shared within a turn only.
+    """
+    turns, taken = len(targets) // wanted, set(targets)
+    fresh = [picture for picture in pictures if picture not in taken]
+    sharing = max(0, -(-(turns * other - len(fresh)) // wanted))
+    supply: list[str] = []
+    for turn in range(turns):
+        shared = list(targets[turn * wanted : (turn + 1) * wanted]) if turn < sharing else []
+        mine = [*shared, *(fresh.pop() for _ in range(other - len(shared)))]
+        supply += luck.sample(mine, len(mine))
+    return supply[::-1]
 
 
 def _dealt_layouts(

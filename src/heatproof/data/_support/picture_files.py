@@ -11,6 +11,8 @@ from heatproof import registry
 from heatproof.data._support.files import PictureFile, absolute, as_levels, as_view, digest, pick, read_batch
 from heatproof.data._support.picture_groups import Grouping, by_class
 from heatproof.data._support.pictures import Levels
+from heatproof.data._support.pixels import Plane, Reading
+from heatproof.field_types import snake
 from heatproof.types import Batch, View
 
 
@@ -22,13 +24,21 @@ class PictureFiles:
     view: View | None = None
     classes: tuple[str, ...] = ()  # the model's, by which labels are numbered
     grey: bool = False  # in one channel, for models that take only one
-    levels: Levels | None = None  # grey values of black and white in pictures of more than 8 bits: [0, 4095]
+    levels: Levels | None = None  # values of black and white in pictures of more than 8 bits: [0, 4095]
+    page: int | None = None  # of a TIFF, a DICOM file or a volume; None: the first, of a volume the middle slice
+    plane: Plane = "axial"  # of the slices of a volume
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "view", as_view(self.view))
         object.__setattr__(self, "levels", as_levels(self.levels))
         object.__setattr__(self, "path", absolute(self.path))
         object.__setattr__(self, "classes", tuple(self.classes))
+        _ = self.reading  # checked before any file is opened
+
+    @property
+    def reading(self) -> Reading:
+        """How its files are read."""
+        return Reading(self.grey, self.levels, self.page, self.plane)
 
     @property
     def name(self) -> str:
@@ -38,7 +48,7 @@ class PictureFiles:
     def kind(self) -> str:
         """The registered name, for messages."""
         known = registry.name_of(self)
-        return known[1] if known else registry.snake(type(self).__name__)
+        return known[1] if known else snake(type(self).__name__)
 
     def _list(self) -> tuple[PictureFile, ...]:
         raise TypeError(f"{type(self).__name__} must say which files it lists")
@@ -72,7 +82,7 @@ class PictureFiles:
 
     def batch(self, indices: Sequence[int], /) -> Batch:
         chosen = pick(self.files, indices)
-        return read_batch(chosen, self.view, masked=self.masked, grey=self.grey, levels=self.levels)
+        return read_batch(chosen, self.view, masked=self.masked, reading=self.reading)
 
     def digest(self, indices: Sequence[int], /) -> str:
-        return digest(pick(self.files, indices), self.grey, self.levels)
+        return digest(pick(self.files, indices), self.reading)

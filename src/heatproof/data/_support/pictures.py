@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import warnings
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from PIL import ExifTags, Image, ImageOps
 from torch import Tensor, nn
@@ -19,7 +22,9 @@ from heatproof.errors import BadInput, OutOfMemory
 from heatproof.registry import part
 from heatproof.types import Model, View
 
-SUFFIXES = frozenset((".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm"))
+SUFFIXES = frozenset(  # of what is read; volumes may also end in .nii.gz
+    (".dcm", ".dicom", ".nii", ".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
+)
 MOST_PIXELS = 2**26  # a small file may unpack to gigabytes; cameras and slides beyond it are scaled down first
 SMALLEST_SIDE = 8  # pixels; below it a picture is an icon or an accident
 BACKDROP = (
@@ -27,7 +32,7 @@ BACKDROP = (
     255,
     255,
 )  # what transparent pixels are laid on: most such pictures were made for white pages
-_FILTERS = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
+FILTERS = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
 
 part("view")(View)
 
@@ -35,14 +40,19 @@ Levels = tuple[float, float]  # the grey values that are black and white in a pi
 Box = tuple[float, float, float, float]  # left, top, right, bottom, in pixels of the picture
 
 
-def open_picture(path: Path) -> Image.Image:
-    """The picture as stored (first frame), upright and wholly decoded, or `BadInput` with the reason."""
+def open_picture(path: Path, page: int = 0) -> Image.Image:
+    """The picture as stored (this frame or page), upright and wholly decoded, or `BadInput` with the reason."""
     try:
         check_regular(path)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow warns of defects it can handle and raises on others
             with Image.open(path) as picture:
                 check_pixels(picture)
+                if page:
+                    pages = getattr(picture, "n_frames", 1)
+                    if page >= pages:
+                        raise BadInput(f"page must be below {pages}, the number of its pages, got {page}")
+                    picture.seek(page)
                 picture.load()
                 return _upright(picture)
     except BadInput:
@@ -51,6 +61,11 @@ def open_picture(path: Path) -> Image.Image:
         raise OutOfMemory.during(f"while {path} was read") from error
     except Exception as error:  # decoders fail on broken files in many ways (OSError, SyntaxError, struct.error, …)
         raise BadInput(f"not a readable picture ({type(error).__name__}: {str(error)[:120]})") from error
+
+
+def is_picture(path: Path) -> bool:
+    """Whether a file of this name is read as a picture."""
+    return path.suffix.lower() in SUFFIXES or path.name.lower().endswith(".nii.gz")
 
 
 def check_pixels(picture: Image.Image) -> None:
@@ -81,7 +96,7 @@ def read_picture(path: Path, grey: bool = False, levels: Levels | None = None) -
 
     `levels` are the values that are black and white in pictures of more than 8 bits, where it is not the whole range.
     """
-    if levels is not None and _deep_colour(path):
+    if levels is not None and deep_colour(path):
         raise BadInput(
             "16 bits per colour are read over their whole range, and levels are for grey pictures only: scale the "
             "values to 0 … 65535 and leave levels out, or save it in grey"
@@ -120,7 +135,29 @@ def header(path: Path) -> tuple[tuple[int, int], int]:
         return (0, 0), 1
 
 
-def _deep_colour(path: Path) -> bool:
+def is_deep(path: Path) -> bool:
+    """Whether a picture holds more than 8 bits per channel, by its header; not asked of kinds that never do."""
+    try:
+        if path.suffix.lower() not in (".png", ".tif", ".tiff", ".pgm", ".ppm") or not path.is_file():
+            return False  # also a pipe, which would never end
+        state = path.stat()
+        return _is_deep(path, state.st_mtime_ns, state.st_size)
+    except (OSError, ValueError):  # its digest says that it cannot be read
+        return False
+
+
+@lru_cache(maxsize=200_000)
+def _is_deep(path: Path, *_: int) -> bool:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with Image.open(path) as picture:
+                return picture.mode.startswith(("I", "F")) or any("16" in str(tile.args) for tile in picture.tile)
+    except Exception:  # also of kinds that Pillow does not read: what does has its own rules
+        return False
+
+
+def deep_colour(path: Path) -> bool:
     """Whether a file holds 16 bits per colour, of which Pillow reads the upper 8."""
     check_regular(path)
     try:
@@ -148,8 +185,19 @@ def to_rgb(picture: Image.Image, levels: Levels | None = None) -> Image.Image:
 def deep_grey(picture: Image.Image, levels: Levels | None = None) -> Image.Image:
     """8-bit grey from 16-bit integers (full scale 65535) or floats in [0, 1], or from the levels that are given:
     Pillow's own conversion clips them."""
-    values = np.asarray(picture, dtype=np.float64)
-    black, white = levels or (0.0, 1.0 if picture.mode == "F" else 65535.0)
+    scaled = unit_range(np.asarray(picture), levels, 1.0 if picture.mode == "F" else 65535.0)
+    return Image.fromarray(np.round(scaled * 255.0).astype(np.uint8))
+
+
+def unit_range(values: npt.NDArray[Any], levels: Levels | None, white: float) -> npt.NDArray[np.float32]:
+    """Values of more than 8 bits in [0, 1]: 0 is black and `white` white, unless `levels` say otherwise."""
+    if levels is None and not white:
+        raise BadInput(
+            f"values of type {values.dtype} have no usual black and white, and lie in [{values.min():g}, "
+            f"{values.max():g}]: set the data set's levels (or --value-range), as in levels=[0, 4095]"
+        )
+    values = values.astype(np.float64)
+    black, white = levels or (0.0, white)
     low, high = (float(values.min()), float(values.max())) if values.size else (black, black)
     if not (low >= black and high <= white):
         mend = "set" if levels else "save it as 8 or 16 bits, or set"
@@ -157,7 +205,7 @@ def deep_grey(picture: Image.Image, levels: Levels | None = None) -> Image.Image
             f"grey values must lie in [{black:g}, {white:g}], got [{low:g}, {high:g}]: {mend} the data set's levels to "
             "what is black and white in it, as in levels=[0, 4095]"
         )
-    return Image.fromarray(np.round((values - black) * (255.0 / (white - black))).astype(np.uint8))
+    return ((values - black) / (white - black)).astype(np.float32)
 
 
 def cut(width: int, height: int, view: View) -> Box:
@@ -180,6 +228,6 @@ def apply_view(picture: Image.Image, view: View | None) -> Tensor:
     if view is not None:
         # Only the visible part is resized: a long, thin picture would otherwise need a gigabyte for its margins.
         box = cut(picture.width, picture.height, view)
-        picture = picture.resize((view.size, view.size), _FILTERS[view.interpolation], box=box)
+        picture = picture.resize((view.size, view.size), FILTERS[view.interpolation], box=box)
     values = np.array(picture, dtype=np.float32)
     return torch.from_numpy(values.reshape(*values.shape[:2], -1)).permute(2, 0, 1).contiguous() / 255.0

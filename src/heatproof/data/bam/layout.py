@@ -8,12 +8,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar, Literal, NamedTuple, get_args
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 import torch
 from PIL import Image
-from torch import Tensor
 
 from heatproof.data._support.files import absolute, as_view
 from heatproof.data._support.files import root as root_folder
@@ -36,6 +35,7 @@ from heatproof.data.bam.names import (
     read_labels,
     unlisted,
 )
+from heatproof.data.bam.row import Row, of_one_size
 from heatproof.data.bam.turns import in_turns
 from heatproof.data.bam.twins import gap
 from heatproof.errors import BadInput
@@ -43,7 +43,7 @@ from heatproof.registry import dataset
 from heatproof.types import Batch, View
 
 # Patched pictures, k-sets and objects on grey come without boxes: these sets provide them.
-TOLD_BY = ("scene_only", "scene", "obj", "bamboo_forest")
+WITH_BOXES = ("scene_only", "scene", "obj", "bamboo_forest")
 BARE = ("scene_only", "bamboo_forest")  # show no objects
 ANCHOR = "dog-bamboo_forest"  # what X^k shows for every k
 NONE = -1  # the object of a picture that has none
@@ -51,20 +51,6 @@ NONE = -1  # the object of a picture that has none
 WITH_OBJECT = "with_object"  # for pictures without their object, the picture with it
 NATIVE = "native_region"  # regions in the pictures' own frame
 TWIN_GAP = "twin_gap"  # the largest difference of a picture and its twin outside the region, in 255 levels, on disk
-
-
-class Row(NamedTuple):
-    """One picture and everything read with it, as the view shows them."""
-
-    entry: Entry
-    image: Tensor
-    region: Tensor
-    native: Tensor  # the region in the picture's own frame
-    lent: Tensor  # the region of another picture
-    twin: Tensor
-    whole: Tensor  # with its object
-    gap: int
-    has_object: bool
 
 
 @dataset("bam")
@@ -145,11 +131,11 @@ class BAM:
         """The set with the boxes and masks: this one or, if it has no lists, one with the same picture names."""
         if self._unlisted is None:
             return self._folder
-        found = next((self._sets / name for name in TOLD_BY if (self._sets / name / "val_loc.txt").is_file()), None)
+        found = next((self._sets / name for name in WITH_BOXES if (self._sets / name / "val_loc.txt").is_file()), None)
         if found is None:
             raise BadInput(
                 f"{self._folder} holds pictures without boxes: these are read from the val_loc.txt of one of "
-                f"{', '.join(TOLD_BY)}, and {self._sets} has none of them"
+                f"{', '.join(WITH_BOXES)}, and {self._sets} has none of them"
             )
         return found
 
@@ -230,7 +216,7 @@ class BAM:
         if self.set in BARE and rows:
             known[WITH_OBJECT] = torch.stack([row.whole for row in rows])
         if self.frame == "native" and rows:
-            known[NATIVE] = torch.stack(_of_one_size(rows))
+            known[NATIVE] = torch.stack(of_one_size(rows))
         return Batch(
             images=torch.stack([row.image for row in rows]) if rows else torch.zeros(0, 3, side, side),
             targets=known[self._side],
@@ -274,17 +260,17 @@ class BAM:
         kept = self._kept_mask(entry)
         if kept is not None:
             return read_mask(kept, size).resize(size, Image.Resampling.NEAREST)
-        told_as = self._told_as(entry)
-        if told_as not in self.boxes:
-            raise BadInput(f"{told_as} is not in {self._lists.name}/val_loc.txt, so its object cannot be found")
-        return placed(self.mask_of(entry), enlarged(self.boxes[told_as], frame, size), size, entry.file)
+        name = self._listed_name(entry)
+        if name not in self.boxes:
+            raise BadInput(f"{name} is not in {self._lists.name}/val_loc.txt, so its object cannot be found")
+        return placed(self.mask_of(entry), enlarged(self.boxes[name], frame, size), size, entry.file)
 
     def _kept_mask(self, entry: Entry) -> Path | None:
         """The builder's mask of a picture as large as it was built."""
         path = self._sets / "masks" / "val" / f"{Path(entry.file).stem}.png"
         return path if path.is_file() else None
 
-    def _told_as(self, entry: Entry) -> str:
+    def _listed_name(self, entry: Entry) -> str:
         return entry.file if self._unlisted is None else entry.plain
 
     def _picture(self, entry: Entry) -> Path:
@@ -315,7 +301,7 @@ class BAM:
         for index in indices:
             entry = self.entries[index]
             total.update(entry.file.encode())
-            total.update(self._told_region(entry) + self._told_region(self._lender(index)))
+            total.update(self._region_content(entry) + self._region_content(self._lender(index)))
             total.update(_content(self._picture(entry)))
             if self.set in BARE:
                 total.update(_content(self._with_object(entry)))
@@ -325,12 +311,12 @@ class BAM:
                 total.update(b"no file")
         return total.hexdigest()[:32]
 
-    def _told_region(self, entry: Entry) -> bytes:
+    def _region_content(self, entry: Entry) -> bytes:
         kept = self._kept_mask(entry)
         if kept is not None:
             return kept.read_bytes()
         try:
-            return repr(self.boxes.get(self._told_as(entry))).encode() + self._masks_digest
+            return repr(self.boxes.get(self._listed_name(entry))).encode() + self._masks_digest
         except BadInput:
             return b"no file"
 
@@ -341,16 +327,3 @@ class BAM:
 
 def _content(path: Path) -> bytes:
     return path.read_bytes() if path.is_file() else b"no file"
-
-
-def _of_one_size(rows: Sequence[Row]) -> list[Tensor]:
-    """The regions in the pictures' own frame, raises `BadInput` if sizes differ."""
-    first = rows[0]
-    for row in rows:
-        if row.native.shape != first.native.shape:
-            one, other = ("×".join(map(str, each.native.shape[::-1])) for each in (first, row))
-            raise BadInput(
-                f"frame='native' needs pictures of one size, got {one} ({first.entry.file}) and {other} "
-                f"({row.entry.file}): take frame='input', or give them one size"
-            )
-    return [row.native for row in rows]

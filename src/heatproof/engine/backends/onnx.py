@@ -22,7 +22,6 @@ from heatproof.engine.backends.eager import Runner
 from heatproof.network_state import weights
 from heatproof.storage import cache
 
-log = logging.getLogger("heatproof")
 NAMES: dict[str, Any] = {"input_names": ["images"], "output_names": ["logits"]}
 KEPT = 16  # exported networks in the cache; the least recently used are deleted
 
@@ -75,16 +74,13 @@ def _exported(network: nn.Module, example: Tensor) -> bytes:
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """A context that silences the exporters: their messages are for people who export by hand."""
-    loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnxscript", "onnx_ir")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.ERROR)
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
     try:
         with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
             yield
     finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
+        logging.disable(before)
 
 
 def _session(content: bytes) -> Runner:

@@ -130,7 +130,7 @@ class _Unpickler(pickle.Unpickler):
 
 @functools.cache
 def _is_parcel(kind: type) -> bool:
-    """Models, studies and data sets, by their type: it is asked of every object that is packed."""
+    """Models, studies and data sets, by their type: every object that is packed is tested."""
     return issubclass(kind, Model | Study) or all(hasattr(kind, name) for name in ("batch", "ids", "digest"))
 
 

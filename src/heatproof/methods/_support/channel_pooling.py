@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Literal, TypeAlias, get_args
 
 from torch import Tensor
 
 from heatproof.errors import BadInput
-from heatproof.types import Maps
+from heatproof.types import Batch, Maps, Model
 
 Pooling: TypeAlias = Literal["sum", "abs_sum", "max_abs", "positive_sum"]
 
@@ -33,3 +34,20 @@ def pool(per_channel: Tensor, rule: Pooling) -> Maps:
 def keeps_sign(rule: Pooling) -> bool:
     """Whether a pooled map can be negative."""
     return rule == "sum"
+
+
+class ChannelPooled:
+    """The shell of methods that attribute to the channels of each pixel and pool them to a map."""
+
+    pooling: Pooling
+
+    @property
+    def signed(self) -> bool:
+        return keeps_sign(self.pooling)
+
+    @abstractmethod
+    def channels(self, model: Model, batch: Batch, /) -> Tensor:
+        """The attributions before pooling: (B, C, H, W)."""
+
+    def __call__(self, model: Model, batch: Batch, /) -> Maps:
+        return pool(self.channels(model, batch), self.pooling)

@@ -43,7 +43,7 @@ def sum_gradients(model: Model, batch: Batch, paint: Painter, weights: Tensor, r
     the order of its points, so neither batch mates nor chunking reach the result.
     """
     total, factors = torch.zeros_like(batch.images), weights.tolist()
-    for part, slopes in _slopes(model, batch, paint, len(factors), readout):
+    for part, slopes, _ in gradients_on_path(model, batch, paint, len(factors), readout):
         for image, points, rows in part:
             for point, slope in zip(points, slopes[rows], strict=True):
                 total[image].add_(slope, alpha=factors[point])
@@ -58,17 +58,17 @@ def sum_contributions(model: Model, batch: Batch, paint: PathPainter, count: int
     def paint_both(stretch: Stretch, room: Images) -> None:
         paint(stretch, room, steps[stretch.rows])
 
-    for part, slopes in _slopes(model, batch, paint_both, count, readout):
+    for part, slopes, _ in gradients_on_path(model, batch, paint_both, count, readout):
         for image, _, rows in part:
             for slope, step in zip(slopes[rows], steps[rows], strict=True):
                 total[image].addcmul_(slope, step)
     return total
 
 
-def _slopes(
+def gradients_on_path(
     model: Model, batch: Batch, paint: Painter, count: int, readout: Readout
-) -> Iterator[tuple[list[Stretch], Tensor]]:
-    """Yields the gradients at all points, micro-batch by micro-batch."""
+) -> Iterator[tuple[list[Stretch], Tensor, Tensor]]:
+    """Yields the gradients and the readouts at all points, image after image, micro-batch by micro-batch."""
     way = engine.settled(model, batch.images, "gradient")
     room = batch.images.new_empty(min(way.choice.size, len(batch) * count), *batch.images.shape[1:])
     for part in stretches(len(batch), count, way.choice.size):
@@ -76,4 +76,5 @@ def _slopes(
         for stretch in part:
             paint(stretch, shown[stretch.rows])
         targets = torch.cat([batch.targets[image].expand(len(points)) for image, points, _ in part])
-        yield part, engine.gradient(model, shown, targets, readout, way)[0]
+        slopes, values = engine.gradient(model, shown, targets, readout, way)
+        yield part, slopes, values

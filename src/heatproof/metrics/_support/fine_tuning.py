@@ -19,7 +19,7 @@ from heatproof import engine, registry
 from heatproof.data import seen_by
 from heatproof.engine.backends.eager import evaluating
 from heatproof.errors import BadInput, NotApplicable
-from heatproof.occlusion.game import Answerer, Occlusion, impute
+from heatproof.occlusion.occlusion import Answerer, Occlusion, impute
 from heatproof.questions import Unfit
 from heatproof.spec import recipe
 from heatproof.types import Dataset, Images, Model, keyed_seed

@@ -1,4 +1,4 @@
-"""Loads priors: the embedded one, or a diffusers folder or hub id."""
+"""Loads priors: the embedded one, one that `heatproof train prior` made, or a diffusers folder or hub id."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load as read_safetensors
 
 from heatproof.errors import BadInput, BadModel, Missing
@@ -22,7 +23,7 @@ _PREDICTS: dict[str, Predicts] = {"epsilon": "noise", "v_prediction": "velocity"
 
 
 def find(prior: Any) -> Denoiser:
-    """A denoiser by name: `embedded`, or `diffusers:` and a local folder or hub id. A denoiser is returned as it is."""
+    """A denoiser by name (`embedded`, `trained:FOLDER`, `diffusers:FOLDER_OR_HUB_ID`); one is returned as it is."""
     if isinstance(prior, str):
         return _named(prior)
     if isinstance(prior, Denoiser):
@@ -37,7 +38,9 @@ def _named(name: str) -> Denoiser:
         return embedded()
     if kind == "diffusers" and place:
         return from_diffusers(place)
-    raise BadInput(f"a prior must be 'embedded' or 'diffusers:FOLDER_OR_HUB_ID', got {name!r}")
+    if kind == "trained" and place:
+        return trained(Path(place).expanduser())
+    raise BadInput(f"a prior must be 'embedded', 'trained:FOLDER' or 'diffusers:FOLDER_OR_HUB_ID', got {name!r}")
 
 
 def embedded() -> Prior:
@@ -46,11 +49,34 @@ def embedded() -> Prior:
         stored = (files("heatproof.occlusion.diffusion") / "trained" / "prior.safetensors").read_bytes()
     except FileNotFoundError:
         raise BadModel("the embedded prior is not in this installation: `heatproof train prior` makes it") from None
-    shape = about()["recipe"]["network"]
+    return _made("embedded", stored, about())
+
+
+def trained(folder: Path) -> Prior:
+    """A prior that `heatproof train prior --images … --out FOLDER` made."""
+    try:
+        stored, record = (folder / "prior.safetensors").read_bytes(), json.loads((folder / "prior.json").read_text())
+    except (OSError, ValueError) as error:
+        raise BadInput(
+            f"{folder} must hold prior.safetensors and prior.json, as `heatproof train prior --images PICTURES "
+            f"--out {folder}` writes them, got: {error}"
+        ) from error
+    try:
+        return _made(f"trained:{folder}", stored, record)
+    except (KeyError, TypeError, ValueError, RuntimeError, SafetensorError) as error:
+        first = str(error).splitlines()[0]
+        raise BadModel(f"{folder} must hold weights and recipe of one prior, got: {first}") from error
+
+
+def _made(name: str, stored: bytes, record: dict[str, Any]) -> Prior:
+    """A prior of our own network, from its weights and its record."""
+    recipe = record["recipe"]
+    shape = recipe["network"]
     network = UNet(widths=tuple(shape["widths"]), fold=shape["fold"])
     network.load_state_dict({name: value.float() for name, value in read_safetensors(stored).items()})
     network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    return Prior("embedded", network, channels=3, size=64, multiple=network.multiple, predicts="velocity")
+    size = int(recipe.get("size", 64))
+    return Prior(name, network, channels=3, size=size, multiple=network.multiple, predicts="velocity")
 
 
 def about() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Trains the embedded prior, in about eighty minutes on one CPU core."""
+"""Trains a prior: the embedded one, in about eighty minutes on one CPU core, or one of a user's pictures."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ from torch.nn import functional
 
 from heatproof.data.two_factor import VERSION
 from heatproof.data.two_factor.dataset import TwoFactor
+from heatproof.errors import BadInput
 from heatproof.occlusion.diffusion.schedule import alphas_cumprod
 from heatproof.occlusion.diffusion.unet import UNet
 from heatproof.storage.atomic_file import write_atomically
 
 TRAINED = Path(__file__).parent / "trained"
+WRITE_EVERY = 120.0  # seconds
 Say = Callable[[str], None]
 
 
@@ -41,32 +43,57 @@ class Plan:
     average: float = 0.999  # decay of the moving average whose weights are shipped
     shown: float = 0.8  # share of rows in which some pixels are shown clean, as during inpainting
     seed: int = 0
+    size: int = 64
+    widths: tuple[int, ...] = (32, 64, 96, 128)
+    fold: int = 2
 
 
 PLAN = Plan()
 
 
-def train(plan: Plan = PLAN, folder: Path = TRAINED, progress: Path | None = None, say: Say = print) -> dict[str, Any]:
-    """Trains the embedded prior and writes weights and recipe; with a `progress` folder, an interrupted run resumes."""
-    torch.manual_seed(plan.seed)
-    network = UNet().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+@dataclass(frozen=True, eq=False)
+class Source:
+    """The pictures that a prior learns from."""
+
+    images: Tensor  # (n, 3, S, S) uint8
+    name: str | int  # identifies them: training goes on with no others
+
+
+def train(
+    plan: Plan = PLAN,
+    folder: Path = TRAINED,
+    progress: Path | None = None,
+    say: Say = print,
+    source: Source | None = None,
+    device: str = "cpu",
+) -> dict[str, Any]:
+    """Trains a prior, the embedded one unless a source is given, and writes weights and recipe.
+
+    With a `progress` folder, an interrupted run resumes.
+    """
+    source = source or Source(pictures(plan), VERSION)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(plan.seed)
+        network = UNet(widths=plan.widths, fold=plan.fold)
+    network = network.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
     averaged = copy.deepcopy(network).requires_grad_(False)
     optimiser = torch.optim.AdamW(network.parameters(), plan.learning_rate, weight_decay=1e-4)
     kept = progress / "progress.pt" if progress else None
     state: dict[str, Any] = {"step": 0, "seconds": 0.0, "curve": []}
     if kept and kept.is_file():
-        stored = torch.load(kept, weights_only=True)
+        stored = torch.load(kept, map_location=device, weights_only=True)
+        _check_same(stored.get("of", {}), _of(plan, source), kept)
         network.load_state_dict(stored["network"])
         averaged.load_state_dict(stored["averaged"])
         optimiser.load_state_dict(stored["optimiser"])
         state = {name: stored[name] for name in state}
-    images = pictures(plan)
     levels = alphas_cumprod("linear").float()
-    # CPU time, not wall time: a busy or paused machine does not shorten the training.
-    began = written = time.process_time()
+    # CPU time, not wall time: a busy or paused machine does not shorten the training. A GPU has no such clock.
+    clock = time.process_time if device == "cpu" else time.monotonic
+    began = written = clock()
     before, losses = state["seconds"], []
     for step in range(state["step"], plan.steps):
-        state["seconds"] = before + time.process_time() - began
+        state["seconds"] = before + clock() - began
         done = max(step / plan.steps, state["seconds"] / (60 * plan.minutes))
         if done >= 1:
             break
@@ -75,19 +102,35 @@ def train(plan: Plan = PLAN, folder: Path = TRAINED, progress: Path | None = Non
         )
         for group in optimiser.param_groups:
             group["lr"] = rate
-        losses.append(learn(network, optimiser, images, levels, plan, step))
+        losses.append(learn(network, optimiser, source.images, levels, plan, step))
         follow(averaged, network, min(plan.average, (step + 1) / (step + 10)))
         state["step"] = step + 1
         if len(losses) == 100:
             state["curve"].append([step + 1, round(sum(losses) / 100, 5)])
             say(f"step {step + 1}: loss {state['curve'][-1][1]:.4f}, {state['seconds'] / 60:.1f} minutes")
             losses = []
-        if kept and time.process_time() - written > 120:
-            written = time.process_time()
-            write_progress(kept, network, averaged, optimiser, state)
+        if kept and clock() - written > WRITE_EVERY:
+            written = clock()
+            write_progress(kept, network, averaged, optimiser, state | {"of": _of(plan, source)})
     if kept:
-        write_progress(kept, network, averaged, optimiser, state)
-    return ship(averaged, plan, state, folder)
+        write_progress(kept, network, averaged, optimiser, state | {"of": _of(plan, source)})
+    return ship(averaged.cpu(), plan, state, folder, source.name)
+
+
+def _of(plan: Plan, source: Source) -> dict[str, Any]:
+    """What must be the same for training to go on; steps and minutes may be raised."""
+    fixed = {name: value for name, value in asdict(plan).items() if name not in ("steps", "minutes")}
+    return fixed | {"widths": list(plan.widths), "data": source.name}
+
+
+def _check_same(stored: dict[str, Any], wanted: dict[str, Any], path: Path) -> None:
+    """Raises `BadInput` if progress belongs to another training; that of earlier versions does not say."""
+    unlike = [name for name, value in wanted.items() if stored and stored.get(name) != value]
+    if unlike:
+        raise BadInput(
+            f"{path} must be progress of this training, got one of other settings ({', '.join(unlike)}): use the same "
+            "settings to go on, or remove the file to start anew"
+        )
 
 
 def pictures(plan: Plan) -> Tensor:
@@ -115,12 +158,14 @@ def learn(
     place = (torch.arange(plan.batch) + torch.rand(plan.batch, generator=dice)) / plan.batch
     t = (place * len(levels)).long()
     share = levels[t][:, None, None, None]
+    at = next(network.parameters()).device  # draws are made on the CPU, the same whatever the device
     noise = torch.randn(x.shape, generator=dice)
     noisy = share.sqrt() * x + (1 - share).sqrt() * noise
     velocity = share.sqrt() * noise - (1 - share).sqrt() * x
     some = torch.rand(plan.batch, generator=dice) < plan.shown
     keep = patches(plan.batch, x.shape[-1], dice) & some[:, None, None]
     noisy = torch.where(keep[:, None], x, noisy)
+    noisy, t, velocity, keep = (one.to(at) for one in (noisy, t, velocity, keep))
     error = (network(noisy.contiguous(memory_format=torch.channels_last), t) - velocity).square().mean(1)
     loss: Tensor = (error * ~keep).sum() / (~keep).sum()
     optimiser.zero_grad()
@@ -164,7 +209,7 @@ def write_progress(
     write_atomically(path, buffer.getvalue())
 
 
-def ship(averaged: UNet, plan: Plan, state: dict[str, Any], folder: Path = TRAINED) -> dict[str, Any]:
+def ship(averaged: UNet, plan: Plan, state: dict[str, Any], folder: Path, data: str | int) -> dict[str, Any]:
     """Writes half-precision weights, and their recipe with the loss curve."""
     half = {name: value.half().contiguous() for name, value in averaged.state_dict().items()}
     record = {
@@ -173,7 +218,7 @@ def ship(averaged: UNet, plan: Plan, state: dict[str, Any], folder: Path = TRAIN
             "network": {"widths": averaged.widths, "fold": averaged.fold},
             "schedule": "linear",
             "predicts": "velocity",
-            "data": VERSION,
+            "data": data,
         },
         "parameters": sum(p.numel() for p in averaged.parameters()),
         "steps_done": state["step"],
@@ -181,6 +226,6 @@ def ship(averaged: UNet, plan: Plan, state: dict[str, Any], folder: Path = TRAIN
         "loss_curve": state["curve"],
     }
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "prior.safetensors").write_bytes(safetensors_bytes(half))
-    (folder / "prior.json").write_text(json.dumps(record) + "\n")
+    write_atomically(folder / "prior.safetensors", safetensors_bytes(half))
+    write_atomically(folder / "prior.json", (json.dumps(record) + "\n").encode())
     return record

@@ -23,7 +23,7 @@ class Diffusion:
     Paper: Lugmayr et al. 2022, "RePaint: Inpainting using Denoising Diffusion Probabilistic Models"
     """
 
-    prior: Any = "embedded"  # or `diffusers:FOLDER_OR_HUB_ID`, or a Denoiser
+    prior: Any = "embedded"  # or `trained:FOLDER`, `diffusers:FOLDER_OR_HUB_ID`, a Denoiser
     sampler: Sampler = field(default_factory=Sampler)
     random: ClassVar[bool] = True
     in_words: ClassVar[str] = "what a diffusion model draws"

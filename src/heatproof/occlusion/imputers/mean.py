@@ -17,14 +17,22 @@ IMAGENET_STD = (0.229, 0.224, 0.225)
 
 
 def coloured(colour: Sequence[float], images: Images) -> Tensor:
-    """The colour as (1, C, 1, 1), ready to fill these images; grey pictures take its mean."""
+    """The colour as (1, C, 1, 1), ready to fill these images.
+
+    Grey pictures take its mean. So does every channel of pictures that are neither grey nor in colour, where the colour
+    is ImageNet's: these numbers are of photos, and no channel is the red one.
+    """
     channels = images.shape[1]
-    if channels == 1 and len(colour) != 1:
+    photos = tuple(colour) in (IMAGENET_MEAN, IMAGENET_STD) and channels != len(colour)
+    if len(colour) != 1 and (channels == 1 or photos):
         colour = (sum(colour) / len(colour),)
     if len(colour) == 1:
         colour = tuple(colour) * channels
     if len(colour) != channels:
-        raise BadInput(f"a colour for these images must have {channels} channels, got {tuple(colour)}")
+        raise BadInput(
+            f"a colour for these images must have {channels} channels, got {tuple(colour)}: give one number per "
+            "channel, or one for all"
+        )
     return images.new_tensor(colour).view(1, -1, 1, 1)
 
 

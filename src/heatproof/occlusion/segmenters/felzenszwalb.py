@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -28,6 +29,10 @@ class Felzenszwalb:
 
     def __call__(self, images: Images, /) -> Segments:
         pictures = images.permute(0, 2, 3, 1).double().cpu().numpy()
-        cut = [felzenszwalb(picture, self.scale, self.sigma, self.min_size) for picture in pictures]
+        with warnings.catch_warnings():
+            warnings.filterwarnings(
+                "ignore", "Got image with third dimension"
+            )  # of other than three channels: meant so
+            cut = [felzenszwalb(picture, self.scale, self.sigma, self.min_size) for picture in pictures]
         labels = [relabelled(one) for one in cut]
         return torch.stack(labels).to(images.device) if labels else images.new_zeros(0, *images.shape[2:]).long()

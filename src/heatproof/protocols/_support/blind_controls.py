@@ -10,7 +10,7 @@ from heatproof.methods.controls import Centre, Constant, Edges, Random
 from heatproof.methods.mean_region import MeanRegion
 from heatproof.spec import recipe
 from heatproof.spec.parse import parse
-from heatproof.traits import dataset_traits
+from heatproof.traits import dataset_traits, masked_of
 from heatproof.types import AnyMethod, Dataset, View
 
 
@@ -25,8 +25,8 @@ def have_regions(datasets: Sequence[Dataset | str]) -> bool:
 
 
 def _has_regions(dataset: Dataset) -> bool:
-    masked = getattr(dataset, "masked", None)  # files say so without being read
-    if isinstance(masked, bool):
+    masked = masked_of(dataset)  # files say so without being read
+    if masked is not None:
         return masked
     if dataset_traits(dataset).uncut:
         dataset = dataclasses.replace(dataset, view=View(32))  # type: ignore[type-var]

@@ -11,7 +11,7 @@ from heatproof.errors import BadInput
 from heatproof.models._support.outputs import SIDES
 from heatproof.occlusion.diffusion import priors
 from heatproof.occlusion.diffusion.denoiser import check
-from heatproof.questions import ASKED
+from heatproof.questions import IN_WORDS
 from heatproof.traits import ProtocolTraits
 from heatproof.types import AnyMethod, Batch, Dataset, Model
 
@@ -27,7 +27,7 @@ def missing(traits: ProtocolTraits, chosen: Models, datasets: Datasets) -> str:
     """
     for model in (models.load(one) if isinstance(one, str) else one for one in chosen or ()):
         if reason := dict(traits.unfit).get(model.question):
-            return f"does not apply to {ASKED[model.question]}: {reason}"
+            return f"does not apply to {IN_WORDS[model.question]}: {reason}"
         if not traits.labels and model.kind == "sigmoid" and len(model.classes) > len(SIDES):
             return f"asks about one of several classes, and model {model.name!r} answers with independent labels"
     lacks = []
@@ -42,7 +42,7 @@ def missing(traits: ProtocolTraits, chosen: Models, datasets: Datasets) -> str:
 
 
 def _drawn_by_embedded(dataset: Dataset | str) -> bool:
-    """Whether the embedded prior has learnt such pictures; others it can be told to draw, but not by default."""
+    """Whether the embedded prior has learnt such pictures; it draws others only where it is named."""
     return isinstance(data.load(dataset) if isinstance(dataset, str) else dataset, TwoFactor)
 
 
@@ -56,7 +56,7 @@ def check_prior(prior: Any, chosen: Sequence[Model | str], datasets: Sequence[Da
                 try:
                     check(denoiser, batch.images)
                 except BadInput as error:
-                    raise BadInput(f"{error}: in_distribution(prior=diffusers:FOLDER)") from error
+                    raise BadInput(f"{error}: in_distribution(prior=trained:FOLDER)") from error
 
 
 def _first(model: Model | str, dataset: Dataset | str) -> Batch:

@@ -17,7 +17,7 @@ def headline(reading: Reading) -> tuple[str, str]:
     contestants = [method for method in reading.methods if not reading.is_control(method)]
     judged = compared(reading)
     if judged:
-        sentences = [_doubt(reading, judged), _leaders(reading, judged)]
+        sentences = [_doubt(reading, judged), _leaders(reading, judged), _stopped(reading)]
     elif len(contestants) == 1:
         sentences = [
             f"<strong>{escape(contestants[0])}</strong> is the only method here: there is no other to compare it with."
@@ -39,6 +39,28 @@ def _doubt(reading: Reading, judged: list[Panel]) -> str:
     if not all(_too_few(reading, panel) for panel in judged):
         return ""
     return "These images are too few to tell any two methods apart; what follows is a hint."
+
+
+def _stopped(reading: Reading) -> str:
+    """After how many pictures a run stopped by itself, and what it had decided by then."""
+    until = reading.info.until
+    if until is None or not until.stops:
+        return ""
+    seen, there = (sum(getattr(stop, name) for stop in until.stops) for name in ("pictures", "available"))
+    if until.race:
+        first = (
+            "the first place was decided" if not until.undecided else "there were no more, the first place still open"
+        )
+        return f"A race on {seen:,} of {counted(there, 'picture')}, until {first}."
+    found = Counter(pair.outcome for pair in until.pairs)
+    solid = found["better"] + found["worse"]
+    parts = [f"{counted(solid, 'pair')} of methods {'differs' if solid == 1 else 'differ'}"]
+    if found["equivalent"]:
+        parts.append(f"{found['equivalent']} {'is' if found['equivalent'] == 1 else 'are'} equivalent")
+    if found["open"]:
+        parts.append(f"{found['open']} {'is' if found['open'] == 1 else 'are'} open")
+    margin = f" (within ±{until.margin:g})" if found["equivalent"] else ""
+    return f"Pictures were added until it was solid, {seen:,} of {there:,}: {listed(parts)}{margin}."
 
 
 def _too_few(reading: Reading, panel: Panel) -> bool:

@@ -71,7 +71,8 @@ def _unfamiliar_pictures(reading: Reading) -> str:
             return (
                 '<p class="warning"><strong>The prior has never seen such pictures.</strong> The embedded diffusion '
                 "model was trained on the embedded scenes, so what it draws here may be as strange to the model as "
-                "paint would be. Give a prior of such pictures: in_distribution(prior='diffusers:FOLDER').</p>"
+                "paint would be. Give a prior of such pictures, which heatproof train prior --images makes: "
+                "in_distribution(prior='trained:FOLDER').</p>"
             )
     return ""
 

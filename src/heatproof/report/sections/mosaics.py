@@ -8,6 +8,7 @@ from heatproof.report.sections import section_of
 from heatproof.report.sections.blocks import metric_heading, section, unfolding
 from heatproof.report.sections.mosaic_exhibits import exhibits
 from heatproof.report.sections.mosaic_reliability import agreements, alphas, correlations
+from heatproof.report.sections.premises import apart, rightness
 from heatproof.report.typeset import counted, escape, listed
 from heatproof.results.protocol_notes import MosaicsNotes
 from heatproof.results.run_info import unsigned
@@ -35,6 +36,7 @@ def mosaics(reading: Reading) -> str | None:
     spreads = unfolding([(metric, _spreads(reading, metric, panels)) for metric in metrics], SHOWN)
     parts = (
         spreads,
+        "".join(apart(reading, panel) for panel in panels if panel.metric == metrics[0] and reading.has(panel)),
         _holes(reading, panels),
         alphas(reading, panels),
         correlations(reading, panels, chance=lambda panel: chance(reading, panel)),
@@ -42,7 +44,9 @@ def mosaics(reading: Reading) -> str | None:
         exhibits(reading, panels, grid_of(reading)),
     )
     first = _charts(reading, metrics[0], panels)[0][1]
-    return section(PROTOCOL, "Mosaics", LEAD, "".join(part for part in parts if part), picture=first, rest=REST)
+    body = "".join(part for part in parts if part)
+    opened = rightness(reading, panels, "mosaic")
+    return section(PROTOCOL, "Mosaics", LEAD, body, picture=first, opened=opened, rest=REST)
 
 
 def mosaic_panels(reading: Reading) -> list[Panel]:

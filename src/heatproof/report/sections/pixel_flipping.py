@@ -13,6 +13,8 @@ from heatproof.report.sections import section_of
 from heatproof.report.sections.blocks import fold, section
 from heatproof.report.sections.blocks import table as set_table
 from heatproof.report.sections.curves import chart_of
+from heatproof.report.sections.matching_imputers import matching_imputers
+from heatproof.report.sections.strategy_choices import strategy_choices
 from heatproof.report.typeset import MISSING, counted, escape, listed, number
 from heatproof.results.protocol_notes import PixelFlippingNotes, strategies_of
 from heatproof.stats.bootstrap import interval
@@ -51,7 +53,7 @@ def pixel_flipping(reading: Reading) -> str | None:
         "does. R-OMS is the answer that random orders leave: where it is low, the model is lost as soon as anything "
         "is hidden, and curves say more about the paint than about the maps."
     )
-    body = _gains(reading, strategies, table) + _donors(reading) + _agreement(reading, table)
+    body = _gains(reading, strategies, table) + _donors(reading) + _agreement(reading, table, strategies)
     return section(PROTOCOL, "Pixel flipping", lead, body, picture=_falling(reading, strategies), rest=rest)
 
 
@@ -127,7 +129,7 @@ def _estimated(table: pd.DataFrame, method: str) -> tuple[float, str]:
     return found.estimate, f"[{number(found.low)}, {number(found.high)}]" if found.n >= FEWEST else MISSING
 
 
-def _agreement(reading: Reading, table: pd.DataFrame) -> str:
+def _agreement(reading: Reading, table: pd.DataFrame, strategies: list[Strategy]) -> str:
     """Rank against R-OMS under the three measures, and how many rankings there are."""
     table = compared(table, reading.is_control)
     whole, unknown, left = without_holes(table)
@@ -157,6 +159,8 @@ def _agreement(reading: Reading, table: pd.DataFrame) -> str:
     ]
     return (
         f"<h3>Does it depend on the paint?</h3><p>{_summary(found)}{missing}</p>{small_multiples(charts)}"
+        + strategy_choices(reading, found, whole, strategies)
+        + matching_imputers(reading, whole)
         + fold("R-OMS of every strategy", _scopes(whole))
         + fold("How much each method’s gain varies over setups", _variances(found))
         + fold(f"Pairs whose order depends on the setup: {len(found.order_dependent)}", _pairs(found))

@@ -14,7 +14,7 @@ from heatproof.report.charts.heatmap import SMALL, short
 from heatproof.report.run_numbers import ALPHA, Panel, Reading
 from heatproof.report.sections.blind_marks import blind_legend, marked
 from heatproof.report.sections.blocks import fold, metric_heading, section, table, unfolding
-from heatproof.report.typeset import MINUS, counted, escape, number, probability
+from heatproof.report.typeset import MINUS, MISSING, counted, escape, number, probability
 from heatproof.stats.page import PairTests, plural
 from heatproof.stats.significance import CriticalDifference, critical_difference
 
@@ -162,6 +162,11 @@ def _effect(value: float) -> str:
     return short(value) if abs(value) < 9.995 else f"{MINUS if value < 0 else ''}{abs(value):.0f}"
 
 
+def _worth(images: float) -> str | tuple[str, float]:
+    """A number of independent images; none where there is no test."""
+    return (f"{images:.0f}", images) if images == images else MISSING
+
+
 def _order(reading: Reading, panel: Panel, tests: PairTests) -> list[str]:
     ranked = [str(method) for method in reading.standings[panel].table["method"] if method in tests.methods]
     return [*ranked, *(method for method in tests.methods if method not in ranked)]
@@ -174,6 +179,7 @@ def pair_table(reading: Reading, panel: Panel) -> str:
         return ""
     order = {method: at for at, method in enumerate(_order(reading, panel, tests))}
     sign = 1 if reading.higher_is_better(panel.metric) else -1
+    grouped = bool(tests.basis.sampled)
     rows = []
     for row in tests.frame.sort_values("controls", kind="stable").to_dict("records"):
         a, b = str(row["method_a"]), str(row["method_b"])
@@ -189,16 +195,20 @@ def pair_table(reading: Reading, panel: Panel) -> str:
                     _effect(flip * sign * float(row["effect"])),
                     (probability(float(row["p_adjusted"])), float(row["p_adjusted"])),
                     str(row["n"]),
+                    *([_worth(float(row["n_effective"]))] if grouped else []),
                 ],
             )
         )
-    head = ("method", "against", "mean difference", "effect", "adjusted p ↓", "images")
+    head = ["method", "against", "mean difference", "effect", "adjusted p ↓", "images"]
+    head += ["worth"] if grouped else []
     where = reading.named(panel)
     summary = f"{where + ' · ' if where else ''}{counted(len(rows), 'pair')} in numbers"
     note = (
         "The mean difference is the method less the one it is set against. The effect is that difference in standard "
         "deviations of the paired differences; above 0 the method is the better one."
     )
+    if grouped:
+        note += " Images of one group are alike: what they are worth is the number of independent ones."
     return fold(
         summary,
         f'<p class="note">{note}</p>{table(head, [cells for _, cells in sorted(rows)], words=2)}',

@@ -6,6 +6,7 @@ from heatproof.report.run_numbers import Reading
 from heatproof.report.sections import section_of
 from heatproof.report.sections.blocks import section, unfolding
 from heatproof.report.sections.normalising_rules import normalising_rules
+from heatproof.report.sections.premises import apart, rightness
 from heatproof.report.sections.ranking import panel_chart
 from heatproof.report.sections.size_strata import size_strata
 from heatproof.report.sections.threshold_choice import threshold_choice
@@ -31,6 +32,7 @@ def threshold_free(reading: Reading) -> str | None:
             size_strata(reading, panel, notes.strata),
             threshold_choice(reading, panel, paper=notes.area == "paper"),
             normalising_rules(reading, panel, notes.rules),
+            apart(reading, panel),
         )
         name = f"{panel.model} on {panel.dataset}"
         heading = f"<h3>{escape(name)}</h3>{_temperature(notes.temperature)}"
@@ -44,6 +46,7 @@ def threshold_free(reading: Reading) -> str | None:
         "AUC-IoU asks how well the hot pixels cover the true region at every threshold at once.",
         unfolding(pieces, SHOWN),
         picture=panel_chart(reading, first),
+        opened=rightness(reading, [panel for panel in reading.panels if panel.metric == label]),
         rest=_rest(reading, label),
         named="By size, threshold and rule",
     )

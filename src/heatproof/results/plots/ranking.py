@@ -97,6 +97,6 @@ def _legend(found: BestGroups, methods: Sequence[str]) -> str:
         if method in methods
         for cell in row.values()
     }
-    marks = {"beaten": "‡ a blind control beats it", "level": "° not told from some blind control"}
+    marks = {"beaten": "‡ a blind control beats it", "level": "° not distinguished from some blind control"}
     parts = ["filled: the best group by the adjusted tests", "bars: 95 % intervals"]
     return "; ".join([*parts, *(words for standing, words in marks.items() if standing in met)])

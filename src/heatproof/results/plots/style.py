@@ -16,7 +16,7 @@ from heatproof.results.plots import FORMATS
 
 COLUMN, PAGE = 3.4, 7.0  # inches: one column, and both, of the usual two-column paper
 DPI = 300
-# The colours of methods on the page: told apart with every kind of colour vision, and in print.
+# The colours of methods on the page, which can be distinguished with every kind of colour vision, and in print.
 PALETTE = ("#2067d1", "#bb2100", "#14855e", "#b87d11", "#432b94", "#2699df", "#ae4a82", "#890036")
 INK, SOFT, GREY = "#1c1b1a", "#6b6862", "#8d8a84"
 DASHES: tuple[Any, ...] = (
