@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from heatproof.data._support.manifest import manifests
 from heatproof.data._support.masks import cut_region, read_mask, share
 from heatproof.data._support.pictures import Levels, is_deep
 from heatproof.data._support.pixels import Reading, as_input, read_pixels, size_of
@@ -19,7 +18,6 @@ from heatproof.data._support.regions import Region
 from heatproof.errors import BadInput
 from heatproof.types import Batch, View
 
-SETTLED = 2.0  # seconds since a file was written, after which another change shows in its time
 PLAIN = Reading()
 UNKNOWN = -1  # the label of a picture whose class is not known
 
@@ -39,13 +37,15 @@ def as_view(view: Any) -> View | None:
     if view is None or isinstance(view, View):
         return view
     parts = view if isinstance(view, tuple | list) else (view,)
-    size = int(parts[0]) if parts and str(parts[0]).isdecimal() else 0  # on the command line it is text
-    if size < 1 or len(parts) > 3:
+    first = parts[0] if parts else 0
+    sides = first if isinstance(first, tuple | list) and len(first) == 2 else (first,)
+    size = tuple(int(str(side)) if str(side).isdecimal() else 0 for side in sides)  # on the command line it is text
+    if min(size) < 1 or len(parts) > 3:
         raise BadInput(
             "view must be a size in pixels, as in view=224, or heatproof.View(size, resize, interpolation), "
             f"got {view!r}"
         )
-    return View(size, *parts[1:])
+    return View(size[0] if len(size) == 1 else (size[0], size[1]), *parts[1:])
 
 
 def as_levels(levels: Any) -> Levels | None:
@@ -111,7 +111,7 @@ def read_batch(
         images.append(image)
         kept.append(file)
     _check_sizes(images, kept)
-    side = 1 if view is None else view.size
+    sides = (1, 1) if view is None else view.sides
     labels = torch.tensor([file.label for file in kept], dtype=torch.int64)
     known = {"label": labels}
     if masked:
@@ -119,10 +119,10 @@ def read_batch(
     if any(file.cluster != UNKNOWN for file in files):
         known["cluster"] = torch.tensor([file.cluster for file in kept], dtype=torch.int64)
     return Batch(
-        images=torch.stack(images) if images else torch.zeros(0, 1 if reading.grey else 3, side, side),
+        images=torch.stack(images) if images else torch.zeros(0, 1 if reading.grey else 3, *sides),
         targets=labels.clamp(min=0),
         ids=tuple(file.id for file in kept),
-        regions=_stacked(regions, side) if masked else None,
+        regions=_stacked(regions, sides) if masked else None,
         labels=known,
         missing=missing,
     )
@@ -140,8 +140,8 @@ def _region(file: PictureFile, size: tuple[int, int], view: View | None) -> tupl
         raise BadInput(f"{what}{file.mask.name}: {error}") from error
 
 
-def _stacked(regions: list[Tensor], side: int) -> Tensor:
-    return torch.stack(regions) if regions else torch.zeros(0, side, side, dtype=torch.bool)
+def _stacked(regions: list[Tensor], sides: tuple[int, int]) -> Tensor:
+    return torch.stack(regions) if regions else torch.zeros(0, *sides, dtype=torch.bool)
 
 
 def _check_sizes(images: list[Tensor], files: list[PictureFile]) -> None:
@@ -183,19 +183,9 @@ def _bytes_digest(path: Path | None) -> bytes:
     try:
         if not path.is_file():  # also for a pipe or a device, whose reading would never end
             return b"unreadable"
-        state = path.stat()
-        # A file just written may change again without another time; an older one is hashed once for all models.
-        settled = time.time() - state.st_mtime > SETTLED
-        return (_hashed if settled else _hashed.__wrapped__)(path, state.st_mtime_ns, state.st_size, state.st_ino)
+        return manifests().hash_of(path)
     except (OSError, ValueError):  # a missing file is part of the content
         return b"unreadable"
-
-
-@lru_cache(maxsize=200_000)
-def _hashed(path: Path, *_: int) -> bytes:
-    """The hash of a file in this state."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").digest()
 
 
 def numbered(names: Sequence[str]) -> dict[str, int]:
