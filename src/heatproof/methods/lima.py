@@ -103,8 +103,8 @@ class LIMA:
         searches = [Search(angles) for angles in self._angles(game)]
         weights = (self.effectiveness, self.consistency, self.collaboration)
         while any(search.waiting for search in searches):
-            asked = [search.asks() for search in searches]
-            for search, coalitions, values in zip(searches, asked, game.value_each(asked), strict=True):
+            coalitions_of = [search.asks() for search in searches]
+            for search, coalitions, values in zip(searches, coalitions_of, game.value_each(coalitions_of), strict=True):
                 search.learns(coalitions, values, weights)
         maps = []
         for search, labels in zip(searches, segments, strict=True):
