@@ -16,6 +16,8 @@ from pathlib import Path
 
 from heatproof import data
 from heatproof.audit.judges.panel import audit
+from heatproof.spec import recipe
+from heatproof.spec.parse import components
 from heatproof.stats.judges import page
 from heatproof.stats.judges.panel import Panel
 
@@ -28,9 +30,8 @@ LOCALISATION = (
     "exact_auc_iou,top_k_intersection,max_box_accuracy"
 )
 FAITHFULNESS = (
-    "single_deletion,faithfulness_estimate,average_drop,average_increase,average_gain,adcc,monotonicity,saco,"
-    "faithfulness_correlation,sensitivity_n,infidelity,mif,lif,srg,mrg,lrg,insertion,deletion,monotonicity_correlation,"
-    "arcc,road"
+    "single_deletion,srg,mif,insertion,deletion,saco,faithfulness_estimate,average_drop,average_increase,average_gain,"
+    "adcc,monotonicity,faithfulness_correlation,sensitivity_n,infidelity,lif,mrg,lrg,road,arcc,monotonicity_correlation"
 )
 OTHERS = (
     "completeness_error,sensitivity_axiom,random_logit,efficient_mprt,mprt,mprt(order=bottom_up),max_sensitivity,"
@@ -97,6 +98,14 @@ def measured(trial: Trial, store: Path, write_only: bool) -> Panel:
     )
 
 
+def _waiting(trial: Trial, panel: Panel) -> str:
+    """The metrics of an audit that are not in the store yet."""
+    there = {card.metric for card in panel.cards}
+    left = [label for one in components("metric", trial.metrics) if (label := recipe.label(one)) not in there]
+    named = ", ".join(f"`{label}`" for label in left)
+    return f"Not measured yet, {trial.title[0].lower()}{trial.title[1:]}: {named}.\n" if left else ""
+
+
 def _watch(done: int, total: int, what: str) -> None:
     print(f"{done + 1} of {total}: {what}", file=sys.stderr, flush=True)
 
@@ -113,7 +122,8 @@ def main() -> None:
     found = [(one, measured(one, options.store, options.write_only)) for one in trials(options)]
     panels = [(one, panel) for one, panel in found if panel.cards]
     parts = [f"## {trial.title}\n\n{page.tables(panel)}" for trial, panel in panels]
-    PAGE.write_text("\n".join([LEAD + page.legend(), *parts, LEFT_OUT, ""]), encoding="utf-8")
+    waiting = [one for trial, panel in found if (one := _waiting(trial, panel))]
+    PAGE.write_text("\n".join([LEAD + page.legend(), *parts, *waiting, LEFT_OUT, ""]), encoding="utf-8")
     lines = [line for _, panel in panels for line in page.lines(panel)]
     CARDS.write_text(json.dumps(lines, indent=1) + "\n", encoding="utf-8")
     for trial, panel in panels:

@@ -50,7 +50,7 @@ class Finding:
     @property
     def n(self) -> int:
         """Pictures; the fewest of any number that decides."""
-        return min(number.n for number in self.deciding or self.numbers)
+        return min((number.n for number in self.deciding or self.numbers), default=0)
 
     @property
     def detectable(self) -> str:

@@ -36,7 +36,6 @@ from heatproof.audit.energy import Energy
 from heatproof.audit.float_noise import float_noise
 from heatproof.audit.image_quality import MEASURES, quality
 from heatproof.audit.judges.panel import audit
-from heatproof.audit.model_scope import scopes
 from heatproof.audit.other_classes import OtherClasses
 from heatproof.engine import Choice, Engine
 from heatproof.errors import NotApplicable
@@ -47,7 +46,6 @@ from heatproof.metrics._support.insignificant_patch import PatchSolver
 from heatproof.metrics.fud import CONTROLS, Fud
 from heatproof.metrics.grid_pointing import GridPointing
 from heatproof.occlusion.game import Occlusion, game_of
-from heatproof.occlusion.imputers.mean import Mean
 from heatproof.occlusion.segmenters.grid import Grid
 from heatproof.spec.parse import parse
 from heatproof.types import Batch, Model, Scored
@@ -127,11 +125,6 @@ def numbers(value: Any) -> Iterator[float]:
         yield float(value)
 
 
-def moved_scopes(model: Model, batch: Batch) -> Tensor:
-    table = scopes([model], batch, [Mean()], [Grid(4)], draws=1)
-    return torch.tensor(table[["r_oms", "nr_oms"]].to_numpy())
-
-
 def noise(model: Model, batch: Batch) -> Tensor:
     """How far float noise moves maps; its size differs between devices, so only its order of magnitude counts."""
     return torch.tensor([float(float_noise(model, batch, InputXGradient()) < 1e-3)])
@@ -152,7 +145,6 @@ def further() -> Iterator[tuple[str, Any, Case]]:
     for measure in MEASURES:
         yield f"image_quality {measure}", None, partial(likeness, measure)
     yield "audit of judges", None, audited
-    yield "audit of scopes", None, moved_scopes
     yield "audit of float noise", None, noise
     yield "energy of other classes", None, partial(scored, Energy(OtherClasses(count=2)))
     yield "tcav importance", None, concept

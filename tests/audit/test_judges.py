@@ -241,6 +241,9 @@ def test_passes_are_counted() -> None:
     shared = passes_of(deletion, model, batch.select([0]), Oracle(), Edges())
     assert shared.each == 0
     assert shared.shared >= 17  # 16 segments and the whole picture
+    for name in ("average_drop", "average_gain"):  # which share the masked picture's answer, and are counted alone
+        found = passes_of(parse("metric", name), model, batch, Oracle(), Edges())
+        assert (found.each, found.shared) == (1, 1)
 
 
 def test_a_dependent_map_is_another_one_for_another_class_or_model_and_a_blind_one_is_not() -> None:
@@ -359,7 +362,8 @@ def test_the_command_writes_cards(tmp_path: Path) -> None:
     )
     assert made.exit_code == 0, made.output
     assert "auc_iou" in made.output
-    assert {one.name for one in tmp_path.iterdir()} == {"cards.json", "judges.md"}
+    assert {one.name for one in tmp_path.iterdir()} == {"cards.json", "judges.md", "evidence"}
+    assert len(list((tmp_path / "evidence").iterdir())) == 2
 
 
 def test_a_misspelt_metric_is_named() -> None:

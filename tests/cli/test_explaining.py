@@ -348,3 +348,16 @@ def test_a_map_of_zeros_says_so_and_the_colours_have_a_legend() -> None:
     bar = nothing[-28 + 12, :]
     assert ((bar[:, 0] - bar[:, 2]) > 80).any()
     assert ((bar[:, 2] - bar[:, 0]) > 80).any()
+
+
+def test_deep_pictures_are_explained_between_the_stated_values(tmp_path: Path) -> None:
+    dark = np.linspace(0, 4095, 64 * 64).astype(np.uint16).reshape(64, 64)
+    Image.fromarray(dark).save(tmp_path / "a.png")
+    out = tmp_path / "grid.png"
+    answer = _explain("--methods", "edges", "--value-range", "0,4095", "--out", str(out), str(tmp_path / "a.png"))
+    assert answer.exit_code == 0, answer.output
+    with Image.open(out) as grid:
+        assert np.asarray(grid.convert("L"))[30:200, 10:180].max() > 240  # white is there: it was not read as 16 bits
+    refused = _explain("--methods", "edges", "--value-range", "dark", str(tmp_path / "a.png"))
+    assert refused.exit_code == 2
+    assert "levels must be the grey values of black and white" in refused.output

@@ -8,11 +8,17 @@ from typing import Any
 
 import nibabel
 import numpy as np
+import pydicom
 import pytest
 import torch
 from numpy.typing import NDArray
 from pydicom.dataset import FileDataset, FileMetaDataset
-from pydicom.uid import ExplicitVRLittleEndian, SecondaryCaptureImageStorage, generate_uid
+from pydicom.uid import (
+    DeflatedExplicitVRLittleEndian,
+    ExplicitVRLittleEndian,
+    SecondaryCaptureImageStorage,
+    generate_uid,
+)
 
 from heatproof.data._support.dicom import window
 from heatproof.data.folder import Folder
@@ -204,3 +210,21 @@ def test_nothing_of_a_header_reaches_a_batch(tmp_path: Path) -> None:
     dicom(tmp_path / "a.dcm", ramp(0, 9))
     found: Batch = Folder(str(tmp_path)).batch([0])
     assert "Nobody" not in repr(found)
+
+
+def test_small_files_that_would_unpack_to_gigabytes_are_refused(tmp_path: Path) -> None:
+    header = nibabel.Nifti1Header()
+    header.set_data_shape((30_000, 30_000, 100))
+    header["vox_offset"] = 352
+    (tmp_path / "a.nii").write_bytes(header.binaryblock + b"\0" * 64)
+    dicom(tmp_path / "b.dcm", ramp(0, 9, "uint16"), Rows=60_000, Columns=60_000)
+    found = Folder(str(tmp_path), levels=(0, 1)).batch([0, 1]).missing
+    assert found["a.nii"].startswith("30000x30000x100 voxels, more than")
+    assert found["b.dcm"].startswith("60000x60000 pixels, more than")
+
+
+def test_deflated_files_are_refused_before_they_are_unpacked(tmp_path: Path) -> None:
+    data = pydicom.dcmread(dicom(tmp_path / "a.dcm", ramp(0, 9)))
+    data.file_meta.TransferSyntaxUID = DeflatedExplicitVRLittleEndian
+    data.save_as(tmp_path / "a.dcm", enforce_file_format=True)
+    assert Folder(str(tmp_path)).batch([0]).missing["a.dcm"].startswith("its header is deflated")

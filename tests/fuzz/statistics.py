@@ -138,7 +138,6 @@ CONSISTENT = _frame("agreement", "mrg", "lrg", "srg", "mif", "lif", "separation_
 
 CASES: dict[str, Case] = {
     "interval": Case(_interval, INTERVAL),
-    "paired_difference": Case(lambda d: bootstrap.paired_difference(*_pair(d), resamples=40), INTERVAL),
     "resampled_means": Case(lambda d: bootstrap.resampled_means(_square(d), resamples=20), _frame("")),
     "is_share": Case(lambda d: bootstrap.is_share(_line(d))),
     "wilson": Case(lambda d: bootstrap.wilson(d.choice([0.0, 0.5, 1.0]), d.choice([1, 2, 100]), d.choice([0.5, 0.95]))),
@@ -148,7 +147,6 @@ CASES: dict[str, Case] = {
     "rank_methods": Case(
         lambda d: ranks.rank_methods(table(d), by=d.choice(["mean", "median"]), resamples=40), RANKING
     ),
-    "mean_and_median": Case(lambda d: ranks.mean_and_median(table(d), resamples=20), RANKING | {"tau"}),
     "kendall_tau": Case(lambda d: ranks.kendall_tau(*_pair(d)), _frame("")),
     "compare_rankings": Case(
         lambda d: ranks.compare_rankings(
@@ -190,7 +188,6 @@ CASES: dict[str, Case] = {
     "unknown": Case(lambda d: relative_importance.unknown(_accuracy(d))),
     "ordinal_alpha": Case(lambda d: ordinal_alpha.ordinal_alpha(_square(d))),
     "krippendorff_alpha": Case(lambda d: reliability.krippendorff_alpha(_square(d))),
-    "closed_form_alpha": Case(lambda d: reliability.closed_form_alpha(_square(d))),
     "alpha_interval": Case(lambda d: reliability.alpha_interval(_square(d), resamples=30), BOUNDS),
     "spearman_matrix": Case(
         lambda d: reliability.spearman_matrix(table(d)).n,  # rho is NaN by definition where pairs are few

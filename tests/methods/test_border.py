@@ -183,3 +183,15 @@ def test_a_network_in_double_precision_is_explained(name: str) -> None:
     with engine.use(engine.Engine(measure=False)):
         maps = attribute(model, batch(2), method).maps
     assert maps.dtype == torch.float32
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("name", ["saliency", "occlusion", "grad_cam", "idgi", "sobol"])
+def test_a_network_in_half_precision_has_nearly_the_same_maps(name: str, dtype: torch.dtype) -> None:
+    plain, half = small_cnn(), small_cnn()
+    half.network.to(dtype)
+    method = registry.find("method", name, **cheaper.METHODS.get(name, {}))
+    with engine.use(engine.Engine(measure=False)):
+        maps = [attribute(model, batch(2), method).maps for model in (plain, half)]
+    assert maps[1].dtype == torch.float32
+    assert float(torch.corrcoef(torch.stack([one.flatten() for one in maps]))[0, 1]) > 0.97

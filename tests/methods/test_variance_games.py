@@ -7,6 +7,7 @@ from itertools import product
 import pytest
 import torch
 from closed_forms import drawn, grey, weighted
+from networks import batch, small_cnn
 from torch import Tensor
 
 from heatproof.attribute import attribute
@@ -87,6 +88,28 @@ def test_sobol_of_a_linear_model_is_the_share_of_squared_contributions(masks: st
     maps = attribute(weighted(weights), shown, Sobol(samples=512, cells=3, masks=masks)).maps  # type: ignore[arg-type]
     torch.testing.assert_close(maps[:, 0, 0], wanted[:, 0, 0], atol=0.03, rtol=0.2)
     torch.testing.assert_close(maps[:, 11, 11], wanted[:, 2, 2], atol=0.03, rtol=0.2)
+
+
+def test_the_estimate_written_out() -> None:
+    """One cell at a time is drawn again; half the mean squared change of the answer, as a share of its variance."""
+    model, shown, cells, count = small_cnn(), batch(1), 3, 8
+    labels = Grid(cells)(shown.images)[0]
+    points = designs(count, cells**2, shown.seeds("sobol")[0])
+
+    def answer(visible: Tensor) -> float:
+        return float(model(shown.images * visible[labels])[0, int(shown.targets[0])].detach())
+
+    base = [answer(point) for point in points[:count]]
+    mean = sum(base) / count
+    variance = sum((value - mean) ** 2 for value in base) / (count - 1)
+    maps = Sobol(samples=count, cells=cells)(model, shown)
+    for cell in range(cells**2):
+        again = [answer(point) for point in points[count * (1 + cell) : count * (2 + cell)]]
+        wanted = sum((one - other) ** 2 for one, other in zip(base, again, strict=True)) / (2 * count) / variance
+        row, column = divmod(cell, cells)
+        at = [0, 15, 31]  # the corners, and the middle between two points of the interpolation
+        if row != 1 and column != 1:
+            assert float(maps[0, at[row], at[column]]) == pytest.approx(wanted, rel=1e-3)
 
 
 def test_hsic_of_a_linear_model_orders_cells_by_what_they_add() -> None:

@@ -222,3 +222,11 @@ def test_abs_variants_are_never_negative_and_only_of_signed_methods() -> None:
     more = [one for one in study.methods if one not in plain.methods]
     assert len(more) == 4
     assert not any(method_traits(one).signed for one in more)
+
+
+def test_every_imputer_of_the_strategies_explains_too() -> None:
+    (study,) = PixelFlipping(matching=True, imputers=(Mean(), Telea())).studies()
+    labels = [recipe.label(one) for one in study.methods]
+    assert set(study.notes["matching"].values()) == {"mean", "telea"}
+    assert set(study.notes["matching"]) <= set(labels)
+    assert len(set(labels)) == len(labels)

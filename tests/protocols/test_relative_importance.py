@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -21,7 +22,7 @@ from heatproof.errors import BadInput
 from heatproof.methods.cam import GradCam
 from heatproof.methods.controls import Constant, Edges
 from heatproof.methods.tcav import TCAV
-from heatproof.protocols.relative_importance import RelativeImportance, accuracy, blind, clusters, heatmaps
+from heatproof.protocols.relative_importance import RelativeImportance, accuracy, blind, clusters, heatmaps, rises
 from heatproof.report import report
 from heatproof.results import Results
 from heatproof.run.loop import run
@@ -335,6 +336,13 @@ def test_objects_alone_tell_the_object_model_all_and_the_scene_model_nothing() -
     batch = TwoFactor(count=20).batch(range(20))
     assert accuracy(models.load("embedded:object"), batch, "grey") > 0.9
     assert accuracy(models.load("embedded:scene"), batch, "grey") < 0.4
+
+
+def test_confidence_falls_without_what_a_model_looks_for_and_rises_without_what_covers_it() -> None:
+    batch = TwoFactor(count=20).batch(range(20))
+    of_object, of_scene = (rises(models.load(f"embedded:{name}"), batch) for name in ("object", "scene"))
+    assert of_object < 0.1 < of_scene <= 1
+    assert math.isnan(rises(models.load("embedded:scene"), dataclasses.replace(batch, twins=None)))
 
 
 def test_premises_are_measured_on_the_kind_of_pictures_that_are_judged() -> None:

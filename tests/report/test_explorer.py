@@ -16,9 +16,11 @@ from visit import SWITCHES, Visit, chromium, serious_faults
 
 from heatproof.report import report
 from heatproof.report.explorer import explorer_data
+from heatproof.report.questions import DECLARED, USUAL
 from heatproof.report.run_numbers import Reading
 from heatproof.results import Results
 from heatproof.results.flip_book import Flips
+from heatproof.results.run_info import run_info
 
 IMAGES = [HOSTILE, *(f"{index:05d}" for index in range(1, 40))]
 HIDDEN = (12, 200, 34)
@@ -230,6 +232,24 @@ def test_on_a_telephone_nothing_scrolls_sideways(browser: Browser, written: Path
     assert dialog.evaluate("one => one.scrollWidth - one.clientWidth") <= 0
     assert visit.complaints == []
     page.close()
+
+
+def test_seven_questions_fit_a_telephone(browser: Browser, tmp_path: Path) -> None:
+    run = asked_run()
+    asked = [one.words for one in (*USUAL.values(), *DECLARED.values())][:7]
+    base = run.scores[run.scores["metric"] == "srg"]
+    stored = run.info.plain()
+    stored["metrics"] = {f"metric_{at}": {"higher_is_better": True, "question": asked[at]} for at in range(7)}
+    scores = pd.concat([base.assign(metric=name) for name in stored["metrics"]])
+    wide = replace(run, scores=scores, info=run_info(stored))
+    wide.__dict__["gallery"] = run.gallery
+    wide.__dict__["curves"] = run.curves.iloc[:0]
+    visit = Visit(browser, report(wide, tmp_path / "report.html"), 390)
+    assert visit.page.locator(".answers thead th").count() == 8
+    assert visit.page.evaluate("document.documentElement.scrollWidth") <= 390
+    table = visit.page.locator("#answer .scroll").first
+    assert table.evaluate("one => one.scrollWidth - one.clientWidth") <= 0
+    visit.page.close()
 
 
 def test_a_finger_opens_a_picture_and_turns_the_pages(browser: Browser, written: Path) -> None:

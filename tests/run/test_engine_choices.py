@@ -229,8 +229,8 @@ def test_a_replay_under_other_choices_is_close_or_named_and_by_the_reference_the
 ) -> None:
     requested = Study(
         ["embedded:object"],
-        ["two_factor(count=3)"],
-        ["saliency", "integrated_gradients(steps=4)", "grad_cam", "isa(steps=4)"],
+        ["two_factor(count=4)"],
+        ["saliency", "integrated_gradients(steps=4)", "grad_cam", "isa(rounds=8)"],
         ["srg(points=5)", METRIC],
     )
     first, again = run(requested, tmp_path / "first"), tmp_path / "again"
@@ -239,12 +239,12 @@ def test_a_replay_under_other_choices_is_close_or_named_and_by_the_reference_the
     other = {"backend": "untouched", "layout": "contiguous", "size": 3}
     now = run(requested, again, choices={question: {**fields, **other} for question, fields in chosen.items()})
     unstable = [label for label, about in now.info.methods.items() if about.unstable]
-    assert unstable == ["isa(steps=4)"]
+    assert unstable == ["isa(rounds=8)"]
     found = compared(first.scores, now.scores, {}, again, unstable)
     assert not found.same  # the choices are others
     assert found.holds, str(found)
-    assert found.unstable["isa(steps=4)"] > 1e-4
-    assert "isa(steps=4)" in str(found)
+    assert found.unstable["isa(rounds=8)"] > 1e-4
+    assert "isa(rounds=8)" in str(found)
     tables = []
     for name in ("one", "two"):
         monkeypatch.setenv("HEATPROOF_CACHE", str(tmp_path / f"cache-{name}"))

@@ -210,6 +210,18 @@ def test_what_two_writers_did_counts_once(tmp_path: Path) -> None:
     assert len(pd.read_parquet(tmp_path / "scores.parquet")) == 4
 
 
+def test_clearing_up_leaves_what_another_run_wrote_meanwhile(tmp_path: Path) -> None:
+    """As by a run that looked at the directory and then waited for its lock."""
+    waiting = Store(tmp_path)
+    assert waiting.get("abcd") is None
+    written(tmp_path, abcd=UNIT)
+    orphan = tmp_path / "parts" / f"curves-{'0' * 64}.parquet"
+    orphan.touch()
+    waiting.clear_leftovers()
+    assert not orphan.exists()
+    assert waiting.get("abcd") == Store(tmp_path).get("abcd") == UNIT
+
+
 def test_memory_of_unpacked_parts_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(5):
         written(tmp_path, **{f"k{number}": dataclasses.replace(UNIT, seconds=float(number))})

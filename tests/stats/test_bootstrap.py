@@ -14,7 +14,6 @@ from heatproof.stats.bootstrap import (
     is_share,
     mean,
     median,
-    paired_difference,
     resampled_means,
 )
 
@@ -77,20 +76,12 @@ def test_any_statistic_and_the_mean_path_agree():
     assert interval(values, median, resamples=500).estimate == np.median(values)
 
 
-def test_paired_difference_uses_pairs_only():
-    first, second = np.array([1.0, 2.0, np.nan, 4.0]), np.array([0.0, 1.0, 1.0, np.nan])
-    found = paired_difference(first, second, resamples=100)
-    assert (found.estimate, found.low, found.high, found.n, found.missing) == (1.0, 1.0, 1.0, 2, 2)
-    assert found.excludes_zero
-
-
 def test_one_image_has_no_interval():
     for values, n in (([0.3], 1), ([np.nan, np.nan], 0)):
         found = interval(values)
         assert found.n == n
         assert np.isnan(found.low)
         assert np.isnan(found.high)
-        assert not found.excludes_zero
 
 
 def test_every_image_its_own_cluster_is_the_ordinary_bootstrap():
@@ -149,11 +140,6 @@ def test_blocks_do_not_change_the_result(monkeypatch):
 def test_refuses(values, options):
     with pytest.raises(BadInput):
         interval(values, **options)
-
-
-def test_refuses_unpaired_scores():
-    with pytest.raises(BadInput, match="same images"):
-        paired_difference([1.0, 2.0], [1.0])
 
 
 @given(st.integers(2, 200), st.sampled_from([0.0, 1.0]), st.floats(0.5, 0.99))

@@ -2,7 +2,15 @@
 
 from importlib import import_module
 
-MODULES = ("pixel_flipping", "strategies", "threshold_free", "mosaics", "in_distribution", "relative_importance")
+MODULES = (
+    "pixel_flipping",
+    "strategies",
+    "threshold_free",
+    "mosaics",
+    "in_distribution",
+    "relative_importance",
+    "judges",
+)
 
 for name in MODULES:
     import_module(f"ledger.papers.{name}")

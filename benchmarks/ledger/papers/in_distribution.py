@@ -23,6 +23,8 @@ EMBEDDED = recipe(
     "the embedded object model and pictures (64×64), the embedded prior, `fast` profile; the audit is of integrated "
     "gradients and a random order at nine levels.",
     full="--protocols 'in_distribution(pictures=64)'",
+    quick="--protocols 'in_distribution(pictures=12,draws=1)' --methods "
+    "'integrated_gradients(steps=16),random,saliency,fast_ig,guided_ig(steps=15),mfaba(steps=20,step_size=0.0025),oracle'",
 )
 GAIN = "fud(score=gain, controls=[random])"
 FUD = "fud(controls=[random,no_guidance,guidance_only,prior_only])"

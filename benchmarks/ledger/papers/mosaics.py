@@ -21,10 +21,10 @@ paper(
     "Mosaics (Fresz et al. 2024)",
     """Raw LRP (zennit's rules) turns its whole map round where the target's logit is negative, by the epsilon rule's
 division; it is kept upright here. CAMs are taken after the activation: on a last batch norm, before its rectifier,
-Grad-CAM++ has no positive relevance at all on many mosaics of photos. No picture stands in two mosaics.
-KernelSHAP's blocks never straddle two tiles, an advantage no
-other method has. The embedded networks name nearly all held-out pictures of all ten objects rightly, so the hard pair
-may not be hard enough to show what the paper saw.""",
+Grad-CAM++ has no positive relevance at all on many mosaics of photos. Mosaics of a pair may share pictures;
+intervals resample mosaics, and do not allow for that. KernelSHAP's blocks never straddle two tiles, an advantage no
+other method has. The embedded networks name nearly all held-out pictures of all ten objects rightly, so the hard
+pair may not be hard enough to show what the paper saw.""",
 )
 
 EMBEDDED = recipe(

@@ -31,7 +31,10 @@ def audit(
         int, typer.Option(help="Disturbances of pictures and weights, for MetaQuantus's tests; 0: none.", min=0)
     ] = 2,
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Directory for cards.json and judges.md.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Directory for cards.json, judges.md and evidence: again, it goes on."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The cards as JSON.")] = False,
     quiet: Quiet = False,
 ) -> None:
@@ -50,6 +53,7 @@ def audit(
             limit=limit,
             disturbances=disturbances,
             seed=seed,
+            store=out / "evidence" if out else None,
             watch=watch,
         )
         written = page.write(found, out) if out else []

@@ -8,16 +8,16 @@ from typing import ClassVar
 from torch import Tensor
 
 from heatproof.methods._support.baselines import Baseline, revision_of
-from heatproof.methods._support.channel_pooling import Pooling, keeps_sign, pool
+from heatproof.methods._support.channel_pooling import ChannelPooled, Pooling
 from heatproof.methods._support.field_checks import check_count
 from heatproof.methods.deep_lift import DeepLift
 from heatproof.registry import method
-from heatproof.types import Batch, Cost, Maps, Model
+from heatproof.types import Batch, Cost, Model
 
 
 @method
 @dataclass(frozen=True)
-class DeepLiftShap:
+class DeepLiftShap(ChannelPooled):
     """DeepLIFT (the Rescale rule) averaged over many baselines: an estimate of SHAP values.
 
     Adds up to the answer minus its mean over the baselines; networks that the rule does not cover are refused, as by
@@ -38,18 +38,11 @@ class DeepLiftShap:
         check_count("draws", self.draws)
 
     @property
-    def signed(self) -> bool:
-        return keeps_sign(self.pooling)
-
-    @property
     def _parts(self) -> DeepLift:
         return DeepLift(self.background, self.draws, self.pooling)
 
     def channels(self, model: Model, batch: Batch, /) -> Tensor:
         return self._parts.channels(model, batch)
-
-    def __call__(self, model: Model, batch: Batch, /) -> Maps:
-        return pool(self.channels(model, batch), self.pooling)
 
     def total(self, model: Model, batch: Batch, /) -> Tensor:
         """The sum that maps add up to: the answer's rise over the mean answer to the baselines."""

@@ -15,11 +15,11 @@ from heatproof.methods._support.baselines import (
     revision_of,
     start,
 )
-from heatproof.methods._support.channel_pooling import Pooling, keeps_sign, pool
+from heatproof.methods._support.channel_pooling import ChannelPooled, Pooling
 from heatproof.methods._support.field_checks import check_count
 from heatproof.methods._support.path_gradients import Stretch, gradients_on_path
 from heatproof.registry import method
-from heatproof.types import Batch, Cost, Images, Maps, Model, Readout
+from heatproof.types import Batch, Cost, Images, Model, Readout
 
 
 class Steps:
@@ -49,7 +49,7 @@ class Steps:
 
 @method("idgi")
 @dataclass(frozen=True)
-class IDGI:
+class IDGI(ChannelPooled):
     """Every rise of the answer along the straight path from a baseline, shared out by the squared gradient.
 
     Integrated gradients without what the path does at a right angle to the gradient, which adds up to nothing and is
@@ -69,10 +69,6 @@ class IDGI:
 
     def __post_init__(self) -> None:
         check_count("steps", self.steps)
-
-    @property
-    def signed(self) -> bool:
-        return keeps_sign(self.pooling)
 
     @property
     def random(self) -> bool:
@@ -95,9 +91,6 @@ class IDGI:
                 for point, slope, answer in zip(points, slopes[rows], answers[rows], strict=True):
                     steps[image].add(slope, answer, first=point == 0)
         return total
-
-    def __call__(self, model: Model, batch: Batch, /) -> Maps:
-        return pool(self.channels(model, batch), self.pooling)
 
     def total(self, model: Model, batch: Batch, /) -> Tensor:
         """The sum that maps add up to: the answer's rise over the baseline."""

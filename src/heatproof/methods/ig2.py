@@ -11,12 +11,12 @@ from torch import Tensor
 from heatproof import engine
 from heatproof.errors import NotApplicable
 from heatproof.methods._support.baselines import FIXED, Baseline, background, is_random, revision_of, starts
-from heatproof.methods._support.channel_pooling import Pooling, keeps_sign, pool
+from heatproof.methods._support.channel_pooling import ChannelPooled, Pooling
 from heatproof.methods._support.field_checks import check_count, check_positive
 from heatproof.methods._support.representation import latest_representation, representation_layer, representations
 from heatproof.methods._support.shared_passes import slopes
 from heatproof.registry import method
-from heatproof.types import Batch, Cost, Images, Logits, Maps, Model, Readout, keyed_seed
+from heatproof.types import Batch, Cost, Images, Logits, Model, Readout, keyed_seed
 
 SIDE = 224  # of the pictures for which a path's length is published
 
@@ -45,7 +45,7 @@ def references(source: Baseline, model: Model, batch: Batch, draws: int) -> Iter
 
 @method("ig2")
 @dataclass(frozen=True)
-class IG2:
+class IG2(ChannelPooled):
     """The answer's gradient along a path from the picture to a counterfactual, which a second gradient leads to.
 
     Each step of equal length moves the picture towards the representation (what the last linear layer is given) of a
@@ -71,10 +71,6 @@ class IG2:
         check_count("steps", self.steps)
         check_count("draws", self.draws)
         check_positive("length", self.length)
-
-    @property
-    def signed(self) -> bool:
-        return keeps_sign(self.pooling)
 
     @property
     def random(self) -> bool:
@@ -114,9 +110,6 @@ class IG2:
                 total.addcmul_(here - there, slope)
                 here = there
         return total
-
-    def __call__(self, model: Model, batch: Batch, /) -> Maps:
-        return pool(self.channels(model, batch), self.pooling)
 
     def cost(self) -> Cost:
         return Cost(self.steps * self._draws + 1, 2 * self.steps * self._draws)

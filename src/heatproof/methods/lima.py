@@ -90,14 +90,21 @@ class LIMA:
         check_not_negative("consistency", self.consistency)
         check_not_negative("collaboration", self.collaboration)
 
+    def caution(self, model: Model, batch: Batch) -> str:
+        """What to be careful with, wherever it is judged."""
+        return (
+            "it searches for the order of superpixels that insertion and deletion reward, so these and pixel flipping "
+            "say how well it searched: read localisation and scores with other segments and fillings, too"
+        )
+
     def __call__(self, model: Model, batch: Batch, /) -> Maps:
         segments = segments_of(batch, self.occlusion.segmenter)
         game = game_of(model, batch, self.occlusion, self.readout)
         searches = [Search(angles) for angles in self._angles(game)]
         weights = (self.effectiveness, self.consistency, self.collaboration)
         while any(search.waiting for search in searches):
-            asked = [search.asks() for search in searches]
-            for search, coalitions, values in zip(searches, asked, game.value_each(asked), strict=True):
+            coalitions_of = [search.asks() for search in searches]
+            for search, coalitions, values in zip(searches, coalitions_of, game.value_each(coalitions_of), strict=True):
                 search.learns(coalitions, values, weights)
         maps = []
         for search, labels in zip(searches, segments, strict=True):

@@ -108,6 +108,7 @@ class PixelFlipping:
     imputers: tuple[Imputer, ...] = ()  # or their names; empty takes the preset's
     draws: int = 5  # imputations per picture, for imputers that draw
     abs_variants: bool = False  # judge also the magnitudes of the signed pixel-wise methods
+    matching: bool = False  # judge also Shapley values that hide with each imputer of the strategies
     diffusion_draws: int = 1  # a diffusion model takes seconds where the others take milliseconds
     steps: Literal["full", "fast"] = "full"  # of `quick`: `fast` draws 9 points of each curve
 
@@ -162,7 +163,7 @@ class PixelFlipping:
         return Study(
             models=models or (["embedded:object"] if quick else ["embedded:object", "embedded:object_plain"]),
             datasets=datasets,
-            methods=with_controls(methods or self._methods(), regions=have_regions(datasets)),
+            methods=with_controls(methods or self._methods(donors), regions=have_regions(datasets)),
             metrics=[metric for setup in setups for metric in setup.values()],
             protocol="pixel_flipping",
             limit=32 if quick else 100,
@@ -170,6 +171,9 @@ class PixelFlipping:
                 main=tuple(recipe.label(setup["srg"]) for setup in setups),
                 preset=self.preset,
                 setups=tuple(_strategy(setup) for setup in setups),
+                matching={recipe.label(one): name for one, name in self._matched(donors).items()}
+                if self.matching
+                else {},
                 donors="" if donors == TrainSet() else recipe.label(donors),  # if they are judged themselves
             ).plain(),
         )
@@ -179,11 +183,20 @@ class PixelFlipping:
         known = all(isinstance(one, TwoFactor) for one in study.datasets)
         return self.preset == "paper" and known and all(model.task in TASKS for model in study.models)  # type: ignore[union-attr]
 
-    def _methods(self) -> list[AnyMethod]:
+    def _methods(self, donors: TrainSet) -> list[AnyMethod]:
         more: list[AnyMethod] = [GradCam()] if self.preset == "quick" else []
         if self.abs_variants:
             more += absolute(self.preset)
+        if self.matching:
+            more += [method for method in self._matched(donors) if method not in occlusion_based(self.preset)]
         return [*pixel_wise(self.preset), *more, *occlusion_based(self.preset)]
+
+    def _matched(self, donors: TrainSet) -> dict[AnyMethod, str]:
+        """Shapley values that hide with each imputer of the strategies, and which it is."""
+        imputers = dict.fromkeys(occlusion.imputer for occlusion in self.occlusions(donors))
+        often = 200 if self.preset == "paper" else 20
+        made = {one: Shapley(Occlusion(one, Slic(25), draws=1), "log_odds", permutations=often) for one in imputers}
+        return {method: recipe.label(one) for one, method in made.items()}
 
     def _setup(self, occlusion: Occlusion) -> dict[str, Metric]:
         """All metrics of one strategy; they share one game, so the last ones cost nothing."""

@@ -210,6 +210,7 @@ class RelativeImportance:
         more = max(count, 200)
         shown = dataclasses.replace(pictures, count=more) if isinstance(pictures, TwoFactor) else pictures
         measured: dict[str, dict[str, float | None]] = {}
+        rising: dict[str, float | None] = {}
         number, gaps = 0, list[int]()
         for role, model in roles.items():
             seen = data.seen_by(model, shown)
@@ -218,12 +219,14 @@ class RelativeImportance:
             measured[role] = {
                 what: accuracy(model, batch, what, tasks[role]) for what in ("composite", "without", "grey")
             }
+            rising[role] = rises(model, batch, tasks[role])
         apart = twins.warning(gaps, exact=dataset_traits(pictures).exact_twins)
         if apart:
             warnings.warn(apart, stacklevel=3)
         return RelativeImportanceNotes(
             preset=self.preset,
             accuracy=measured,
+            rises=rising,
             roles={role: model.name for role, model in roles.items()},
             classes=len(roles["object"].classes) or 10,
             pictures=number,
@@ -286,6 +289,21 @@ def accuracy(model: Model, batch: Batch, what: str, task: str = "") -> float:
         images = images.where(batch.regions[:, None], 0.5)
     answers = engine.forward(model, images).argmax(1).cpu()
     return float((answers == labels.cpu()).double().mean())
+
+
+def rises(model: Model, batch: Batch, task: str = "") -> float:
+    """The share of rightly named pictures on which the confidence rises once the object is gone; NaN without any.
+
+    Confidence is the probability of the true class.
+    """
+    labels = batch.labels.get(task or model.task)
+    if labels is None or not len(batch) or batch.twins is None:
+        return float("nan")
+    labels = labels.to(batch.images.device)
+    whole, bare = (engine.forward(model, images).to(labels.device) for images in (batch.images, batch.twins))
+    right = whole.argmax(1) == labels
+    before, after = (model.read(logits, labels, "probability") for logits in (whole, bare))
+    return float((after > before)[right].double().mean())
 
 
 def clusters(dataset: Dataset, limit: int, model: Model | None) -> dict[str, tuple[int, ...]]:

@@ -73,27 +73,27 @@ class Answers:
 
 def answers(reading: Reading) -> Answers:
     """The matrix of a run."""
-    asked = questions(reading)
+    panels_of = questions(reading)
     contestants = [method for method in reading.methods if not reading.is_control(method)]
     cells = {
         (method, question): _cell(reading, method, panels, yardstick=question.yardstick)
-        for question, panels in asked.items()
+        for question, panels in panels_of.items()
         for method in contestants
     }
-    unsorted = Answers(tuple(contestants), tuple(asked), cells)
+    unsorted = Answers(tuple(contestants), tuple(panels_of), cells)
 
     def place(method: str) -> tuple[float, float]:
-        marks = [found.mark for one in asked if (found := unsorted.cell(method, one).found) is not None]
+        marks = [found.mark for one in panels_of if (found := unsorted.cell(method, one).found) is not None]
         ranks = [
             reading.standings[panel].ranks[method][0] / len(reading.standings[panel].ranks)
-            for panels in asked.values()
+            for panels in panels_of.values()
             for panel in panels
             if method in reading.standings[panel].ranks
         ]
         mean = sum(MARKS.index(mark) for mark in marks) / len(marks) if marks else float(len(MARKS))
         return mean, sum(ranks) / len(ranks) if ranks else 1.0
 
-    return Answers(tuple(sorted(contestants, key=place)), tuple(asked), cells)
+    return Answers(tuple(sorted(contestants, key=place)), tuple(panels_of), cells)
 
 
 def _cell(reading: Reading, method: str, panels: Sequence[Panel], *, yardstick: bool) -> Cell:

@@ -60,6 +60,6 @@ def place(question: Question) -> int:
 
 def unasked(reading: Reading) -> list[Question]:
     """The usual questions that no metric of this run answers."""
-    asked = {one.words for one in questions(reading)}
+    answered = {one.words for one in questions(reading)}
     known = [*USUAL.values(), *DECLARED.values()]
-    return sorted((one for one in known if one.words in _ORDER and one.words not in asked), key=place)
+    return sorted((one for one in known if one.words in _ORDER and one.words not in answered), key=place)

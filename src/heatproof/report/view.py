@@ -55,17 +55,17 @@ class Viewer(ThreadingHTTPServer):
 
     def page(self, target: str) -> str | bytes:
         """The page of a request; `KeyError` where there is none."""
-        asked = urlsplit(target)
+        wanted = urlsplit(target)
         runs = runs_in(self.root)
-        if asked.path == "/":
+        if wanted.path == "/":
             return list_page(self.root, runs)
-        if asked.path.startswith("/report/"):
-            return self._report(runs[unquote(asked.path.removeprefix("/report/"))])
-        if asked.path == "/compare":
-            chosen = parse_qs(asked.query)
+        if wanted.path.startswith("/report/"):
+            return self._report(runs[unquote(wanted.path.removeprefix("/report/"))])
+        if wanted.path == "/compare":
+            chosen = parse_qs(wanted.query)
             first, second = chosen.get("first", [""])[0], chosen.get("second", [""])[0]
             return compare_page((first, second), (Results.load(runs[first]), Results.load(runs[second])))
-        raise KeyError(asked.path)
+        raise KeyError(wanted.path)
 
     def _report(self, path: Path) -> bytes:
         """The page that the run has, or one drawn anew, beside nothing of the run, where it is not of its results."""

@@ -50,9 +50,12 @@ class Comparison:
         else:
             few = self.count("few")
             unknown = f", {few} {'has' if few == 1 else 'have'} too few pictures to tell" if few else ""
-            counts = f"{self.count('noise')} did not, {self.count('same')} are equal to the last digit{unknown}"
+            counts = (
+                f"{self.count('noise')} differ within it, {self.count('same')} are equal to the last digit{unknown}"
+            )
+            moved = f"{solid} moved by more than noise ({better} better, {solid - better} worse)" if solid else ""
             found.append(
-                f"{solid} moved by more than noise ({better} better, {solid - better} worse), {counts}. "
+                f"{moved or 'None moved by more than noise'}, {counts}. "
                 f"The chance of any false move among all of them is at most {self.alpha:.0%}."
             )
         for which, names in zip(("first", "second"), self.only, strict=True):

@@ -35,6 +35,7 @@ class PixelFlippingNotes(ProtocolNotes):
 
     setups: tuple[Strategy, ...] = ()
     donors: str = ""
+    matching: Mapping[str, str] = field(default_factory=dict)  # Shapley values -> the imputer they hide with
 
 
 def strategies_of(info: RunInfo) -> list[Strategy]:
@@ -179,6 +180,9 @@ class RelativeImportanceNotes(ProtocolNotes):
 
     part: str = ""
     accuracy: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)  # role -> pictures -> accuracy
+    rises: Mapping[str, float | None] = field(
+        default_factory=dict
+    )  # role -> share whose confidence rises without object
     roles: Mapping[str, str] = field(default_factory=dict)  # role -> model
     classes: Count = 0
     pictures: Count = 0

@@ -8,8 +8,6 @@ from functools import cached_property
 from pathlib import Path
 
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from heatproof.errors import BadInput, UnknownName
 from heatproof.results import run_state
@@ -17,6 +15,7 @@ from heatproof.results.gallery import Picture, kept_pictures
 from heatproof.results.looks import page_of_looks
 from heatproof.results.plots import Plots
 from heatproof.results.ranking import Ranking, ranked
+from heatproof.results.read_table import as_text, read_table
 from heatproof.results.run_info import RunInfo, run_info
 from heatproof.stats.groups import Groups
 from heatproof.stats.luck import Luck, luck_of
@@ -58,9 +57,9 @@ class Results:
         with run_state.opened(root, "info.json", state.results) as file:
             info = run_info(sealed_json.read(file.read(), root / "info.json"), root / "info.json")
         later = "" if state.state in ("complete", "stopped") else state.state
-        scores = _read_table(root, "scores.parquet", state.results)
+        scores = read_table(root, "scores.parquet", state.results)
         grouped = "groups.parquet" in state.results
-        groups = _groups(_read_table(root, "groups.parquet", state.results)) if grouped else {}
+        groups = _groups(read_table(root, "groups.parquet", state.results)) if grouped else {}
         return cls(scores, None, root, info, files=state.results, groups=groups, commit=state.commit, later=later)
 
     @cached_property
@@ -70,7 +69,7 @@ class Results:
             return self._of_kept(self.lines)
         if self.root is None:
             return pd.DataFrame()
-        return self._of_kept(_read_table(self.root, "curves.parquet", self.files))
+        return self._of_kept(read_table(self.root, "curves.parquet", self.files))
 
     @cached_property
     def details(self) -> pd.DataFrame:
@@ -79,7 +78,7 @@ class Results:
             return self._of_kept(self.numbers)
         if self.root is None:
             return NO_DETAILS
-        return self._of_kept(_read_table(self.root, "details.parquet", self.files))
+        return self._of_kept(read_table(self.root, "details.parquet", self.files))
 
     @cached_property
     def pictures(self) -> pd.DataFrame:
@@ -96,7 +95,7 @@ class Results:
             return self.truth
         if self.root is None or "pictures.parquet" not in self.files:
             return NO_PICTURES
-        return _read_table(self.root, "pictures.parquet", self.files)
+        return read_table(self.root, "pictures.parquet", self.files)
 
     def correct_only(self) -> Results:
         """The same results on the pictures that each model classifies correctly, tests and ranks included.
@@ -130,7 +129,7 @@ class Results:
             return self._of_kept(self.again)
         if self.root is None or "repeats.parquet" not in self.files:
             return NO_REPEATS
-        return self._of_kept(_read_table(self.root, "repeats.parquet", self.files))
+        return self._of_kept(read_table(self.root, "repeats.parquet", self.files))
 
     def luck(self, metric: str, *, model: str | None = None, dataset: str | None = None) -> list[Luck]:
         """How far the scores of random methods depend on the seed, beside how far they differ between pictures.
@@ -216,7 +215,7 @@ class Results:
                 if wanted not in set(rows[column]):
                     raise UnknownName.among(f"{column} in these results", wanted, rows[column].unique())
                 rows = rows[rows[column] == wanted]
-        return rows
+        return as_text(rows)
 
     def table(self, metric: str, *, model: str | None = None, dataset: str | None = None) -> pd.DataFrame:
         """Images (of each data set and model) × methods; NaN where there is no score."""
@@ -308,15 +307,6 @@ class Results:
     def gallery(self) -> list[Picture]:
         """The gallery: the pictures that the last run kept with their maps, in its order."""
         return [] if self.root is None else kept_pictures(self.root, self.files)
-
-
-def _read_table(root: Path, name: str, files: Mapping[str, str]) -> pd.DataFrame:
-    with run_state.opened(root, name, files) as file:
-        try:
-            table: pd.DataFrame = pq.read_table(file).to_pandas()
-        except (OSError, pa.ArrowException) as error:
-            raise sealed_json.Damaged(f"{root / name} cannot be read ({error}): {run_state.AGAIN}") from error
-    return table
 
 
 def _groups(rows: pd.DataFrame) -> dict[str, Groups]:

@@ -24,7 +24,6 @@ from heatproof.storage import sealed_json
 from heatproof.storage.atomic_file import content_of, sha256_of, write_atomically
 
 FILE = "run.json"
-RESULTS = ("scores.parquet", "curves.parquet", "details.parquet", "info.json", "gallery.json", "study.json")
 AGAIN = "run the same command again: what is finished is kept"
 TICK = 10.0  # seconds between two updates of the stored time
 State = Literal["running", "stopped", "failed", "complete"]

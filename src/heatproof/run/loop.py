@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from heatproof import engine
+from heatproof.data._support.manifest import manifests
 from heatproof.engine import EngineKind
 from heatproof.errors import BadInput
 from heatproof.executors import Executor, Workers, executor
@@ -95,6 +96,7 @@ def _run(
     for at, one in enumerate(listed, start=1):
         work += shards(one, place)
         display.phase("reading pictures", at, len(listed))
+    manifests().keep()
     own, again = ([shard for shard in work if bool(shard.repeat) == later] for later in (False, True))
     if share is not None:
         own, again = share.of_work(own), share.among(again)

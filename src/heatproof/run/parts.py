@@ -77,9 +77,10 @@ class Parts:
         self._read_footers()
 
     def _read_footers(self) -> None:
+        """Enter the parts that are not known yet."""
         names = sorted(path.name for path in self.folder.iterdir()) if self.folder.is_dir() else []
         for name in names:
-            if part.kind_of(name) not in ("scores", "pictures"):
+            if part.kind_of(name) not in ("scores", "pictures") or name in self._notes:
                 continue
             try:
                 notes = typed(Notes, part.notes_of(self.folder / name), name)
@@ -161,6 +162,7 @@ class Parts:
 
     def unused(self) -> list[Path]:
         """Files of curves or details whose scores were never written."""
+        self._read_footers()  # another run may have written some since
         used = {name for notes in self._notes.values() for name in notes.beside}
         every = sorted(self.folder.iterdir()) if self.folder.is_dir() else []
         return [path for path in every if part.kind_of(path.name) in ("curves", "details") and path.name not in used]

@@ -57,7 +57,7 @@ def check(
 ) -> list[Hindrance]:
     """What will have no score, from the first picture of every place that is not finished; warns of it.
 
-    `show` is told how many places are done.
+    `show` is called with how many places are done.
 
     Refuses a study in which no method or no metric can have any: at once, not after hours.
     """

@@ -37,10 +37,6 @@ class Interval:
     kind: Kind = "percentile"
     clusters: tuple[int, ...] = ()  # number of distinct clusters along each cluster id
 
-    @property
-    def excludes_zero(self) -> bool:
-        return self.low > 0 or self.high < 0
-
 
 def mean(values: FloatArray) -> FloatArray:
     """Mean over the last axis."""
@@ -159,24 +155,6 @@ def wilson(share: float, trials: int, level: float = 0.95) -> tuple[float, float
     centre = (share + z**2 / (2 * trials)) / (1 + z**2 / trials)
     half = z / (1 + z**2 / trials) * np.sqrt(share * (1 - share) / trials + z**2 / (4 * trials**2))
     return float(min(share, max(0.0, centre - half))), float(max(share, min(1.0, centre + half)))
-
-
-def paired_difference(
-    first: ArrayLike,
-    second: ArrayLike,
-    statistic: Statistic = mean,
-    *,
-    level: float = 0.95,
-    resamples: int = 2000,
-    seed: int = 0,
-    kind: Kind = "percentile",
-    clusters: Sequence[ArrayLike] = (),
-) -> Interval:
-    """The interval of first - second over the images that have both."""
-    a, b = scored(first), scored(second)
-    if a.shape != b.shape:
-        raise BadInput(f"paired scores must cover the same images, got shapes {a.shape} and {b.shape}.")
-    return interval(a - b, statistic, level=level, resamples=resamples, seed=seed, kind=kind, clusters=clusters)
 
 
 def cluster_index(ids: ArrayLike, n: int) -> NDArray[np.int64]:

@@ -8,9 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-import numpy as np
-from numpy.typing import ArrayLike
-
 
 def rank_sets(methods: Sequence[str], beats: Collection[tuple[str, str]]) -> dict[str, tuple[int, int]]:
     """Best and worst possible rank of each method, from the (better, worse) pairs that the tests separate.
@@ -27,12 +24,3 @@ def rank_sets(methods: Sequence[str], beats: Collection[tuple[str, str]]) -> dic
         )
         for method in methods
     }
-
-
-def rank_sets_of_intervals(low: ArrayLike, high: ArrayLike) -> list[tuple[int, int]]:
-    """The same from (methods × methods) simultaneous intervals of row − column, higher being better; NaN for none."""
-    lower, upper = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
-    names = [str(at) for at in range(len(lower))]
-    beats = {(names[a], names[b]) for a, b in np.argwhere(lower > 0) if a != b}
-    beats |= {(names[b], names[a]) for a, b in np.argwhere(upper < 0) if a != b}
-    return list(rank_sets(names, beats).values())

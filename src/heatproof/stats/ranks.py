@@ -86,15 +86,6 @@ class RankingAgreement:
     n_methods: int
 
 
-@dataclass(frozen=True)
-class MeanAndMedian:
-    """The ranking by mean, the ranking by median, and how far they agree."""
-
-    mean: Ranking
-    median: Ranking
-    agreement: RankingAgreement
-
-
 def check_table(table: pd.DataFrame) -> pd.DataFrame:
     """The table as floats with unique method names; every function here checks its input with it."""
     if not isinstance(table, pd.DataFrame):
@@ -209,24 +200,6 @@ def rank_methods(
         part.sparse_methods,
         level,
     )
-
-
-def mean_and_median(
-    table: pd.DataFrame,
-    *,
-    higher_is_better: bool = True,
-    level: float = 0.95,
-    resamples: int = 2000,
-    seed: int = 0,
-) -> MeanAndMedian:
-    """Both rankings: where they disagree, a few images carry the mean."""
-    means = rank_methods(
-        table, higher_is_better=higher_is_better, by="mean", level=level, resamples=resamples, seed=seed
-    )
-    medians = rank_methods(
-        table, higher_is_better=higher_is_better, by="median", level=level, resamples=resamples, seed=seed
-    )
-    return MeanAndMedian(means, medians, compare_rankings(means.rank_of(), medians.rank_of()))
 
 
 def kendall_tau(first: ArrayLike, second: ArrayLike) -> float:

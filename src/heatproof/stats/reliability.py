@@ -88,21 +88,6 @@ def krippendorff_alpha(scores: ArrayLike) -> float:
     return ordinal_alpha(_ranked(scores))
 
 
-def closed_form_alpha(scores: ArrayLike) -> float:
-    """The same number from the mean rank correlation of the mosaics, for complete scores without ties.
-
-    With N mosaics, m methods and mean pairwise Spearman correlation r: alpha = r + (1 - r) / (N m).
-    """
-    values = scored(scores)
-    ranks = _ranked(values)
-    n, m = values.shape
-    if len(ranks) < n or np.isnan(ranks).any() or (np.sort(ranks, axis=1) != np.arange(1, m + 1)).any():
-        raise BadInput("the closed form holds for complete scores without ties: use krippendorff_alpha.")
-    concordance = 12 * float(((ranks.sum(axis=0) - n * (m + 1) / 2) ** 2).sum()) / (n**2 * (m**3 - m))
-    r = (n * concordance - 1) / (n - 1)
-    return float(r + (1 - r) / (n * m))
-
-
 def alpha_interval(
     scores: ArrayLike,
     clusters: NDArray[np.int64] | None = None,

@@ -204,7 +204,7 @@ def _constant(rows: pd.DataFrame) -> list[str]:
 def _equivalent(rows: pd.DataFrame, margin: float, tiers: Sequence[Sequence[str]]) -> list[str]:
     """The pairs that were shown to differ by less than the margin, in a run that stopped when it was solid.
 
-    Those of `tiers` are left out: they are said to be alike already.
+    Those of `tiers` are left out: another sentence says that they are alike.
     """
     if "outcome" not in rows:
         return []

@@ -16,6 +16,7 @@ from heatproof.data._support.pictures import MOST_PIXELS, Levels, check_regular
 from heatproof.errors import BadInput, Missing
 
 SUFFIXES = frozenset((".dcm", ".dicom"))
+DEFLATED = "1.2.840.10008.1.2.1.99"  # the transfer syntax that packs everything
 Floats = npt.NDArray[np.float64]
 
 
@@ -31,6 +32,8 @@ def read(path: Path, levels: Levels | None, frame: int | None) -> npt.NDArray[np
     except ImportError as error:
         raise Missing.package("pydicom", "medical", "Reading DICOM files") from error
     check_regular(path)
+    if pydicom.filereader.read_file_meta_info(path).get("TransferSyntaxUID") == DEFLATED:
+        raise BadInput("its header is deflated, and may unpack to any size: store it as Explicit VR Little Endian")
     data = pydicom.dcmread(path)
     if "PixelData" not in data:
         raise BadInput("it holds no pixels: take it out of the folder")

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from heatproof.data._support.manifest import manifests
 from heatproof.data._support.masks import cut_region, read_mask, share
 from heatproof.data._support.pictures import Levels, is_deep
 from heatproof.data._support.pixels import Reading, as_input, read_pixels, size_of
@@ -19,7 +18,6 @@ from heatproof.data._support.regions import Region
 from heatproof.errors import BadInput
 from heatproof.types import Batch, View
 
-SETTLED = 2.0  # seconds since a file was written, after which another change shows in its time
 PLAIN = Reading()
 UNKNOWN = -1  # the label of a picture whose class is not known
 
@@ -183,19 +181,9 @@ def _bytes_digest(path: Path | None) -> bytes:
     try:
         if not path.is_file():  # also for a pipe or a device, whose reading would never end
             return b"unreadable"
-        state = path.stat()
-        # A file just written may change again without another time; an older one is hashed once for all models.
-        settled = time.time() - state.st_mtime > SETTLED
-        return (_hashed if settled else _hashed.__wrapped__)(path, state.st_mtime_ns, state.st_size, state.st_ino)
+        return manifests().hash_of(path)
     except (OSError, ValueError):  # a missing file is part of the content
         return b"unreadable"
-
-
-@lru_cache(maxsize=200_000)
-def _hashed(path: Path, *_: int) -> bytes:
-    """The hash of a file in this state."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").digest()
 
 
 def numbered(names: Sequence[str]) -> dict[str, int]:

@@ -20,7 +20,7 @@ from heatproof.errors import BadInput, Missing
 
 Plane: TypeAlias = Literal["axial", "coronal", "sagittal"]
 AXES: dict[str, int] = {"sagittal": 0, "coronal": 1, "axial": 2}  # of a volume in RAS+, across which a plane cuts
-MOST_VOXELS = 2**28
+MOST_VOXELS = 2**30
 MOST_CHANNELS = 32
 SQUARE = 0.01  # sides of pixels that differ by less count as equal
 
@@ -48,13 +48,9 @@ def read(path: Path, levels: Levels | None, page: int | None, plane: Plane) -> n
         )
     if int(np.prod(shape)) > MOST_VOXELS:
         raise BadInput(f"{'x'.join(map(str, shape))} voxels, more than {MOST_VOXELS} in all: scale it down")
-    volume = nibabel.as_closest_canonical(stored)
-    axis = AXES[plane]
-    if page is not None and page >= volume.shape[axis]:
-        raise BadInput(f"page must be below {volume.shape[axis]}, the number of its {plane} slices, got {page}")
-    at = volume.shape[axis] // 2 if page is None else page
-    cut = np.take(np.asanyarray(volume.dataobj), at, axis).astype(np.float64)
-    cut = cut[..., None] if cut.ndim == 2 else cut
+    if stored.get_data_dtype().kind not in "uif":
+        raise BadInput(f"voxels must be numbers, got {stored.get_data_dtype()}: save one volume of numbers per channel")
+    cut, spacing = _slice(stored, AXES[plane], page, plane)
     bounds = levels or _declared(stored)
     if bounds is None:
         raise BadInput(
@@ -63,9 +59,36 @@ def read(path: Path, levels: Levels | None, page: int | None, plane: Plane) -> n
         )
     if not np.isfinite(cut).all():
         raise BadInput("the slice holds NaN or infinity: give these voxels a value")
-    spacing = [float(side) for at, side in enumerate(volume.header.get_zooms()[:3]) if at != axis]
     turned = scaled(cut[::-1, ::-1], bounds).transpose(2, 1, 0)
     return np.stack([_square(one.astype(np.float32), spacing[0], spacing[1]) for one in turned])
+
+
+def _slice(
+    stored: Any, axis: int, page: int | None, plane: Plane
+) -> tuple[npt.NDArray[np.float64], tuple[float, float]]:
+    """One slice across an axis of RAS+, (first, second, channels) along the other two axes in their order, and the
+    distances of its voxels along them. Nothing but the slice is held in memory.
+    """
+    from nibabel.orientations import io_orientation
+
+    lies = io_orientation(stored.affine)[:3]  # of every stored axis: the axis in RAS+ it runs along, and which way
+    if not np.isfinite(lies).all():
+        raise BadInput("its affine does not say how it lies: give it one, with one axis for each direction")
+    home = [int(np.flatnonzero(lies[:, 0] == direction)[0]) for direction in range(3)]
+    count = stored.shape[home[axis]]
+    if page is not None and page >= count:
+        raise BadInput(f"page must be below {count}, the number of its {plane} slices, got {page}")
+    at = count // 2 if page is None else page
+    index: list[Any] = [slice(None)] * stored.ndim
+    index[home[axis]] = at if lies[home[axis], 1] > 0 else count - 1 - at
+    cut = np.asanyarray(stored.dataobj[tuple(index)]).astype(np.float64)
+    cut = cut[..., None] if cut.ndim == 2 else cut
+    others = [direction for direction in range(3) if direction != axis]
+    cut = cut if home[others[0]] < home[others[1]] else cut.swapaxes(0, 1)
+    for place, direction in enumerate(others):
+        cut = cut if lies[home[direction], 1] > 0 else np.flip(cut, place)
+    zooms = stored.header.get_zooms()
+    return cut, (float(zooms[home[others[0]]]), float(zooms[home[others[1]]]))
 
 
 def _declared(volume: Any) -> Levels | None:

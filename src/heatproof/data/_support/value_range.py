@@ -32,8 +32,8 @@ def sentence(found: Mapping[str, tuple[float, float]], of: int) -> str:
     first, (low, high) = next(iter(found.items()))
     return (
         f"{len(found)} of {of} pictures fill less than a tenth of their value range ({first}: {low:.3f} … {high:.3f} "
-        "of 0 … 1): if they hold fewer bits than their files, as 12 bits in 16, set the data set's levels, as in "
-        "folder(path=…,levels=[0,4095])"
+        "of 0 … 1): if they hold fewer bits than their files, as 12 bits in 16, say what is black and white, by "
+        "--value-range 0,4095 or folder(path=…,levels=[0,4095])"
     )
 
 

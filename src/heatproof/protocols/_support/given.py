@@ -42,7 +42,7 @@ def missing(traits: ProtocolTraits, chosen: Models, datasets: Datasets) -> str:
 
 
 def _drawn_by_embedded(dataset: Dataset | str) -> bool:
-    """Whether the embedded prior has learnt such pictures; others it can be told to draw, but not by default."""
+    """Whether the embedded prior has learnt such pictures; it draws others only where it is named."""
     return isinstance(data.load(dataset) if isinstance(dataset, str) else dataset, TwoFactor)
 
 

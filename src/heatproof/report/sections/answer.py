@@ -69,7 +69,7 @@ def careful(reading: Reading) -> str:
 
 def recommendation(reading: Reading, found: Answers) -> str:
     """The sentence to take away, as HTML: a method is recommended if it holds in half of the questions."""
-    asked = len(found.questions)
+    count = len(found.questions)
     held = max((found.holding(method) for method in found.methods), default=0)
     if not held:
         return "None of these methods is shown to be better than a map that looks at nothing: add pictures."
@@ -78,7 +78,7 @@ def recommendation(reading: Reading, found: Answers) -> str:
         best = next(method for method in found.methods if found.holding(method) == held)
         return (
             f"No method is without a fault here: <strong>{escape(best)}</strong> holds in {held} of "
-            f"{counted(asked, 'question')}, and somewhere a map that looks at nothing beats it."
+            f"{counted(count, 'question')}, and somewhere a map that looks at nothing beats it."
         )
     it = "it" if len(leaders) == 1 else "them"
     share = _share(found, leaders)
@@ -92,12 +92,12 @@ def recommendation(reading: Reading, found: Answers) -> str:
 
 def _share(found: Answers, leaders: Sequence[str]) -> str:
     """In how many questions nothing beats the leaders, all of which hold in as many."""
-    held, asked = found.holding(leaders[0]), len(found.questions)
-    if asked == 1:
+    held, count = found.holding(leaders[0]), len(found.questions)
+    if count == 1:
         return "in the one question asked"
-    share = f"in {held} of {counted(asked, 'question')}"
+    share = f"in {held} of {counted(count, 'question')}"
     if len(leaders) == 1:
-        return share if held == asked else f"{share} ({_others(found, leaders[0])})"
+        return share if held == count else f"{share} ({_others(found, leaders[0])})"
     same = len({found.held(method) for method in leaders}) == 1
     return share if same else f"{share} each, not the same ones"
 

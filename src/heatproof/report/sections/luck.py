@@ -42,7 +42,7 @@ def _verdict(found: dict[Panel, Sequence[Luck]]) -> str:
     every = [one for some in found.values() for one in some if math.isfinite(one.share)]
     large = list(dict.fromkeys(one.method for one in every if one.share > LARGE))
     if not large:
-        return "Another seed would hardly change what is said of the random methods here."
+        return "Another seed would hardly change the results of the random methods here."
     names = ", ".join(f"<strong>{escape(name)}</strong>" for name in large)
     return (
         f"More than {LARGE:.0%} of what varies from picture to picture is luck for {names}: with more samples in the "

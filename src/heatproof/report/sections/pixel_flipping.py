@@ -13,6 +13,7 @@ from heatproof.report.sections import section_of
 from heatproof.report.sections.blocks import fold, section
 from heatproof.report.sections.blocks import table as set_table
 from heatproof.report.sections.curves import chart_of
+from heatproof.report.sections.matching_imputers import matching_imputers
 from heatproof.report.sections.strategy_choices import strategy_choices
 from heatproof.report.typeset import MISSING, counted, escape, listed, number
 from heatproof.results.protocol_notes import PixelFlippingNotes, strategies_of
@@ -159,6 +160,7 @@ def _agreement(reading: Reading, table: pd.DataFrame, strategies: list[Strategy]
     return (
         f"<h3>Does it depend on the paint?</h3><p>{_summary(found)}{missing}</p>{small_multiples(charts)}"
         + strategy_choices(reading, found, whole, strategies)
+        + matching_imputers(reading, whole)
         + fold("R-OMS of every strategy", _scopes(whole))
         + fold("How much each method’s gain varies over setups", _variances(found))
         + fold(f"Pairs whose order depends on the setup: {len(found.order_dependent)}", _pairs(found))

@@ -1,4 +1,4 @@
-"""What a protocol takes for granted, said where its numbers stand: that the model is right on the pictures."""
+"""What a protocol takes for granted, stated where its numbers stand: that the model is right on the pictures."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from heatproof.report.charts import Bar, bars, small_multiples
 from heatproof.report.run_numbers import Panel, Reading
 from heatproof.report.sections import section_of
 from heatproof.report.sections.blocks import section, table
+from heatproof.report.sections.iir_thresholds import iir_thresholds
 from heatproof.report.sections.paired_maps import paired_maps
 from heatproof.report.sections.ranking import panel_chart
 from heatproof.report.sections.series import series
@@ -67,7 +68,12 @@ def relative_importance(reading: Reading) -> str | None:
     notes = [study.noted(RelativeImportanceNotes) for study in studies]
     own = list(zip(notes, (study.model_names for study in studies), strict=True))
     parts = [premises(notes), columns_explained(notes), *(question(reading, own, name) for name in TITLES)]
-    parts += [series(reading, notes), _robustness(reading, own), paired_maps(reading, notes)]
+    parts += [
+        iir_thresholds(reading, notes),
+        series(reading, notes),
+        _robustness(reading, own),
+        paired_maps(reading, notes),
+    ]
     body = "".join(f'<div class="metric">{part}</div>' for part in parts if part)
     main = [panel for panel in reading.main if any(panel.metric in one.metrics for one in notes)]
     picture = panel_chart(reading, main[0]) if main else ""
@@ -80,7 +86,11 @@ def premises(noted: list[RelativeImportanceNotes]) -> str:
     if notes is None:
         return ""
     rows = [
-        [notes.roles.get(role, role), *(_percent(found.get(what)) for what in ("composite", "without", "grey"))]
+        [
+            notes.roles.get(role, role),
+            *(_percent(found.get(what)) for what in ("composite", "without", "grey")),
+            *([_percent(notes.rises.get(role))] if notes.rises else []),
+        ]
         for role, found in notes.accuracy.items()
     ]
     broken = violations(notes.accuracy, notes.classes, notes.pictures)
@@ -100,6 +110,7 @@ def premises(noted: list[RelativeImportanceNotes]) -> str:
     head = (
         f"accuracy on {counted(notes.pictures, 'picture')}",
         *("object on scene", "scene alone", "object alone"),
+        *(["more confident without the object"] if notes.rises else []),
     )
     return f"<h3>The premises</h3>{verdict}{table(head, rows)}"
 

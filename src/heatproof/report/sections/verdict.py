@@ -41,7 +41,7 @@ def verdict(reading: Reading) -> str | None:
 
 
 def _promise(reading: Reading) -> str:
-    """The error rate that all cards share, and for whom they speak, as HTML: said once."""
+    """The error rate that all cards share, and for whom they speak, as HTML, once."""
     reached: dict[str, list[str]] = {}
     for panel in reading.panels:
         if (tests := reading.pairs(panel)) is not None:
