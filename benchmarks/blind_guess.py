@@ -1,6 +1,6 @@
 """Which transformer methods beat a blind guess: SRG and AUROC on the embedded transformers, into docs/transformers.md.
 
-    python benchmarks/blind_guess.py [--count 100] [--runs folder] [--out docs/transformers.md]
+    python benchmarks/blind_guess.py [--runs folder] [--only scene_vit] [--out docs/transformers.md]
 
 A run into a folder that has results goes on with them, so that drawing the page again costs nothing.
 """
@@ -41,12 +41,13 @@ STANDINGS = {
 }
 HEADINGS = {"srg": "SRG (faithfulness)", "auroc": "AUROC on the object (localisation)"}
 MODELS = {"scene_vit": ("srg",), "object_vit": ("srg", "auroc")}  # the region of a scene is the whole picture
+COUNTS = {"scene_vit": 100, "object_vit": 32}
 
 
-def judged(name: str, count: int, folder: Path) -> Results:
+def judged(name: str, folder: Path) -> Results:
     study = Study(
         models=[models.load(f"embedded:{name}")],
-        datasets=[f"two_factor(count={count})"],
+        datasets=[f"two_factor(count={COUNTS[name]})"],
         methods=[*METHODS, *CONTROLS],
         metrics=list(MODELS[name]),
         target="label",
@@ -75,19 +76,19 @@ def sentence(results: Results, metric: str) -> str:
     return f"{len(contest) - len(short)} of {len(contest)} methods beat every blind control; {names} did not."
 
 
-def page(found: dict[str, Results], count: int) -> str:
+def page(found: dict[str, Results]) -> str:
     lines = [
         "# Do transformer methods beat a blind guess?",
         "",
-        f"Measured by `benchmarks/blind_guess.py` on {count} embedded pictures, for the true class. Blind controls",
-        "are noise, edges, a bump in the centre and a constant: maps that know the picture at most, and never the",
-        "network. A difference counts if the tests of the page say so ([statistics.md](statistics.md)). Both networks",
-        "are small, and what holds for them need not hold for yours: `heatproof judge` measures there.",
+        "Measured by `benchmarks/blind_guess.py` on embedded pictures, for the true class. Blind controls are noise,",
+        "edges, a bump in the centre and a constant: maps that know the picture at most, and never the network. A",
+        "difference counts if the tests of the page say so ([statistics.md](statistics.md)). The networks are small,",
+        "and what holds for them need not hold for yours: `heatproof judge` measures there.",
     ]
     for name, results in found.items():
         record = embedded.about(name)
         lines += ["", f"## `embedded:{name}`", "", f"{DESCRIPTIONS[name]} Accuracy on unseen pictures:"]
-        lines[-1] += f" {100 * record['accuracy']['composite']:.1f} %."
+        lines[-1] += f" {100 * record['accuracy']['composite']:.1f} %. Maps of {COUNTS[name]} pictures are judged."
         for metric in MODELS[name]:
             lines += ["", f"### {HEADINGS[metric]}", "", sentence(results, metric), "", *table(results, metric)]
     return "\n".join([*lines, ""])
@@ -101,15 +102,15 @@ DESCRIPTIONS = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--runs", type=Path)
+    parser.add_argument("--only", choices=MODELS)
     parser.add_argument("--out", type=Path, default=Path(__file__).parents[1] / "docs" / "transformers.md")
     given = parser.parse_args()
     warnings.filterwarnings("ignore")
     torch.set_num_threads(1)
     folder = given.runs or Path(tempfile.mkdtemp())
-    found = {name: judged(name, given.count, folder) for name in MODELS}
-    given.out.write_text(page(found, given.count), encoding="utf-8")
+    found = {name: judged(name, folder) for name in MODELS if given.only in (None, name)}
+    given.out.write_text(page(found), encoding="utf-8")
 
 
 if __name__ == "__main__":

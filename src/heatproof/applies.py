@@ -84,10 +84,10 @@ def _a_few_passes(model: Model) -> Iterator[None]:
 
 def _posed(model: Model) -> tuple[Model, Batch]:
     """A picture of noise with a region, aimed at the predicted class; of several labels or values, the first."""
-    side = model.view.size if model.view is not None else SIDE
-    noise = torch.rand(1, channels_of(model.network), side, side, generator=torch.Generator().manual_seed(0))
-    region = torch.zeros(1, side, side, dtype=torch.bool)
-    region[:, side // 4 : side // 2, side // 4 : side // 2] = True
+    height, width = model.view.sides if model.view is not None else (SIDE, SIDE)
+    noise = torch.rand(1, channels_of(model.network), height, width, generator=torch.Generator().manual_seed(0))
+    region = torch.zeros(1, height, width, dtype=torch.bool)
+    region[:, height // 4 : height // 2, width // 4 : width // 2] = True
     batch = Batch(noise, torch.zeros(1, dtype=torch.int64), ("noise",), regions=region).to(model.device)
     if is_several(model, batch):
         model = model.of(0)

@@ -300,8 +300,8 @@ def check_protocol(protocol: Any) -> Iterator[Verdict]:
 def check_model(model: Model, images: Tensor) -> Iterator[Verdict]:
     from heatproof import engine
 
-    size = model.view.size if model.view else images.shape[-1]
-    images = torch.nn.functional.interpolate(images, size=(size, size), mode="bilinear").clamp(0, 1)
+    size = model.view.sides if model.view else images.shape[-2:]
+    images = torch.nn.functional.interpolate(images, size=size, mode="bilinear").clamp(0, 1)
     logits = engine.forward(model, images)
     yield Verdict("answers with one row of logits per picture", logits.ndim == 2 and len(logits) == len(images))
     eager = torch.cat([model(images[[i]]).detach() for i in range(len(images))])

@@ -16,7 +16,7 @@ from heatproof import data
 from heatproof.data._support.pictures import apply_view
 from heatproof.data._support.pixels import as_input
 from heatproof.data.folder import Folder
-from heatproof.errors import BadInput
+from heatproof.errors import BadInput, BadModel
 from heatproof.spec import recipe
 from heatproof.types import View
 
@@ -151,3 +151,36 @@ def test_the_value_range_of_the_command_line_reaches_the_files(tmp_path: Path) -
     assert mosaic.of.levels == (0, 4095)  # type: ignore[attr-defined]
     with pytest.raises(BadInput, match="a value range of their own"):
         data.between(data.load("two_factor"), "0,1")
+
+
+@pytest.mark.parametrize("resize", [None, 64])
+def test_a_view_need_not_be_a_square(tmp_path: Path, resize: int | None) -> None:
+    """Height and width, squeezed, or cut from the middle as a square would be."""
+    values = np.random.default_rng(0).integers(0, 256, (90, 120, 3), dtype=np.uint8)
+    Image.fromarray(values).save(tmp_path / "a.png")
+    found = Folder(str(tmp_path), View((24, 48), resize)).batch([0]).images
+    assert found.shape == (1, 3, 24, 48)
+    if resize is not None:
+        square = Folder(str(tmp_path), View(48, resize)).batch([0]).images
+        torch.testing.assert_close(found, square[:, :, 12:36], atol=1.5 / 255, rtol=0)
+    again = recipe.build(recipe.plain(Folder(str(tmp_path), View((24, 48), resize))))
+    assert again.view == View((24, 48), resize)
+
+
+def test_a_network_for_pictures_that_are_no_squares(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "import torch\n"
+        "def factory():\n"
+        "    layers = torch.nn.Conv2d(3, 4, 8, 8), torch.nn.Flatten(), torch.nn.Linear(4 * 3 * 6, 5)\n"
+        "    return torch.nn.Sequential(*layers)\n"
+        "factory.size = (24, 48)\n"
+    )
+    model = heatproof.load(f"{tmp_path}/mine.py:factory")
+    assert model.view == View((24, 48))
+    assert model.fixed_size
+    Image.new("RGB", (200, 90), "red").save(tmp_path / "a.png")
+    shown = data.seen_by(model, Folder(str(tmp_path))).batch([0])
+    assert heatproof.explain(model, shown.images, "saliency").shape == (1, 24, 48)
+    (tmp_path / "mine.py").write_text((tmp_path / "mine.py").read_text().replace("(24, 48)", "'large'"))
+    with pytest.raises(BadModel, match="size must be a number of pixels, or height and width, got 'large'"):
+        heatproof.load(f"{tmp_path}/mine.py:factory")

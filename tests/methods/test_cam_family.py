@@ -238,6 +238,27 @@ def test_input_and_all_biases_add_up_to_the_logit(make: Any) -> None:
     assert float(sum(part.flatten(1).sum(1) for part in found.biases).abs().max()) > 1e-2  # biases matter here
 
 
+def test_full_grad_takes_no_window_for_a_picture() -> None:
+    """Layers within windows have more rows than there are pictures, in another order of places."""
+    model, pictures = Model("windowed", seeded(Windows), MEAN, STD), batch(3)
+    alone = torch.cat([FullGrad()(model, pictures.select([row])) for row in range(3)])
+    torch.testing.assert_close(FullGrad()(model, pictures), alone, rtol=1e-5, atol=1e-6)
+    names = [len(part) for part in shares(model, pictures, "logit").biases]
+    assert set(names) == {3}
+
+
+class Windows(nn.Module):
+    """A linear layer within the quarters of a picture's tokens."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.within, self.head = nn.Conv2d(3, 8, 4, 4), nn.Linear(8, 8), nn.Linear(8, CLASSES)
+
+    def forward(self, x: Tensor) -> Tensor:
+        tokens = self.embed(x).flatten(2).mT
+        return self.head((tokens + self.within(tokens.reshape(-1, 16, 8)).relu().reshape(tokens.shape)).mean(1))
+
+
 def test_full_grad_agrees_with_pytorch_grad_cam_on_what_both_count() -> None:
     """Theirs resizes by another interpolation, so maps correlate and do not coincide."""
     ours, theirs = FullGrad()(pooled(), batch(3)), reference(pooled(), "FullGrad", "features")

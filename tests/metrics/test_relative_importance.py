@@ -260,6 +260,21 @@ def test_the_papers_solver_runs_and_is_judged_alike() -> None:
     assert float(result.images.max()) <= 1
 
 
+def test_a_reward_keeps_the_papers_patches_large() -> None:
+    model = models.load("embedded:scene_only")
+    batch = TwoFactor(count=2, scale=(0.35, 0.45)).batch(range(2))
+    assert batch.twins is not None
+    assert batch.regions is not None
+    sizes = []
+    for reward in (0.0, 0.5):
+        solver = PatchSolver(solver="paper", steps=5, reward=reward)
+        found = solver(model, batch.twins, batch.images, batch.regions).images
+        sizes.append((found - batch.twins).flatten(1).norm(dim=1))
+    assert bool((sizes[1] > sizes[0]).all())
+    with pytest.raises(BadInput, match="penalty"):
+        PatchSolver(penalty=-1)
+
+
 def test_a_given_patch_is_verified_and_not_solved() -> None:
     model = models.load("embedded:scene_only")
     batch = TwoFactor(count=4, scale=(0.35, 0.45)).batch(range(4))

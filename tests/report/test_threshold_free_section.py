@@ -252,3 +252,20 @@ def test_where_two_lead_together_none_is_named_the_winner():
     assert "is first. From 0.05 to 0.4 others are ahead of it, level with each other." in html
     assert "it would have been" not in html
     assert "<strong></strong>" not in html
+
+
+def test_a_ranking_with_worse_masks_is_held_against_the_main_one():
+    run = invented()
+    label = "auc_iou_changed_mask(change=dilated)"
+    rows = run.scores[run.scores["metric"] == "auc_iou"].assign(metric=label)
+    rows["value"] = 1 - rows["value"]
+    about = {"name": "auc_iou_changed_mask", "higher_is_better": True, "measures": "localisation"}
+    metrics = {**run.info.metrics, label: dataclasses.replace(MetricInfo(**about), fields={"change": "dilated"})}
+    worse = dataclasses.replace(
+        run, scores=pd.concat([run.scores, rows]), info=dataclasses.replace(run.info, metrics=metrics)
+    )
+    html = threshold_free(Reading(worse))
+    assert "With worse masks" in html
+    assert "stays first under 0 of 1" in html
+    assert "larger" in html
+    assert "With worse masks" not in threshold_free(Reading(run))

@@ -117,7 +117,7 @@ class InMemory:
         if self.view is not None or model.view is None:
             return self
         sides = tuple(self.item(0).image.shape[1:])
-        return self if sides == (model.view.size, model.view.size) else replace(self, view=model.view)
+        return self if sides == model.view.sides else replace(self, view=model.view)
 
     def groups(self) -> Mapping[str, Grouping]:
         """Classes, fixed; the groups that were given, sampled."""
@@ -140,9 +140,9 @@ class InMemory:
         if regions and len(regions) < len(items):
             raise BadInput("all pictures must have a mask, or none")
         covered = [float(item.region.float().mean()) for item in items if item.region is not None]
-        side = 1 if self.view is None else self.view.size
+        sides = (1, 1) if self.view is None else self.view.sides
         return Batch(
-            images=torch.stack([image for image, _ in shown]) if shown else torch.zeros(0, 3, side, side),
+            images=torch.stack([image for image, _ in shown]) if shown else torch.zeros(0, 3, *sides),
             targets=labels.clamp(min=0),
             ids=tuple(self.known_ids[index] for index in indices),
             regions=torch.stack(regions) if regions else None,

@@ -119,7 +119,7 @@ class Mosaic:
     def cut_for(self, model: Model) -> Mosaic:
         """The same mosaics of pictures cut and numbered for the model, without checks."""
         if model.fixed_size and not self.resize:
-            side = f"{model.view.size}×{model.view.size}" if model.view else "one size of"
+            side = "×".join(map(str, model.view.sides[::-1])) if model.view else "one size of"
             raise BadInput(
                 f"model {model.name!r} takes {side} pixels only, and a {self.grid}×{self.grid} mosaic has "
                 f"{self.grid} times the side: set resize=True to shrink it, or take a network for any size"

@@ -81,7 +81,7 @@ def threads_for(models: Iterable[Model], one: bool = False) -> Iterator[None]:
     """A context with one thread if all networks are small (unless OMP_NUM_THREADS is set) or `one` is set, and with
     memory kept from pass to pass. On small pictures two threads mostly wait for each other.
     """
-    small = all(model.view is not None and model.view.size <= SMALL for model in models)
+    small = all(model.view is not None and max(model.view.sides) <= SMALL for model in models)
     before = torch.get_num_threads()
     if one or (small and "OMP_NUM_THREADS" not in os.environ):
         torch.set_num_threads(1)

@@ -53,6 +53,8 @@ def shares(model: Model, batch: Batch, readout: Readout) -> Shares:
             slopes = torch.autograd.grad(values.sum(), outputs, allow_unused=True, materialize_grads=True)
             found = [slopes[0]]
             for bias, slope in zip(owners, slopes[1:], strict=True):
+                if len(slope) != len(images):  # windows: neither pictures, nor in the order of a picture's places
+                    continue
                 # A convolution's channels come second, those of linear layers and layer norms last.
                 first = slope.ndim == 4 and slope.shape[1] == len(bias)
                 found.append(slope * (bias.view(1, -1, 1, 1) if first else bias))
@@ -75,7 +77,7 @@ class FullGrad:
 
     `rescale` stretches every channel of every layer from 0 to 1 before they are added, as published; without it the
     magnitudes add up as they are. The biases are those of convolutions, batch norms, linear layers and layer norms;
-    what a transformer adds elsewhere (position embeddings, functional biases) is not counted.
+    what a transformer adds elsewhere (position embeddings, functional biases) or within windows is not counted.
 
     Paper: Srinivas and Fleuret 2019, "Full-Gradient Representation for Neural Network Visualization"
     """

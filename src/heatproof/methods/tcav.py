@@ -209,11 +209,10 @@ def stages(model: Model, batch: Batch, most: int = 4) -> list[str]:
 def read_for(model: Model, dataset: Dataset, places: Sequence[int]) -> Batch:
     """The pictures at these places of a data set, as the model wants to see them."""
     found = seen_by(model, dataset).batch(places).to(model.device)
-    side = model.view.size if model.view is not None else min(found.images.shape[2:])
-    if tuple(found.images.shape[2:]) == (side, side) or model.view is None:
+    if model.view is None or tuple(found.images.shape[2:]) == model.view.sides:
         return found
     whole = dataclasses.replace(found, regions=None, twins=None)  # of the old size, and not needed
-    shown = F.interpolate(found.images, (side, side), mode="bilinear", antialias=True)
+    shown = F.interpolate(found.images, model.view.sides, mode="bilinear", antialias=True)
     return whole.showing(shown.clamp(0, 1))
 
 

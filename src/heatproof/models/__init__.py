@@ -130,12 +130,13 @@ def _elsewhere(name: str) -> str:
 def describe(model: Model) -> str:
     """A summary of a model in one line: preprocessing, classes, CAM layer, weights."""
     view = model.view
+    part = "x".join(map(str, view.sides[::-1])) if view is not None else ""
     if view is None:
         cut = "pictures as they are"
     elif view.resize is None:
-        cut = f"squeezed to {view.size}x{view.size} ({view.interpolation})"
+        cut = f"squeezed to {part} ({view.interpolation})"
     else:
-        cut = f"shorter side to {view.resize} ({view.interpolation}), central {view.size}x{view.size}"
+        cut = f"shorter side to {view.resize} ({view.interpolation}), central {part}"
     classes = f"; {len(model.classes)} classes" if model.classes else ""
     return (
         f"{model.name}: {cut}; mean {_list(model.mean)}, std {_list(model.std)}{classes}; "

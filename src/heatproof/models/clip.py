@@ -32,7 +32,7 @@ def load_clip(name: str = "openai/clip-vit-base-patch32", prompts: str = DEFAULT
         raise BadInput(f"{spec} compares classes, and names one: name at least two, as in {{cat|dog}}")
     texts = towers.texts.unflatten(0, (len(chosen.classes), len(chosen.templates)))
     network = ZeroShot(towers.image, texts, towers.scale, towers.bias or 0.0).requires_grad_(False)
-    size = towers.view.size
+    size = towers.view.sides
     return Model(
         spec,
         network,

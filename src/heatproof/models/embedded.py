@@ -61,7 +61,7 @@ PLANS: dict[str, Plan] = {
         "object",
         HybridViT,
         None,
-        epochs=6,
+        epochs=3,
         learning_rate=1e-3,
         flat_backgrounds=0.25,
         fixed_size=True,

@@ -136,13 +136,13 @@ class ViT(nn.Module):
 
 
 class HybridViT(ViT):
-    """The transformer behind the first two stages of the residual network; its tokens are 8×8 pixels apart."""
+    """A transformer behind the first stages of the residual network; its tokens are 8×8 pixels apart."""
 
-    def __init__(self, classes: int = 10, width: int = 96, stage: int = 16) -> None:
-        super().__init__(classes, width=width)
+    def __init__(self, classes: int = 10, width: int = 96, depth: int = 3, stage: int = 16) -> None:
+        super().__init__(classes, width=width, depth=depth)
         first = ResNet(classes, stage)
-        self.stem, self.layer1 = first.stem, first.layer1
-        self.patch_embed = PatchEmbed(2, width, 2 * stage)
+        self.stem, self.layer1, self.layer2 = first.stem, first.layer1, first.layer2
+        self.patch_embed = PatchEmbed(1, width, 4 * stage)
 
     def tokens(self, images: Tensor) -> Tensor:
-        return super().tokens(self.layer1(self.stem(images)))
+        return super().tokens(self.layer2(self.layer1(self.stem(images))))

@@ -79,7 +79,7 @@ def _wrap(spec: str, network: nn.Module, make: Any) -> Model:
     std = _numbers(getattr(make, "std", (1.0,)), f"{spec}: std")
     if any(value <= 0 for value in std):
         raise BadModel(f"{spec}: std must be positive, got {std}")
-    size = getattr(make, "size", None)
+    size = _size(getattr(make, "size", None), spec)
     channels = channels_of(network)
     cam_layer = getattr(make, "cam_layer", None)
     fixed = False
@@ -94,10 +94,18 @@ def _wrap(spec: str, network: nn.Module, make: Any) -> Model:
         raise UnknownName.among(f"layer of {spec}", cam_layer, layers, most=12)
     view = None
     if size is not None:
-        view = View(int(size), getattr(make, "resize", None), getattr(make, "interpolation", "bilinear"))
+        view = View(size, getattr(make, "resize", None), getattr(make, "interpolation", "bilinear"))
     classes = tuple(str(name) for name in getattr(make, "classes", ()))
     output = getattr(make, "output", None)
     return Model(spec, network, mean, std, cam_layer, view, classes=classes, fixed_size=fixed, output=output)
+
+
+def _size(value: Any, spec: str) -> int | tuple[int, int] | None:
+    """The side of a square, height and width, or None: pictures keep their own size."""
+    sides = value if isinstance(value, tuple | list) else () if value is None else (value,)
+    if any(not isinstance(side, int) or side < 1 for side in sides) or len(sides) > 2 or value in ((), []):
+        raise BadModel(f"{spec}: size must be a number of pixels, or height and width, got {value!r}")
+    return None if value is None else sides[0] if len(sides) == 1 else (sides[0], sides[1])
 
 
 def _numbers(value: Any, what: str) -> tuple[float, ...]:

@@ -66,7 +66,7 @@ def load_huggingface(name: str = "microsoft/resnet-18", weights: str = "", trust
     view = read_view(declared, spec)
     channels = int(getattr(classifier.config, "num_channels", 3))
     names = getattr(classifier.config, "id2label", None) or {}
-    cam_layer = find_cam_layer(network, view.size, channels)
+    cam_layer = find_cam_layer(network, view.sides, channels)
     mean, std = read_normalisation(declared)
     return Model(
         name=spec,
@@ -76,7 +76,7 @@ def load_huggingface(name: str = "microsoft/resnet-18", weights: str = "", trust
         cam_layer=cam_layer,
         view=view,
         classes=tuple(str(names[index]) for index in sorted(names)),
-        fixed_size=takes_one_size(network, view.size, channels),
+        fixed_size=takes_one_size(network, view.sides, channels),
         output=OUTPUTS.get(getattr(classifier.config, "problem_type", None) or ""),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
@@ -20,9 +20,11 @@ from heatproof.methods.guided_ig import GuidedIG
 from heatproof.methods.integrated_gradients import IGSmoothGrad, IntegratedGradients
 from heatproof.methods.lime import LIME
 from heatproof.methods.xrai import XRAI
+from heatproof.metrics._support.changed_masks import Change
 from heatproof.metrics._support.normalisation import RULES, Choice, rule_of
 from heatproof.metrics.auc_iou import AUCIoU, ExactAUCIoU, IoUByArea
 from heatproof.metrics.average_precision import AveragePrecision
+from heatproof.metrics.changed_mask import AUCIoUChangedMask
 from heatproof.metrics.pointing_game import PointingGame
 from heatproof.metrics.region_share import RegionShare, shares
 from heatproof.metrics.relevance_mass import RelevanceMass
@@ -86,6 +88,7 @@ class ThresholdFree:
     percentiles: tuple[float, ...] = (33.0, 67.0)
     pool: Dataset | str | None = None
     cutoffs: tuple[float, ...] | None = None
+    mask_quality: bool = False  # judge again with masks that are eroded, dilated, shifted and coarse
 
     order: ClassVar[int] = 2
     needs: ClassVar[tuple[Need, ...]] = ("regions",)
@@ -117,7 +120,11 @@ class ThresholdFree:
             AveragePrecision(),
             RelevanceMass(),
         ]
-        return [main, *free, PointingGame(), *others, RegionShare()]
+        worse: list[Metric] = [
+            AUCIoUChangedMask(change, rule=self.rule, thresholds=self.thresholds, area=self.area)
+            for change in (get_args(Change) if self.mask_quality else ())
+        ]
+        return [main, *free, PointingGame(), *others, *worse, RegionShare()]
 
     def _study(self, model: Model, datasets: list[Dataset], methods: Methods) -> Study:
         temperature, source = self._temperature(model) if methods is None else (1.0, "methods were given")

@@ -16,14 +16,20 @@ from heatproof.types.tensors import Images, Keep
 
 
 class View(NamedTuple):
-    """How a picture of any size becomes the model's input: shorter side to `resize`, then the central `size` square.
+    """How a picture of any size becomes the model's input: shorter side to `resize`, then the central part of `size`.
 
-    `resize=None` squeezes the picture to the square without keeping its aspect ratio.
+    `size` is the side of a square, or height and width. `resize=None` squeezes the picture to it without keeping its
+    aspect ratio.
     """
 
-    size: int
+    size: int | tuple[int, int]
     resize: int | None = None
     interpolation: Literal["bilinear", "bicubic"] = "bilinear"
+
+    @property
+    def sides(self) -> tuple[int, int]:
+        """Height and width."""
+        return (self.size, self.size) if isinstance(self.size, int) else (self.size[0], self.size[1])
 
 
 @dataclass(frozen=True, eq=False)

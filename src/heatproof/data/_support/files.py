@@ -37,13 +37,15 @@ def as_view(view: Any) -> View | None:
     if view is None or isinstance(view, View):
         return view
     parts = view if isinstance(view, tuple | list) else (view,)
-    size = int(parts[0]) if parts and str(parts[0]).isdecimal() else 0  # on the command line it is text
-    if size < 1 or len(parts) > 3:
+    first = parts[0] if parts else 0
+    sides = first if isinstance(first, tuple | list) and len(first) == 2 else (first,)
+    size = tuple(int(str(side)) if str(side).isdecimal() else 0 for side in sides)  # on the command line it is text
+    if min(size) < 1 or len(parts) > 3:
         raise BadInput(
             "view must be a size in pixels, as in view=224, or heatproof.View(size, resize, interpolation), "
             f"got {view!r}"
         )
-    return View(size, *parts[1:])
+    return View(size[0] if len(size) == 1 else (size[0], size[1]), *parts[1:])
 
 
 def as_levels(levels: Any) -> Levels | None:
@@ -109,7 +111,7 @@ def read_batch(
         images.append(image)
         kept.append(file)
     _check_sizes(images, kept)
-    side = 1 if view is None else view.size
+    sides = (1, 1) if view is None else view.sides
     labels = torch.tensor([file.label for file in kept], dtype=torch.int64)
     known = {"label": labels}
     if masked:
@@ -117,10 +119,10 @@ def read_batch(
     if any(file.cluster != UNKNOWN for file in files):
         known["cluster"] = torch.tensor([file.cluster for file in kept], dtype=torch.int64)
     return Batch(
-        images=torch.stack(images) if images else torch.zeros(0, 1 if reading.grey else 3, side, side),
+        images=torch.stack(images) if images else torch.zeros(0, 1 if reading.grey else 3, *sides),
         targets=labels.clamp(min=0),
         ids=tuple(file.id for file in kept),
-        regions=_stacked(regions, side) if masked else None,
+        regions=_stacked(regions, sides) if masked else None,
         labels=known,
         missing=missing,
     )
@@ -138,8 +140,8 @@ def _region(file: PictureFile, size: tuple[int, int], view: View | None) -> tupl
         raise BadInput(f"{what}{file.mask.name}: {error}") from error
 
 
-def _stacked(regions: list[Tensor], side: int) -> Tensor:
-    return torch.stack(regions) if regions else torch.zeros(0, side, side, dtype=torch.bool)
+def _stacked(regions: list[Tensor], sides: tuple[int, int]) -> Tensor:
+    return torch.stack(regions) if regions else torch.zeros(0, *sides, dtype=torch.bool)
 
 
 def _check_sizes(images: list[Tensor], files: list[PictureFile]) -> None:

@@ -38,7 +38,7 @@ def share(binary: Image.Image) -> float:
 
 def cut_region(binary: Image.Image, picture_size: tuple[int, int], view: View | None) -> Tensor:
     """The part of a mask that the view shows, at the view's size."""
-    size = picture_size if view is None else (view.size, view.size)
+    size = picture_size if view is None else view.sides[::-1]
     box: Box = (0.0, 0.0, float(binary.width), float(binary.height))
     if view is not None:
         across, down = binary.width / picture_size[0], binary.height / picture_size[1]

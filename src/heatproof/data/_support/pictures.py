@@ -212,14 +212,15 @@ def cut(width: int, height: int, view: View) -> Box:
     """The part of a picture of this size that the view shows."""
     if view.resize is None:
         return 0.0, 0.0, float(width), float(height)
-    if view.resize < view.size:
+    tall, broad = view.sides
+    if view.resize < max(view.sides):
         raise BadInput(f"a view must resize to at least its size, got resize {view.resize} and size {view.size}")
     # As in torchvision and timm: sides of the resized picture and the offset of the crop are whole pixels.
     short, long = view.resize, int(view.resize * max(width, height) / min(width, height))
     wide, high = (long, short) if width > height else (short, long)
-    left, top = round((wide - view.size) / 2), round((high - view.size) / 2)
+    left, top = round((wide - broad) / 2), round((high - tall) / 2)
     across, down = width / wide, height / high
-    right, bottom = (left + view.size) * across, (top + view.size) * down
+    right, bottom = (left + broad) * across, (top + tall) * down
     return left * across, top * down, min(right, float(width)), min(bottom, float(height))
 
 
@@ -228,6 +229,6 @@ def apply_view(picture: Image.Image, view: View | None) -> Tensor:
     if view is not None:
         # Only the visible part is resized: a long, thin picture would otherwise need a gigabyte for its margins.
         box = cut(picture.width, picture.height, view)
-        picture = picture.resize((view.size, view.size), FILTERS[view.interpolation], box=box)
+        picture = picture.resize(view.sides[::-1], FILTERS[view.interpolation], box=box)
     values = np.array(picture, dtype=np.float32)
     return torch.from_numpy(values.reshape(*values.shape[:2], -1)).permute(2, 0, 1).contiguous() / 255.0

@@ -134,9 +134,7 @@ def as_input(pixels: Pixels, view: View | None) -> Tensor:
     box = cut(*size_of(pixels), view)
     resized = [
         np.asarray(
-            Image.fromarray(np.ascontiguousarray(one)).resize(
-                (view.size, view.size), FILTERS[view.interpolation], box=box
-            )
+            Image.fromarray(np.ascontiguousarray(one)).resize(view.sides[::-1], FILTERS[view.interpolation], box=box)
         )
         for one in pixels
     ]

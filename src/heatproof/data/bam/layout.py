@@ -200,8 +200,8 @@ class BAM:
                 rows.append(self._read(entry, self._lender(index)))
             except BadInput as error:
                 missing[entry.file] = str(error)
-        side = 128 if self.view is None else self.view.size
-        nowhere = torch.zeros(0, side, side, dtype=torch.bool)
+        sides = (128, 128) if self.view is None else self.view.sides
+        nowhere = torch.zeros(0, *sides, dtype=torch.bool)
         labels = {
             "object": [row.entry.object_label if row.has_object else NONE for row in rows],
             "scene": [row.entry.scene_label for row in rows],
@@ -218,11 +218,11 @@ class BAM:
         if self.frame == "native" and rows:
             known[NATIVE] = torch.stack(of_one_size(rows))
         return Batch(
-            images=torch.stack([row.image for row in rows]) if rows else torch.zeros(0, 3, side, side),
+            images=torch.stack([row.image for row in rows]) if rows else torch.zeros(0, 3, *sides),
             targets=known[self._side],
             ids=tuple(row.entry.file for row in rows),
             regions=torch.stack([row.region for row in rows]) if rows else nowhere,
-            twins=torch.stack([row.twin for row in rows]) if rows else torch.zeros(0, 3, side, side),
+            twins=torch.stack([row.twin for row in rows]) if rows else torch.zeros(0, 3, *sides),
             labels=known,
             missing=missing,
         )

@@ -25,8 +25,6 @@ Solver: TypeAlias = Literal["polyak", "paper"]
 ROWS = 8  # pictures solved together; a fixed number, filled up, so that a patch does not depend on its batch
 STEPS: dict[Solver, int] = {"polyak": 150, "paper": 300}
 STEP = 500.0  # the paper's, per gradient in pixel units of 0 … 255
-REWARD = 0.01  # eta_1: for the size of the patch
-PENALTY = 0.01  # eta_2: for leaving the range of pixels
 
 
 class Patched(NamedTuple):
@@ -47,12 +45,16 @@ class PatchSolver:
     relaxation: float = 0.5  # of the Polyak step
     goal: float = 0.002  # relative change of the logits at which the solver stops
     tolerance: float = 0.02  # relative change of the logits up to which a rounded patch changes nothing
+    reward: float = 0.01  # η₁ of the paper's solver: for the size of the patch
+    penalty: float = 0.01  # η₂: for leaving the range of pixels
 
     def __post_init__(self) -> None:
         if self.solver not in get_args(Solver):
             raise BadInput(f"solver must be one of {', '.join(get_args(Solver))}, got {self.solver!r}")
         if self.rounds < 1:
             raise BadInput(f"steps must be at least 1, got {self.steps}")
+        if min(self.reward, self.penalty) < 0:
+            raise BadInput(f"reward and penalty must not be negative, got {self.reward} and {self.penalty}")
 
     @property
     def rounds(self) -> int:
@@ -115,7 +117,7 @@ class PatchSolver:
             slopes, _ = _distance(model, shown / 255, wanted)
             size = patch.flatten(1).norm(dim=1).clamp(min=1e-12)[:, None, None, None]
             beyond = (shown > high).float() - (shown < low).float()
-            patch = (patch - STEP * (slopes / 255 - REWARD * patch / size + PENALTY * beyond)) * inside
+            patch = (patch - STEP * (slopes / 255 - self.reward * patch / size + self.penalty * beyond)) * inside
         return (bare + patch / 255).clamp(0, 1)
 
 

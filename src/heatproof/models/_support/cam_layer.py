@@ -105,10 +105,10 @@ def answer_once(network: nn.Module, size: Size, channels: int = 3, gradients: bo
         ) from error
 
 
-def takes_one_size(network: nn.Module, size: int, channels: int = 3) -> bool:
+def takes_one_size(network: nn.Module, size: Size, channels: int = 3) -> bool:
     """Whether the network refuses a picture twice as large (plain ViTs, flattened features)."""
     try:
-        answer_once(network, 2 * size, channels)
+        answer_once(network, (2 * _sides(size)[0], 2 * _sides(size)[1]), channels)
     except BadModel:
         return True
     return False

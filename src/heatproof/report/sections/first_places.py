@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from heatproof.report.run_numbers import Panel, Reading
 from heatproof.report.typeset import breakable, counted, escape, listed
 
-SHOWN = 8  # comparisons; all of them follow in words
+SHOWN = 6  # comparisons; all of them follow in words
 NAMED = 3  # methods of a cell; where there are more, they are counted
 
 

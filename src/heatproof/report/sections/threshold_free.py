@@ -5,6 +5,7 @@ from __future__ import annotations
 from heatproof.report.run_numbers import Reading
 from heatproof.report.sections import section_of
 from heatproof.report.sections.blocks import section, unfolding
+from heatproof.report.sections.mask_quality import mask_quality
 from heatproof.report.sections.normalising_rules import normalising_rules
 from heatproof.report.sections.premises import apart, rightness
 from heatproof.report.sections.ranking import panel_chart
@@ -32,6 +33,7 @@ def threshold_free(reading: Reading) -> str | None:
             size_strata(reading, panel, notes.strata),
             threshold_choice(reading, panel, paper=notes.area == "paper"),
             normalising_rules(reading, panel, notes.rules),
+            mask_quality(reading, panel),
             apart(reading, panel),
         )
         name = f"{panel.model} on {panel.dataset}"
