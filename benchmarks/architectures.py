@@ -27,6 +27,8 @@ from heatproof.attribute import attribute
 from heatproof.errors import NotApplicable
 from heatproof.methods.input_x_gradient import InputXGradient
 from heatproof.models._support.torchvision_repair import import_torchvision
+from heatproof.occlusion.game import Occlusion
+from heatproof.occlusion.segmenters.grid import Grid
 from heatproof.stability import is_unstable
 from heatproof.types import Batch, Model
 
@@ -40,20 +42,27 @@ CHEAP: dict[str, dict[str, Any]] = {
     "attexplore": {"steps": 2, "draws": 2},
     "blur_ig": {"steps": 3},
     "boundary_ig": {"steps": 2, "attack_steps": 3},
+    "deep_lift_shap": {"draws": 2},
     "expected_gradients": {"draws": 2},
+    "extremal_perturbation": {"steps": 3, "cells": 6},
     "gradient_shap": {"draws": 2},
     "guided_ig": {"steps": 3},
+    "hsic": {"samples": 20},
+    "idgi": {"steps": 3},
+    "ig2": {"steps": 3, "draws": 2},
     "ig_smoothgrad": {"steps": 2, "draws": 2},
     "integrated_gradients": {"steps": 3},
     "isa": {"rounds": 2, "steps": 2},
     "kernel_shap": {"samples": 60},
     "lime": {"samples": 30},
+    "lima": {"occlusion": Occlusion(segmenter=Grid(2))},
     "local_attribution": {"classes": 2, "steps": 2},
     "mfaba": {"steps": 2},
     "rise": {"masks": 20},
     "score_cam": {"limit": 4},
     "shapley": {"permutations": 2},
     "smoothgrad": {"draws": 2},
+    "sobol": {"samples": 2, "cells": 4},
     "xrai": {"steps": 2},
     "occlusion": {"positions": 7},
 }

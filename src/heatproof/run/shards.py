@@ -26,7 +26,7 @@ from heatproof.traits import bound_to, dataset_traits, metric_traits
 from heatproof.types import AnyMethod, Batch, Dataset, Model
 
 SAMPLED = 16  # pictures, at least, of which the first is explained again: it costs a sixteenth of explaining, or two
-EDITION = 8  # of what components mean: numbers of another one answer other questions and are computed anew
+EDITION = 9  # of what components mean: numbers of another one answer other questions and are computed anew
 
 LARGEST = 1024  # pixels on a side of pictures that are shown as they are: a camera's would take minutes each
 
