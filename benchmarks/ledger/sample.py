@@ -1,7 +1,7 @@
 """The scores of one recipe, and numbers read off them with intervals that allow for groups of pictures.
 
 Pictures that share a group (a patient, a source photo; on the embedded data an object or a scene) are not independent.
-Here all groups count as samples of many, so that a claim speaks for objects and scenes that were not seen as well.
+Here groups of six or more count as samples of many, so that a claim speaks for objects and scenes that were not seen.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from heatproof.errors import UnknownName
 from heatproof.results import Results
 from heatproof.stats.bootstrap import expanded_tails, resampled_means
-from heatproof.stats.groups import Groups
+from heatproof.stats.cluster_robust import FEWEST_CLUSTERS
+from heatproof.stats.groups import Groups, Kind
 from heatproof.stats.mean_interval import mean_intervals
 from ledger.number import Number
 
@@ -60,10 +61,11 @@ class Sample:
         return self.results.table(metric, model=model, dataset=dataset).droplevel(["dataset", "model"])
 
     def groups(self, pictures: pd.Index) -> Groups | None:
-        """The groups of these pictures, all taken as sampled."""
+        """The groups of these pictures, as samples wherever there are enough."""
         for one in self.results.groups.values():
             if set(pictures) <= set(one.labels.index):
-                return Groups(one.labels, dict.fromkeys(one.labels.columns, "sampled")).of(pictures)
+                kinds = {name: _kind(one, name) for name in one.labels.columns}
+                return Groups(one.labels, kinds).of(pictures)
         return None
 
     def of_column(self, what: str, values: pd.Series, *, parts: int = 1, unit: str = "", scale: float = 1) -> Number:
@@ -122,3 +124,8 @@ class Sample:
                 low, high = np.nanquantile(values, expanded_tails(units, 0.95))
             numbers.append(Number(what, statistic(centre), float(low), float(high), len(whole), unit=unit))
         return numbers
+
+
+def _kind(groups: Groups, name: str) -> Kind:
+    """Sampled, unless there are too few to be a sample: two classes are these two classes."""
+    return "sampled" if groups.labels[name].nunique() >= FEWEST_CLUSTERS else groups.kinds[name]
