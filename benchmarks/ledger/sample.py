@@ -1,7 +1,7 @@
 """The scores of one recipe, and numbers read off them with intervals that allow for groups of pictures.
 
 Pictures that share a group (a patient, a source photo; on the embedded data an object or a scene) are not independent.
-Here groups of six or more count as samples of many, so that a claim speaks for objects and scenes that were not seen.
+Here all groups but classes count as samples of many, so that a claim speaks for objects and scenes that were not seen.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ from numpy.typing import NDArray
 from heatproof.errors import UnknownName
 from heatproof.results import Results
 from heatproof.stats.bootstrap import expanded_tails, resampled_means
-from heatproof.stats.cluster_robust import FEWEST_CLUSTERS
+from heatproof.stats.bootstrap_t import RESAMPLES as BOOTSTRAPS
+from heatproof.stats.decisions import FINE
 from heatproof.stats.groups import Groups, Kind
 from heatproof.stats.mean_interval import mean_intervals
 from ledger.number import Number
 
 RESAMPLES = 1000
+CLASS = "class"
 Floats = NDArray[np.float64]
 
 
@@ -61,7 +63,7 @@ class Sample:
         return self.results.table(metric, model=model, dataset=dataset).droplevel(["dataset", "model"])
 
     def groups(self, pictures: pd.Index) -> Groups | None:
-        """The groups of these pictures, as samples wherever there are enough."""
+        """The groups of these pictures, all but classes taken as sampled."""
         for one in self.results.groups.values():
             if set(pictures) <= set(one.labels.index):
                 kinds = {name: _kind(one, name) for name in one.labels.columns}
@@ -76,7 +78,7 @@ class Sample:
             return Number(what, np.nan, np.nan, np.nan, 0, level, unit)
         if not known.any():  # the same on every picture: no resample differs
             return Number(what, 0.0, 0.0, 0.0, len(known), level, unit)
-        row = mean_intervals(known.to_frame(what), self.groups(known.index), level=level).iloc[0]
+        row = intervals(known.to_frame(what), self.groups(known.index), level).iloc[0]
         mean, low, high = (float(row[name]) * scale for name in ("mean", "low", "high"))
         return Number(what, mean, low, high, len(known), level, unit)
 
@@ -127,5 +129,10 @@ class Sample:
 
 
 def _kind(groups: Groups, name: str) -> Kind:
-    """Sampled, unless there are too few to be a sample: two classes are these two classes."""
-    return "sampled" if groups.labels[name].nunique() >= FEWEST_CLUSTERS else groups.kinds[name]
+    """Sampled, but for classes: these are the ones of interest."""
+    return groups.kinds[name] if name == CLASS else "sampled"
+
+
+def intervals(table: pd.DataFrame, groups: Groups | None, level: float) -> pd.DataFrame:
+    """`mean_intervals` with as many resamples as so high a level needs."""
+    return mean_intervals(table, groups, level=level, resamples=max(BOOTSTRAPS, int(np.ceil(FINE / (1 - level)))))

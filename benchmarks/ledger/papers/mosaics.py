@@ -9,11 +9,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
-from heatproof.stats.mean_interval import mean_intervals
 from heatproof.stats.reliability import alpha_interval
 from ledger.number import Finding, Number, Verdict, above, below, every, some
 from ledger.rows import paper, recipe, row
-from ledger.sample import Sample
+from ledger.sample import Sample, intervals
 from ledger.spread import apart, resampled
 
 paper(
@@ -99,7 +98,7 @@ def one_of_all(sample: Sample, model: str, dataset: str) -> tuple[int, Verdict]:
         gaps = table.drop(columns=best).rsub(table[best], axis=0).dropna()
         if gaps.empty:
             return 1, "cannot tell"
-        lows.append(mean_intervals(gaps, level=1 - 0.05 / pairs)["low"].min())
+        lows.append(intervals(gaps, sample.groups(gaps.index), 1 - 0.05 / pairs)["low"].min())
     return 1, "not held" if min(lows) > 0 else "cannot tell"
 
 
