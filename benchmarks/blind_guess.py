@@ -1,6 +1,6 @@
 """Which transformer methods beat a blind guess: SRG and AUROC on the embedded transformers, into docs/transformers.md.
 
-    python benchmarks/blind_guess.py [--runs folder] [--out docs/transformers.md]
+    python benchmarks/blind_guess.py [--runs folder] [--only scene_vit] [--out docs/transformers.md]
 
 A run into a folder that has results goes on with them, so that drawing the page again costs nothing.
 """
@@ -82,7 +82,7 @@ def page(found: dict[str, Results]) -> str:
         "",
         "Measured by `benchmarks/blind_guess.py` on embedded pictures, for the true class. Blind controls are noise,",
         "edges, a bump in the centre and a constant: maps that know the picture at most, and never the network. A",
-        "difference counts if the tests of the page say so ([statistics.md](statistics.md)). Both networks are small,",
+        "difference counts if the tests of the page say so ([statistics.md](statistics.md)). The networks are small,",
         "and what holds for them need not hold for yours: `heatproof judge` measures there.",
     ]
     for name, results in found.items():
@@ -103,12 +103,13 @@ DESCRIPTIONS = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=Path)
+    parser.add_argument("--only", choices=MODELS)
     parser.add_argument("--out", type=Path, default=Path(__file__).parents[1] / "docs" / "transformers.md")
     given = parser.parse_args()
     warnings.filterwarnings("ignore")
     torch.set_num_threads(1)
     folder = given.runs or Path(tempfile.mkdtemp())
-    found = {name: judged(name, folder) for name in MODELS}
+    found = {name: judged(name, folder) for name in MODELS if given.only in (None, name)}
     given.out.write_text(page(found), encoding="utf-8")
 
 

@@ -19,7 +19,7 @@ from ledger.measured import FILE, Store
 from ledger.number import Finding, Number, above, below, drawn, every, near, published, some
 from ledger.page import PAGE, page
 from ledger.papers.strategies import agreement, dependent, orders
-from ledger.papers.threshold_free import reversed_pairs
+from ledger.papers.threshold_free import by_removed_share, reversed_pairs
 from ledger.rows import ROWS
 from ledger.sample import Sample
 from ledger.spread import apart, resampled
@@ -168,6 +168,22 @@ def test_agreement_of_setups_is_the_mean_tau():
     assert agreement(scores) == pytest.approx(np.mean(taus))
     assert dependent(np.array([[1.0, 2, 3], [1.0, 3, 2]])) == 1
     assert orders(np.array([[1.0, 3, 2]])) == [(1, 2, 0)]
+
+
+def test_curves_are_read_off_at_equal_shares(sample):
+    lines = pd.DataFrame(
+        {
+            "metric": "mif",
+            "image": ["p0", "p1"],
+            "method": "alpha",
+            "x": [[0.0, 1.0], [0.0, 0.5, 1.0]],
+            "y": [[1.0, 0.0], [1.0, 1.0, 0.0]],
+        }
+    )
+    scores = sample.results.scores.assign(metric="mif")
+    tables = by_removed_share(Sample(Results(scores, lines)), "mif")
+    assert tables[4]["alpha"].tolist() == pytest.approx([-0.5, -1.0])
+    assert tables[8]["alpha"].tolist() == pytest.approx([-0.1, -0.2])
 
 
 def test_a_clear_reversal_is_told_from_a_change_by_chance(sample):

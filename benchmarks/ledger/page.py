@@ -37,10 +37,20 @@ def page(store: Store) -> str:
 
 
 def _summary(store: Store) -> str:
-    found = [measured.finding.verdict for name in ROWS if (measured := store.best(name))]
-    counts = ", ".join(f"{found.count(verdict)} {verdict}" for verdict in VERDICTS)
+    """How many claims there are of each verdict, how many were measured in short, and how many wait."""
+    found = {name: measured for name in ROWS if (measured := store.best(name))}
+    verdicts = [measured.finding.verdict for measured in found.values()]
+    counts = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in VERDICTS)
+    quick = sum(measured.command != ROWS[name].recipe.shown("full") for name, measured in found.items())
+    short = (
+        f" {quick} of them so far in their quick form only, on few pictures: most of these cannot tell."
+        if quick
+        else ""
+    )
     waiting = len(ROWS) - len(found)
-    return f"\n{len(found)} claims: {counts}" + (f"; {waiting} not measured yet.\n" if waiting else ".\n")
+    return f"\n{len(found)} claims measured: {counts}.{short}" + (
+        f" {waiting} not measured yet.\n" if waiting else "\n"
+    )
 
 
 def _section(short: str, about: Paper, store: Store) -> str:

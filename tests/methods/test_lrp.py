@@ -383,7 +383,7 @@ REFUSED: list[tuple[Any, str]] = [
     (nn.InstanceNorm2d(8), "instance_norm in 'between'"),
     (lambda x: F.batch_norm(x, torch.zeros(8), torch.ones(8)), "batch_norm in its forward"),
     (lambda x: x.flatten(1).softmax(1).view_as(x), "softmax in its forward"),
-    (lambda x: F.scaled_dot_product_attention(x, x, x, is_causal=True), "attention in its forward"),
+    (lambda x: F.scaled_dot_product_attention(x, x, x, is_causal=True), "the attention in this network"),
     (lambda x: x**2, "pow in its forward"),
     (nn.Conv2d(8, 8, 1), "runs its layer 'between' 2 times"),
     (nn.AvgPool2d(3, 1, 1), "runs its layer 'between' 2 times"),

@@ -1,6 +1,11 @@
-"""The embedded transformers: what they answer, and where they look."""
+"""The embedded transformers: what they answer, where they look, and that the page about them is of today's methods."""
 
 from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -12,6 +17,29 @@ from heatproof.models import embedded
 from heatproof.models.embedded_networks import HybridViT, ResNet
 from heatproof.models.embedded_training import begin_like
 from heatproof.spec.parse import parse
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def page() -> Any:
+    spec = importlib.util.spec_from_file_location("blind_guess", ROOT / "benchmarks" / "blind_guess.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_has_every_method_and_control(page: Any) -> None:
+    text = (ROOT / "docs" / "transformers.md").read_text()
+    measured = re.findall(r"^## `embedded:(\w+)`", text, re.MULTILINE)
+    assert "scene_vit" in measured
+    for name in measured:
+        metrics = page.MODELS[name]
+        part = text.partition(f"## `embedded:{name}`")[2].partition("\n## ")[0]
+        rows = re.findall(r"^\| `([^`]+)` \|", part, re.MULTILINE)
+        assert sorted(rows) == sorted((*page.METHODS, *page.CONTROLS) * len(metrics))
 
 
 def test_a_transformer_knows_the_objects() -> None:

@@ -234,6 +234,8 @@ def test_choices_correlations_and_spreads_are_shown():
     assert "What moves R-OMS most: imputer" in html
     assert re.search(rf">{re.escape(number(0.15))}<", html)  # telea's 0.60 minus mean's 0.45
     assert "gives 0 ± 0.71" in html  # 1 / √2
+    assert "imputer, best order" in html
+    assert "model, best order" not in html  # there is one
     assert "SRG of each method over strategies" in html
     assert "good&lt;b&gt;" in html
     assert "good<b>" not in html

@@ -147,3 +147,30 @@ def test_refuses():
         bootstrap_t([noise()], alpha=0)
     with pytest.raises(BadInput, match="resamples"):
         bootstrap_t([noise()], resamples=0)
+
+
+def test_a_card_without_bound_hides_nothing_under_the_others() -> None:
+    """Differences next to nothing but for one picture: resamples without it have huge statistics."""
+    rng = np.random.default_rng(0)
+    calm = rng.normal(0.8, 1.0, (16, 6))
+    wild = rng.normal(0, 0.01, (16, 3))
+    wild[0] = 1.0
+    block = np.hstack([calm, wild])
+    family, card = np.zeros(9, dtype=np.int64), np.repeat([0, 1], [6, 3])
+    (alone,) = bootstrap_t([calm])
+    (apart,) = bootstrap_t([block], [family], cards=[card])
+    (together,) = bootstrap_t([block], [family])
+    assert (apart.p_adjusted[:6] <= 2 * alone.p_adjusted + 1e-12).all()
+    clear = alone.p_adjusted < 0.02
+    assert clear.sum() >= 3
+    assert (apart.p_adjusted[:6][clear] < 0.05).all()
+    assert (together.p_adjusted[:6] > 0.05).all()
+
+
+def test_cards_of_alike_tails_share_the_largest_statistic() -> None:
+    rng = np.random.default_rng(1)
+    block = rng.normal(0.3, 1.0, (60, 8))
+    family, card = np.zeros(8, dtype=np.int64), np.repeat([0, 1], 4)
+    (one,), (two,) = bootstrap_t([block]), bootstrap_t([block], [family], cards=[card])
+    assert np.array_equal(one.p_adjusted, two.p_adjusted)
+    assert np.array_equal(one.critical_adjusted, two.critical_adjusted)

@@ -11,6 +11,7 @@ import pandas as pd
 from heatproof.stats.mean_interval import mean_intervals
 from heatproof.stats.ranks import kendall_tau
 from ledger.number import Finding, Number, above, counted, every, near, published
+from ledger.papers import pixel_flipping as flipping
 from ledger.rows import paper, recipe, row
 from ledger.sample import Floats, Sample
 
@@ -266,3 +267,42 @@ for at, where in ((EMBEDDED, "embedded"), (PHOTOS, "photos")):
         mean = sample.of_column("mean difference", gap.mean(axis=1))
         largest = Number("largest of one map", float(gap.abs().max().max()), np.nan, np.nan, len(gap))
         return Finding((mean, largest), near(mean, 0, 0.005), (mean,))
+
+
+FRACTIONS = tuple(k / 10 for k in range(1, 10))
+
+
+def by_removed_share(sample: Sample, metric: str) -> list[pd.DataFrame]:
+    """Pictures × methods of a flipping curve, read off at nine removed shares, turned so that higher is better."""
+    curves = sample.results.curves
+    rows = curves[(curves["metric"] == metric) & curves["method"].isin(sample.contestants)]
+    heights = np.stack(
+        [
+            -np.interp(FRACTIONS, np.asarray(x, dtype=float), np.asarray(y, dtype=float))
+            for x, y in zip(rows["x"], rows["y"], strict=True)
+        ]
+    )
+    index = pd.MultiIndex.from_frame(rows[["image", "method"]])
+    return [pd.Series(heights[:, at], index).unstack("method") for at in range(len(FRACTIONS))]
+
+
+for at, where in ((flipping.EMBEDDED, "embedded"), (flipping.PHOTOS, "photos")):
+
+    @row(
+        f"threshold_free.single_fraction.{where}",
+        at,
+        "Single-fraction deletion scores have the same bias (the paper's open question).",
+        "the answer after one removed share (0.1 … 0.9), most relevant first: pairs of methods clearly in one order at "
+        "one share and in the other at another",
+    )
+    def single_fraction(sample: Sample) -> Finding:
+        tables = by_removed_share(sample, "mif(occlusion=mean/slic)")
+        winners = {str(table.mean().idxmax()) for table in tables}
+        clear, changed, pairs = reversed_pairs(sample, tables)
+        n = len(tables[0])
+        numbers = (
+            count_of("different winners", len(winners), n),
+            count_of(f"pairs of {pairs} that change order", changed, n),
+            count_of("clearly so", clear, n),
+        )
+        return Finding(numbers, counted(clear > 0) if clear or not changed else "cannot tell")

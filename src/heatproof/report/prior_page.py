@@ -22,9 +22,10 @@ def prior_page(name: str, steps: int, minutes: float, losses: Sequence[tuple[int
     )
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(name)}</title>'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{style}</style></head><body><main>'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{style}</style></head>'
+        "<body><main><section>"
         f"<h1>A prior of {escape(name)}</h1><p>{counted(steps, 'step')}, {minutes:g} minutes. The loss is the squared "
         "error of the velocity, the mean of 100 steps: where it still falls, more steps help.</p>"
         f'<figure>{chart}</figure><figure><figcaption>{words}</figcaption><img src="{picture}" alt="{words}" '
-        'style="width:100%;image-rendering:pixelated"></figure></main></body></html>\n'
+        'style="width:100%;image-rendering:pixelated"></figure></section></main></body></html>\n'
     )

@@ -2,11 +2,15 @@
 
 A mean is divided by its standard error before it is compared with resamples: skewed scores and unequal spreads then do
 little harm. All columns of a table share the drawn images, so that the largest statistic keeps their dependence.
+
+Where one picture carries the differences of a metric, resamples without it have huge statistics. A largest statistic
+over all cards would hide every difference under the other metrics behind them: so cards with alike tails share one,
+and Bonferroni's inequality is used between such groups of cards.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +23,8 @@ RESAMPLES = 1999
 FEWEST = 6  # images, and images on which the scores differ: five of one sign have p = .0625 by sign flips
 _TINY = 1e-12  # of the variance: a resample below has drawn one value only
 _TIE = 1e-9
+ALIKE = 2.0  # critical values of T² of cards in a group, the largest over the smallest
+Part = tuple[int, int]  # a family and a card
 _COLUMNS = 2048  # at once: their resamples take 130 MB
 
 
@@ -26,8 +32,9 @@ _COLUMNS = 2048  # at once: their resamples take 130 MB
 class StudentisedMeans:
     """Per column: mean, standard error, t, and p and critical values from the resamples; NaN where no test is possible.
 
-    `p` and `critical` are of the column alone, `p_adjusted` and `critical_adjusted` of the largest statistic of its
-    family: mean ± critical · standard error is the interval, and it excludes 0 exactly where p ≤ alpha.
+    `p` and `critical` are of the column alone. `p_adjusted` and `critical_adjusted` are of the largest statistic of its
+    family and of the cards with tails like its own, and allow for the number of such groups of cards. mean ± critical ·
+    standard error is the interval, and it excludes 0 exactly where p ≤ alpha.
     """
 
     n: NDArray[np.int64]
@@ -49,6 +56,7 @@ def bootstrap_t(
     families: Sequence[NDArray[np.int64]] | None = None,
     strata: Sequence[NDArray[np.int64] | None] | None = None,
     clusters: Sequence[NDArray[np.int64] | None] | None = None,
+    cards: Sequence[NDArray[np.int64]] | None = None,
     *,
     alpha: float = 0.05,
     resamples: int = RESAMPLES,
@@ -57,7 +65,8 @@ def bootstrap_t(
     """Whether the means of (images × columns) tables differ from 0, NaN marking images a column leaves out.
 
     Columns of one block are about the same images and share the resamples; blocks are drawn independently. A column's
-    family is a number; without `families` all columns are one family. A block with `strata` (0 … k−1 per image) is
+    family is a number; without `families` all columns are one family. A column's card is a number, too, within its
+    block: those of one metric; without `cards` a block is one card. A block with `strata` (0 … k−1 per image) is
     resampled within them: the mean is that of images which fall into the strata in the same shares. A block with
     `clusters` (0 … k−1 per image) is resampled by whole clusters instead.
     """
@@ -67,10 +76,10 @@ def bootstrap_t(
         raise BadInput(f"resamples must be at least 1, got {resamples}.")
     if families is None:
         families = [np.zeros(block.shape[1], dtype=np.int64) for block in blocks]
+    if cards is None:
+        cards = [np.zeros(block.shape[1], dtype=np.int64) for block in blocks]
     strata = [None] * len(blocks) if strata is None else strata
     clusters = [None] * len(blocks) if clusters is None else clusters
-    names = sorted({int(one) for family in families for one in family})
-    largest = {name: np.zeros(resamples) for name in names}
     drawn: list[_Drawn] = []
     for at, (block, family, stratum, cluster) in enumerate(zip(blocks, families, strata, clusters, strict=True)):
         n, mean, error = moments(block, stratum) if cluster is None else _clustered_moments(block, cluster)
@@ -79,12 +88,9 @@ def bootstrap_t(
         for part in np.array_split(np.flatnonzero(able), max(1, -(-int(able.sum()) // _COLUMNS))):
             if len(part):
                 squares[part] = _drawn_squares(block[:, part], stratum, cluster, resamples, seed + 7919 * at).T
-        for name in names:
-            of_family = able & (family == name)
-            if of_family.any():
-                np.maximum(largest[name], squares[of_family].max(axis=0), out=largest[name])
-        drawn.append(_Drawn(n, mean, error, able, squares, family))
-    return [_judged(one, largest, alpha) for one in drawn]
+        drawn.append(_Drawn(n, mean, error, able, squares, family, cards[at]))
+    families_of = _families(drawn, alpha)
+    return [_judged(one, families_of[at], alpha) for at, one in enumerate(drawn)]
 
 
 def moments(
@@ -233,20 +239,75 @@ class _Drawn:
     able: NDArray[np.bool_]
     squares: NDArray[np.float32]
     family: NDArray[np.int64]
+    card: NDArray[np.int64]
+
+    @property
+    def parts(self) -> list[Part]:
+        """Every family and card with a column that can be tested."""
+        pairs = zip(self.family[self.able], self.card[self.able], strict=True)
+        return sorted({(int(name), int(card)) for name, card in pairs})
+
+    def of(self, name: int, card: int) -> NDArray[np.bool_]:
+        """Which columns can be tested and belong to this family and card."""
+        return np.asarray(self.able & (self.family == name) & (self.card == card), dtype=np.bool_)
+
+    def largest(self, name: int, card: int) -> FloatArray:
+        """The largest T*² of every resample among these columns."""
+        return np.asarray(self.squares[self.of(name, card)].max(axis=0), dtype=np.float64)
 
 
-def _judged(drawn: _Drawn, largest: dict[int, FloatArray], alpha: float) -> StudentisedMeans:
+@dataclass(frozen=True)
+class _Family:
+    """The largest statistics of cards with alike tails, in order, and how many such groups the family has."""
+
+    largest: FloatArray
+    groups: int
+
+
+def _families(drawn: Sequence[_Drawn], alpha: float) -> list[dict[Part, _Family]]:
+    """Per block: whose largest statistics the columns of each family and card are compared with."""
+    found: list[dict[Part, _Family]] = [{} for _ in drawn]
+    for name in sorted({name for one in drawn for name, _ in one.parts}):
+        places = [(at, card) for at, one in enumerate(drawn) for family, card in one.parts if family == name]
+        largest = [drawn[at].largest(name, card) for at, card in places]
+        groups = _alike([float(np.quantile(each, 1 - alpha)) for each in largest])
+        for group in groups:
+            together = np.sort(np.max([largest[place] for place in group], axis=0))
+            for place in group:
+                at, card = places[place]
+                found[at][name, card] = _Family(together, len(groups))
+    return found
+
+
+def _alike(tails: Sequence[float]) -> list[list[int]]:
+    """Places of critical squares in groups within which none is more than `ALIKE` times the smallest."""
+    groups: list[list[int]] = []
+    for place in sorted(range(len(tails)), key=tails.__getitem__):
+        if groups and tails[place] <= ALIKE * tails[groups[-1][0]]:
+            groups[-1].append(place)
+        else:
+            groups.append([place])
+    return groups
+
+
+def _judged(drawn: _Drawn, families: Mapping[Part, _Family], alpha: float) -> StudentisedMeans:
     able, squares = drawn.able, drawn.squares
     resamples = squares.shape[1]
     p, p_adjusted, critical, critical_adjusted = np.full((4, len(able)), np.nan)
     with np.errstate(invalid="ignore", divide="ignore"):
         own = (drawn.mean / drawn.error) ** 2 * (1 - _TIE)
-    rank = min(resamples, int(np.ceil((1 - alpha) * (resamples + 1) - _TIE)))  # p ≤ alpha beyond it
+    rank = _rank(alpha, resamples)
     p[able] = (1 + (squares[able] >= own[able, None]).sum(axis=1)) / (resamples + 1)
     critical[able] = np.sqrt(np.partition(squares[able], rank - 1, axis=1)[:, rank - 1])
-    for name, whole in largest.items():
-        here = able & (drawn.family == name)
-        ordered = np.sort(whole)
-        p_adjusted[here] = (1 + resamples - np.searchsorted(ordered, own[here], side="left")) / (resamples + 1)
-        critical_adjusted[here] = np.sqrt(ordered[rank - 1])
+    for part, family in families.items():
+        here = drawn.of(*part)
+        beyond = 1 + resamples - np.searchsorted(family.largest, own[here], side="left")
+        p_adjusted[here] = np.minimum(1.0, beyond / (resamples + 1) * family.groups)
+        rank = _rank(alpha / family.groups, resamples)
+        critical_adjusted[here] = np.sqrt(family.largest[rank - 1]) if rank <= resamples else np.inf
     return StudentisedMeans(drawn.n, drawn.mean, drawn.error, p, p_adjusted, critical, critical_adjusted)
+
+
+def _rank(level: float, resamples: int) -> int:
+    """The place of the critical value among the ordered resamples: p ≤ level beyond it; more than there are: never."""
+    return int(np.ceil((1 - level) * (resamples + 1) - _TIE))

@@ -185,10 +185,11 @@ def page_tests(
 ) -> Page[Key]:
     """Test every pair of methods on every card, each on the pictures that have both, as one family.
 
-    `groups` names those of each population. The test is a symmetric bootstrap-t with max-T over the page, stratified
-    over fixed groups, drawing whole clusters where there are sampled groups. Of fewer than 30 of these, or two crossed
-    kinds, it is a cluster-robust t test with Holm's adjustment. Without `stratified` fixed groups are part of what
-    varies: pictures were drawn from all of them at random.
+    `groups` names those of each population. The test is a symmetric bootstrap-t, with max-T over cards whose statistics
+    have alike tails and Bonferroni's inequality between these; stratified over fixed groups, drawing whole clusters
+    where there are sampled groups. Of fewer than 30 of these, or two crossed kinds, it is a cluster-robust t test with
+    Holm's adjustment. Without `stratified` fixed groups are part of what varies: pictures were drawn from all of them
+    at random.
     """
     populations: dict[str, list[Key]] = {}
     for key, card in cards.items():
@@ -246,7 +247,8 @@ def _by_bootstrap(blocks: Sequence[_Block], alpha: float, resamples: int, seed: 
     within = [fixed_strata(block.groups) if stratified and block.groups else None for block in blocks]
     families = [block.families for block in blocks]
     whole = [None if block.groups is None else many_clusters(block.groups) for block in blocks]
-    found = bootstrap_t(taken, families, within, whole, alpha=alpha, resamples=resamples, seed=seed)
+    places = [np.repeat(np.arange(len(block.keys)), [len(pairs) for pairs in block.pairs]) for block in blocks]
+    found = bootstrap_t(taken, families, within, whole, places, alpha=alpha, resamples=resamples, seed=seed)
     frames = []
     for block, values, means in zip(blocks, taken, found, strict=True):
         columns = _described(block.differences)

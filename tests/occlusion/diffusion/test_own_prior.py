@@ -7,6 +7,8 @@ import pytest
 import torch
 from PIL import Image
 
+from heatproof.cli.train import Trainable
+from heatproof.cli.train import train as train_command
 from heatproof.errors import BadInput, BadModel
 from heatproof.occlusion.diffusion import own_prior, priors, training
 from heatproof.occlusion.diffusion.training import Plan, train
@@ -110,3 +112,10 @@ def test_what_is_wrong_is_named(pictures, tmp_path):
     (broken / "prior.json").write_text('{"recipe": {"network": {"widths": [8], "fold": 2}}}')
     with pytest.raises(BadModel, match="of one prior"):
         priors.find(f"trained:{broken}")
+
+
+def test_the_command_writes_a_prior_and_its_page(pictures, tmp_path):
+    out = tmp_path / "prior"
+    train_command(Trainable.prior, images=pictures, out=out, size=16, minutes=80, steps=2, device="cpu")
+    assert {path.name for path in out.iterdir()} >= {"prior.safetensors", "prior.json", "prior.html"}
+    assert priors.find(f"trained:{out}").size == 16

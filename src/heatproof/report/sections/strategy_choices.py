@@ -60,6 +60,8 @@ def _goes_with(found: Consistency, nr_oms: list[float]) -> str:
         return ""
     rows: list[list[Any]] = []
     for name, association in found.ndcg_vs.items():
+        if len({str(setup.get(name)) for setup in found.setups}) == 1 and name in found.setup_columns:
+            continue  # it does not vary, so that nothing can go with it
         words = WORDS.get(name, name) + (", best order" if association.optimistic else "")
         rows.append([words, *(_known(association.rho[measure]) for measure in MEASURES)])
     if all(math.isfinite(value) for value in nr_oms):
