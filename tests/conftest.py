@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,8 @@ from hypothesis import settings
 # Drawn pictures and measured batch sizes are shared by the tests of one run, and by its parallel workers.
 _shared = Path(tempfile.gettempdir()) / f"heatproof-tests-{os.getuid() if hasattr(os, 'getuid') else 0}"
 os.environ["HEATPROOF_CACHE"] = str(_shared)
+# Tests rewrite modules within a second, which stored bytecode would not notice.
+sys.dont_write_bytecode = True
 # No test can tell whether bytes have reached the disk, and a run waits for it some seventy times.
 os.fsync = lambda _: None
 

@@ -24,7 +24,7 @@ def problems() -> dict[str, dict[str, str]]:
     """What is wrong with each component of each kind; empty where nothing is."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     done = subprocess.run(
-        [sys.executable, str(SWEEP)], env=environment, capture_output=True, text=True, timeout=900, check=False
+        [sys.executable, str(SWEEP)], env=environment, capture_output=True, text=True, timeout=3600, check=False
     )
     assert done.returncode == 0, done.stderr[-3000:]
     found: dict[str, dict[str, str]] = {}

@@ -248,14 +248,16 @@ def test_full_grad_takes_no_window_for_a_picture() -> None:
 
 
 class Windows(nn.Module):
-    """A linear layer within the quarters of a picture's tokens."""
+    """A linear layer within the quarters of a picture's tokens, and one that sees no picture, as in Swin v2."""
 
     def __init__(self) -> None:
         super().__init__()
         self.embed, self.within, self.head = nn.Conv2d(3, 8, 4, 4), nn.Linear(8, 8), nn.Linear(8, CLASSES)
+        self.positions = nn.Linear(2, 8)
 
     def forward(self, x: Tensor) -> Tensor:
         tokens = self.embed(x).flatten(2).mT
+        tokens = tokens + self.positions(torch.linspace(-1, 1, 128).view(1, 8, 8, 2)).relu().view(1, 64, 8)
         return self.head((tokens + self.within(tokens.reshape(-1, 16, 8)).relu().reshape(tokens.shape)).mean(1))
 
 

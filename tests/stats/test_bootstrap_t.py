@@ -161,9 +161,10 @@ def test_a_card_without_bound_hides_nothing_under_the_others() -> None:
     (apart,) = bootstrap_t([block], [family], cards=[card])
     (together,) = bootstrap_t([block], [family])
     assert (apart.p_adjusted[:6] <= 2 * alone.p_adjusted + 1e-12).all()
-    assert (apart.p_adjusted[:6] < together.p_adjusted[:6]).all()
+    clear = alone.p_adjusted < 0.02
+    assert clear.sum() >= 3
+    assert (apart.p_adjusted[:6][clear] < 0.05).all()
     assert (together.p_adjusted[:6] > 0.05).all()
-    assert (apart.p_adjusted[:6] < 0.05).any()
 
 
 def test_cards_of_alike_tails_share_the_largest_statistic() -> None:

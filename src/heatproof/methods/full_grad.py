@@ -46,6 +46,8 @@ def shares(model: Model, batch: Batch, readout: Readout) -> Shares:
         for count, (images, targets) in engine.micro_batches(way, batch.images, batch.targets):
             for outputs in caught:
                 outputs.clear()
+            if len(images) == 1:  # two rows tell a layer of pictures from one of, say, relative positions
+                images, targets = images.repeat(2, 1, 1, 1), targets.repeat(2)
             leaf = images.to(model.device).detach().clone().requires_grad_()
             values = model.read(model(leaf), targets.to(model.device), readout)
             owners = [bias for bias, outputs in zip(biases.values(), caught, strict=True) for _ in outputs]
@@ -53,7 +55,7 @@ def shares(model: Model, batch: Batch, readout: Readout) -> Shares:
             slopes = torch.autograd.grad(values.sum(), outputs, allow_unused=True, materialize_grads=True)
             found = [slopes[0]]
             for bias, slope in zip(owners, slopes[1:], strict=True):
-                if len(slope) != len(images):  # windows: neither pictures, nor in the order of a picture's places
+                if len(slope) != len(images):  # windows, in another order of places; or no pictures at all
                     continue
                 # A convolution's channels come second, those of linear layers and layer norms last.
                 first = slope.ndim == 4 and slope.shape[1] == len(bias)

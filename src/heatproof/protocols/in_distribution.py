@@ -116,7 +116,7 @@ class InDistribution:
     needs: ClassVar[tuple[Need, ...]] = ("prior",)
     unfit: ClassVar[Unfit] = (("value", "its samples keep a class, and a value has none"),)
     paper: ClassVar[Pairs] = (("profile", "paper"),)
-    brief: ClassVar[Pairs] = (("audit", False),)
+    brief: ClassVar[Pairs] = (("audit", False), ("draws", 1))
 
     def __post_init__(self) -> None:
         named = (self.quality,) if isinstance(self.quality, str) else self.quality
