@@ -1,7 +1,7 @@
 """The scores of one recipe, and numbers read off them with intervals that allow for groups of pictures.
 
 Pictures that share a group (a patient, a source photo; on the embedded data an object or a scene) are not independent.
-Here all groups count as samples of many, so that a claim speaks for objects and scenes that were not seen as well.
+Here all groups but classes count as samples of many, so that a claim speaks for objects and scenes that were not seen.
 """
 
 from __future__ import annotations
@@ -18,11 +18,14 @@ from numpy.typing import NDArray
 from heatproof.errors import UnknownName
 from heatproof.results import Results
 from heatproof.stats.bootstrap import expanded_tails, resampled_means
-from heatproof.stats.groups import Groups
+from heatproof.stats.bootstrap_t import RESAMPLES as BOOTSTRAPS
+from heatproof.stats.decisions import FINE
+from heatproof.stats.groups import Groups, Kind
 from heatproof.stats.mean_interval import mean_intervals
 from ledger.number import Number
 
 RESAMPLES = 1000
+CLASS = "class"
 Floats = NDArray[np.float64]
 
 
@@ -60,10 +63,11 @@ class Sample:
         return self.results.table(metric, model=model, dataset=dataset).droplevel(["dataset", "model"])
 
     def groups(self, pictures: pd.Index) -> Groups | None:
-        """The groups of these pictures, all taken as sampled."""
+        """The groups of these pictures, all but classes taken as sampled."""
         for one in self.results.groups.values():
             if set(pictures) <= set(one.labels.index):
-                return Groups(one.labels, dict.fromkeys(one.labels.columns, "sampled")).of(pictures)
+                kinds = {name: _kind(one, name) for name in one.labels.columns}
+                return Groups(one.labels, kinds).of(pictures)
         return None
 
     def of_column(self, what: str, values: pd.Series, *, parts: int = 1, unit: str = "", scale: float = 1) -> Number:
@@ -74,7 +78,7 @@ class Sample:
             return Number(what, np.nan, np.nan, np.nan, 0, level, unit)
         if not known.any():  # the same on every picture: no resample differs
             return Number(what, 0.0, 0.0, 0.0, len(known), level, unit)
-        row = mean_intervals(known.to_frame(what), self.groups(known.index), level=level).iloc[0]
+        row = intervals(known.to_frame(what), self.groups(known.index), level).iloc[0]
         mean, low, high = (float(row[name]) * scale for name in ("mean", "low", "high"))
         return Number(what, mean, low, high, len(known), level, unit)
 
@@ -122,3 +126,13 @@ class Sample:
                 low, high = np.nanquantile(values, expanded_tails(units, 0.95))
             numbers.append(Number(what, statistic(centre), float(low), float(high), len(whole), unit=unit))
         return numbers
+
+
+def _kind(groups: Groups, name: str) -> Kind:
+    """Sampled, but for classes: these are the ones of interest."""
+    return groups.kinds[name] if name == CLASS else "sampled"
+
+
+def intervals(table: pd.DataFrame, groups: Groups | None, level: float) -> pd.DataFrame:
+    """`mean_intervals` with as many resamples as so high a level needs."""
+    return mean_intervals(table, groups, level=level, resamples=max(BOOTSTRAPS, int(np.ceil(FINE / (1 - level)))))

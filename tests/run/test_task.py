@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import json
 import os
+import shutil
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +19,7 @@ import torch
 from heatproof.data.two_factor.dataset import TwoFactor
 from heatproof.executors import local
 from heatproof.results import Results
-from heatproof.run import loop
+from heatproof.run import loop, verify
 from heatproof.run.findings import Choices, Counted, Maps, Pictures, Rows
 from heatproof.run.loop import run
 from heatproof.run.shards import shards
@@ -125,3 +128,25 @@ def test_what_was_done_before_counts_from_the_start(tmp_path: Path) -> None:
 def test_rows_say_the_kind_of_machine(tmp_path: Path) -> None:
     machines = set(run(study(), tmp_path).scores["machine"])
     assert machines == {f"cpu {torch.backends.cpu.get_cpu_capability()} of {os.cpu_count()}"}
+
+
+def test_a_directory_of_an_earlier_version_is_continued(tmp_path: Path) -> None:
+    """It has a JSON file for each unit and each shard, and no parts."""
+    first = run(study(), tmp_path)
+    kept = Store(tmp_path)
+    for shard in shards(study(), torch.device("cpu")):
+        for key in shard.units.values():
+            body = json.dumps({"key": key, **dataclasses.asdict(kept.get(key))}).encode()  # type: ignore[arg-type]
+            file = tmp_path / "units" / key[:2] / f"{key}.json"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
+        kept.put_json(f"shards/{shard.key[:2]}/{shard.key}.json", dataclasses.asdict(kept.record(shard.key)))  # type: ignore[arg-type]
+    shutil.rmtree(tmp_path / "parts")
+    assert [finding for finding in verify.check(tmp_path) if finding.problem] == []
+    pd.testing.assert_frame_equal(table(tmp_path), first.scores.drop(columns="seconds"), check_exact=True)
+    counts: list[int] = []
+    again = run(study(methods=["saliency", "random", "edges"]), tmp_path, watch=lambda done, *_: counts.append(done))
+    assert counts == [7, 8, 9]  # only the method that is new
+    old = again.scores[again.scores["method"] != "edges"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(old, first.scores, check_exact=True)
+    assert again.info.pictures == first.info.pictures

@@ -8,12 +8,11 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from heatproof.stats.mean_interval import mean_intervals
 from heatproof.stats.ranks import kendall_tau
 from ledger.number import Finding, Number, above, counted, every, near, published
 from ledger.papers import pixel_flipping as flipping
 from ledger.rows import paper, recipe, row
-from ledger.sample import Floats, Sample
+from ledger.sample import Floats, Sample, intervals
 
 paper(
     "threshold_free",
@@ -81,7 +80,7 @@ def reversed_pairs(sample: Sample, tables: list[pd.DataFrame]) -> tuple[int, int
     for a, b in pairs:
         gaps = pd.concat([table[a] - table[b] for table in tables], axis=1, keys=range(len(tables))).dropna()
         gaps.columns = [str(name) for name in gaps.columns]
-        spans = mean_intervals(gaps, sample.groups(gaps.index), level=level)
+        spans = intervals(gaps, sample.groups(gaps.index), level)
         clear += bool((spans["low"] > 0).any() and (spans["high"] < 0).any())
         changed += bool((spans["mean"] > 0).any() and (spans["mean"] < 0).any())
     return clear, changed, len(pairs)

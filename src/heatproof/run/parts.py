@@ -29,7 +29,7 @@ from heatproof.storage.sealed_json import Damaged, typed
 FOLDER = "parts"
 UNIT_KINDS = ("scores", "curves", "details")
 _EMPTY = {kind: SCHEMAS[kind].empty_table() for kind in UNIT_KINDS}
-HELD = 2**28  # bytes of unpacked parts that are held in memory
+HELD = 2**27  # bytes of unpacked parts that are held in memory
 Beside = Annotated[str, msgspec.Meta(pattern=r"^(curves|details)-[0-9a-f]{64}\.parquet$")]
 
 
