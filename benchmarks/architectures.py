@@ -32,7 +32,7 @@ from heatproof.occlusion.segmenters.grid import Grid
 from heatproof.stability import is_unstable
 from heatproof.types import Batch, Model
 
-CLASSES, CLOSE, NOISE = 5, 1e-5, 1e-6
+CLASSES, CLOSE, NOISE, NOISY = 5, 1e-5, 1e-6, 1e-3
 ERROR, MOVED = "error: ", "own gradient moves"
 SIDE = 64
 HIDDEN = ("random", "edges", "centre", "constant", "mean_region", "oracle", "inverted", "random_weights", "precomputed")
@@ -232,7 +232,8 @@ def outcome(model: Model, batch: Batch, method: Any, exact: bool = True) -> str:
     with torch.no_grad():
         rounding = NOISE * float(model(batch.images).abs().max())  # differences of logits are no more exact than these
     if exact and gap > max(CLOSE * largest, rounding, 1e-17) and not is_unstable(method):
-        return f"{ERROR}it moves by {gap / largest:.2g} with its batch mates"
+        moves = f"it moves by {gap / largest:.1g} of its largest value with its batch mates"
+        return f"works, but {moves}" if gap <= NOISY * largest else ERROR + moves
     return ""
 
 

@@ -19,10 +19,15 @@ COUNTS = {
     "blur_ig": ("steps", "reference_side"),
     "boundary_ig": ("steps", "attack_steps"),
     "deep_lift": ("draws",),
+    "deep_lift_shap": ("draws",),
     "expected_gradients": ("draws",),
+    "extremal_perturbation": ("steps", "cells"),
     "finer_cam": ("others",),
     "gradient_shap": ("draws",),
     "guided_ig": ("steps",),
+    "hsic": ("samples",),
+    "idgi": ("steps",),
+    "ig2": ("steps", "draws"),
     "ig_smoothgrad": ("steps", "draws"),
     "integrated_gradients": ("steps", "draws"),
     "isa": ("rounds", "steps"),
@@ -34,6 +39,7 @@ COUNTS = {
     "rise": ("masks", "cells"),
     "score_cam": ("limit",),
     "smoothgrad": ("draws",),
+    "sobol": ("samples", "cells"),
     "xrai": ("steps", "reference_side"),
 }
 POSITIVE = {
@@ -41,6 +47,7 @@ POSITIVE = {
     "blur_ig": ("max_sigma", "grad_step"),
     "boundary_ig": ("step_size",),
     "centre": ("width",),
+    "ig2": ("length",),
     "isa": ("step_size",),
     "lime": ("kernel_width", "temperature"),
     "local_attribution": ("scale",),
@@ -57,6 +64,7 @@ NOT_NEGATIVE = {
     "guided_ig": ("max_dist",),
     "ig_smoothgrad": ("noise",),
     "isa": ("noise", "penalty", "scale"),
+    "lima": ("effectiveness", "consistency", "collaboration"),
     "lime": ("alpha",),
     "lrp": ("epsilon", "gamma"),
     "smoothgrad": ("noise",),
@@ -72,7 +80,7 @@ FROM_NONE = {
     "xrai": ("min_size", "dilation", "min_pixels"),
 }
 SHARES = {"attention_rollout": ("residual",), "attexplore": ("rho", "diversity")}
-SOME = {"guided_ig": ("fraction",), "rise": ("share",)}  # shares that may not be nothing
+SOME = {"extremal_perturbation": ("area",), "guided_ig": ("fraction",), "rise": ("share",)}  # shares, not nothing
 ENDLESS = [("guided_ig", "max_dist"), ("lime", "kernel_width"), ("mfaba", "epsilon"), ("tcav", "level")]
 # A key, a value of a label, and a data set, which is looked at when it is asked: any will do.
 FREE = [("random_weights", "seed"), ("tcav", "shown_by"), ("mean_region", "of")]
@@ -164,4 +172,5 @@ def test_all_methods_read_the_logit_by_default() -> None:
     message = {name: known["readout"] for name, known in fields.items() if "readout" in known}
     assert {"saliency", "grad_cam", "occlusion", "rise", "lime", "shapley", "agi"} <= set(message)
     assert message.pop("shapley_cam") == "rest"  # its paper's own: without a curved answer it is Grad-CAM
+    assert message.pop("lima") == "probability"  # so is this: its four scores are sums of probabilities and cosines
     assert set(message.values()) == {"logit"}

@@ -22,12 +22,12 @@ def memory() -> ModuleType:
 
 
 def test_gathering_twice_the_rows_takes_no_more_memory(memory: ModuleType) -> None:
-    assert memory.peak("gathering", 200_000) < memory.peak("gathering", 100_000) + 20  # whole tables took 1.1 kB a row
+    assert memory.peak("gathering", 300_000) < memory.peak("gathering", 150_000) + 20  # whole tables took 1.1 kB a row
 
 
 @pytest.mark.slow
-def test_gathering_many_rows_takes_under_300_mb(memory: ModuleType) -> None:
-    assert memory.peak("gathering", 240_000) < 300
+def test_gathering_many_rows_takes_little_more_than_few(memory: ModuleType) -> None:
+    assert memory.peak("gathering", 240_000) < memory.peak("gathering", 24_000) + 150
 
 
 @pytest.mark.slow

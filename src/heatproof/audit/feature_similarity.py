@@ -59,6 +59,8 @@ class FeatureSimilarity:
 
     def __call__(self, attribution: Attribution, /) -> Scored:
         model, batch = attribution.model, attribution.batch
+        if not len(batch):
+            return Scored(torch.zeros(0, dtype=torch.float64))
         layer = self.layer or cam_layer(model, batch)
         keep = kept_most(random_maps(batch), batch, self.occlusion.segmenter, self.levels)
         whole = as_pictures(activations(model, batch.images, layer), batch.images.shape[2:])

@@ -35,16 +35,22 @@ def designs(count: int, cells: int, seed: int) -> Tensor:
     return torch.cat([first, swapped.flatten(0, 1)])
 
 
-def total_indices(values: Tensor, count: int) -> Tensor:
+ROUNDING = 1e-6  # of the answer: a standard deviation below it is float noise
+
+
+def total_indices(values: Tensor, count: int, rounding: Tensor | float = 0.0) -> Tensor:
     """Jansen's estimate of the total Sobol index of every cell: (…, count · (cells + 1)) -> (…, cells).
 
-    Half the mean squared change when a cell alone is drawn again, as a share of the variance; 0 where nothing varies.
+    Half the mean squared change when a cell alone is drawn again, as a share of the variance; 0 where nothing varies
+    by more than `rounding`.
     """
     values = values.double().unflatten(-1, (-1, count))
     first, swapped = values[..., :1, :], values[..., 1:, :]
     variance = first.var(-1)
     change = (first - swapped).square().mean(-1) / 2
-    return torch.where(variance > 0, change / variance.clamp(min=1e-300), 0.0)
+    return torch.where(
+        variance > torch.as_tensor(rounding, dtype=torch.float64) ** 2, change / variance.clamp(min=1e-300), 0.0
+    )
 
 
 @method
@@ -101,5 +107,6 @@ class Sobol:
             return model.read(logits.double(), targets, self.readout)
 
         values = values_of_views(model, batch, paint, len(drawn[0]), reading)
-        indices = total_indices(values - values[:, :1], self.samples)
+        rounding = ROUNDING * values.abs().amax(-1, keepdim=True)
+        indices = total_indices(values - values[:, :1], self.samples, rounding)
         return upsample(indices.view(-1, self.cells, self.cells).to(batch.images), batch.images)
