@@ -25,7 +25,6 @@ COUNTS = {
     "finer_cam": ("others",),
     "gradient_shap": ("draws",),
     "guided_ig": ("steps",),
-    "hsic": ("samples",),
     "idgi": ("steps",),
     "ig2": ("steps", "draws"),
     "ig_smoothgrad": ("steps", "draws"),
@@ -39,7 +38,7 @@ COUNTS = {
     "rise": ("masks", "cells"),
     "score_cam": ("limit",),
     "smoothgrad": ("draws",),
-    "sobol": ("samples", "cells"),
+    "sobol": ("cells",),
     "xrai": ("steps", "reference_side"),
 }
 POSITIVE = {
@@ -80,7 +79,7 @@ FROM_NONE = {
     "xrai": ("min_size", "dilation", "min_pixels"),
 }
 SHARES = {"attention_rollout": ("residual",), "attexplore": ("rho", "diversity")}
-SOME = {"extremal_perturbation": ("area",), "guided_ig": ("fraction",), "rise": ("share",)}  # shares, not nothing
+SOME = {"guided_ig": ("fraction",), "rise": ("share",)}  # shares that may not be nothing
 ENDLESS = [("guided_ig", "max_dist"), ("lime", "kernel_width"), ("mfaba", "epsilon"), ("tcav", "level")]
 # A key, a value of a label, and a data set, which is looked at when it is asked: any will do.
 FREE = [("random_weights", "seed"), ("tcav", "shown_by"), ("mean_region", "of")]
@@ -91,6 +90,8 @@ def each(fields: dict[str, tuple[str, ...]], *values: object) -> list[tuple[str,
 
 
 REFUSED = [
+    *each({"hsic": ("samples",), "sobol": ("samples",)}, 1, 0, math.nan),
+    *each({"extremal_perturbation": ("area",)}, 0, 1, math.nan),
     *each(COUNTS, 0, -1, math.nan),
     *each(POSITIVE, 0, -0.5, math.nan),
     *each(NOT_NEGATIVE, -0.1, math.nan),
