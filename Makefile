@@ -8,8 +8,9 @@ STAMP := .venv/.installed
 demo: venv
 	$(BIN)/heatproof demo --out runs/demo
 
-test: venv browser axe check docs
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -m "not slow"
+# Three workers on two cores: some tests wait for processes, browsers and locks.
+test: venv browser axe check
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 3 -m "not slow"
 
 slow: venv browser axe
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2

@@ -1,6 +1,6 @@
 """Runs components on the CPU and on the pretend device and prints one JSON line for each: what differs, or went wrong.
 
-python tests/any_device/sweep.py [KIND [NAME …]]
+python tests/any_device/sweep.py [--every=N] [KIND [NAME …]]     # every N-th registered component of a kind
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -134,13 +135,13 @@ def likeness(measure: Any, model: Model, batch: Batch) -> Tensor:
     return quality(measure, (batch.images * 0.9).flip(3), batch.images)
 
 
-def components(kind: registry.Kind, case: Callable[..., Tensor]) -> Iterator[tuple[str, Any, Case]]:
-    for name in registry.names(kind):
+def components(kind: registry.Kind, case: Callable[..., Tensor], every: int) -> Iterator[tuple[str, Any, Case]]:
+    for name in registry.names(kind)[::every]:
         component = registry.find(kind, name, **CHEAPER.get(name, {}))
         yield name, component, partial(case, component)
 
 
-def further() -> Iterator[tuple[str, Any, Case]]:
+def further(every: int) -> Iterator[tuple[str, Any, Case]]:
     """What no registered name reaches by its defaults."""
     for measure in MEASURES:
         yield f"image_quality {measure}", None, partial(likeness, measure)
@@ -167,13 +168,13 @@ def further() -> Iterator[tuple[str, Any, Case]]:
 FURTHER_METRICS = ("infidelity(disturbance='gaussian', count=8)", "srg(occlusion=occlusion(imputer=telea))")
 
 
-def faulty() -> Iterator[tuple[str, Any, Case]]:
+def faulty(every: int) -> Iterator[tuple[str, Any, Case]]:
     """Methods with one fault each, that a GPU would refuse."""
     for name, method in planted.METHODS.items():
         yield name, method, partial(mapped, method)
 
 
-KINDS: dict[str, Callable[[], Iterator[tuple[str, Any, Case]]]] = {
+KINDS: dict[str, Callable[[int], Iterator[tuple[str, Any, Case]]]] = {
     "method": partial(components, "method", mapped),
     "metric": partial(components, "metric", scored),
     "imputer": partial(components, "imputer", played),
@@ -222,10 +223,11 @@ def difference(here: Tensor, there: Tensor) -> str:
     return "" if gap <= CLOSE * max(scale, 1e-12) else f"differs from the CPU by {gap:g} of {scale:g}"
 
 
-def main(kinds: list[str], names: list[str]) -> None:
+def main(kinds: list[str], names: list[str], every: int) -> None:
     with engine.use(Engine(measure=False)):
         for kind in kinds or list(KINDS):
-            for name, component, case in KINDS[kind]():
+            step = every if kind == "further" else 1
+            for name, component, case in islice(KINDS[kind](every), 0, None, step):
                 if names and name not in names:
                     continue
                 began = time.process_time()
@@ -234,4 +236,6 @@ def main(kinds: list[str], names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:2], sys.argv[2:])
+    words = [word for word in sys.argv[1:] if not word.startswith("--every=")]
+    counts = [int(word.removeprefix("--every=")) for word in sys.argv[1:] if word not in words]
+    main(words[:1], words[1:], *(counts or [1]))

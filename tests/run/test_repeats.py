@@ -129,6 +129,7 @@ CHEAPER = {
     "blur_ig": {"steps": 3},
     "boundary_ig": {"steps": 3, "attack_steps": 5},
     "mfaba": {},
+    "extremal_perturbation": {"steps": 4, "cells": 6},
     "xrai": {"steps": 2},
     "local_attribution": {},
 }
