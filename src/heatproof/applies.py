@@ -85,7 +85,9 @@ def _a_few_passes(model: Model) -> Iterator[None]:
 def _posed(model: Model) -> tuple[Model, Batch]:
     """A picture of noise with a region, aimed at the predicted class; of several labels or values, the first."""
     height, width = model.view.sides if model.view is not None else (SIDE, SIDE)
-    noise = torch.rand(1, channels_of(model.network), height, width, generator=torch.Generator().manual_seed(0))
+    # The first convolution of a network's listing need not be the first that pictures meet.
+    channels = len(model.mean) if len(model.mean) > 1 else channels_of(model.network)
+    noise = torch.rand(1, channels, height, width, generator=torch.Generator().manual_seed(0))
     region = torch.zeros(1, height, width, dtype=torch.bool)
     region[:, height // 4 : height // 2, width // 4 : width // 2] = True
     batch = Batch(noise, torch.zeros(1, dtype=torch.int64), ("noise",), regions=region).to(model.device)

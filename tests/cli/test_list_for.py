@@ -13,7 +13,7 @@ from PIL import Image
 from torch import nn
 from typer.testing import CliRunner
 
-from heatproof import applies, registry
+from heatproof import applies, models, registry
 from heatproof.cli import app
 from heatproof.traits import misfit
 from heatproof.types import Model, View
@@ -110,3 +110,10 @@ def test_an_error_of_a_method_is_a_reason() -> None:
 def test_methods_that_need_files_say_so(name: str) -> None:
     model, batch = applies._posed(Model("small", small_cnn().network, view=View(32)))
     assert len(applies.reason_against(model, batch, name)) > 20
+
+
+def test_a_network_whose_listing_begins_with_an_inner_layer_is_asked_with_its_own_channels(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(registry, "names", lambda kind: ["attn_lrp", "saliency"])
+    assert set(dict(applies.methods_for(models.load("embedded:object_vit"))).values()) == {""}
