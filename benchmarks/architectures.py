@@ -264,7 +264,7 @@ def table(found: Mapping[str, Mapping[str, str]], methods: Sequence[str]) -> str
         "",
         "Written by `benchmarks/architectures.py`: small copies with random weights, three pictures, together and one",
         "by one. ✓ means finite maps that are the same, however pictures are batched, to 1e-5 of their largest value",
-        "or 1e-6 of the largest logit; a number is a reason. `heatproof list methods --for MODEL` makes such a list",
+        "or 1e-6 of the largest logit; a number is a reason, or says by how much more maps move. `heatproof list methods --for MODEL` makes such a list",
         "for your network.",
         "",
         f"On all {len(found)} architectures: {', '.join(f'`{name}`' for name in everywhere)}.",

@@ -15,7 +15,7 @@ from heatproof.registry import method
 from heatproof.traits import Rule
 from heatproof.types import Batch, Cost, Maps, Model, Readout
 
-NOTHING = 1e-4  # of the largest sum of magnitudes: activations that cancel to less have no average
+NOTHING = 1e-6  # of the largest sum of magnitudes: activations that cancel to less have no average
 
 
 def activation_weighted(caught: Tap) -> Tensor:
